@@ -194,6 +194,7 @@ class BackwardStep(Frozen):
 
     Attributes:
         got, true: a short text of the gradient that left the node on this run, and of the right one; equal where nothing is wrong.
+        step: the index of the step whose statement called backward; None where it is not known.
     """
 
     node: int
@@ -201,6 +202,7 @@ class BackwardStep(Frozen):
     got: str = ""
     true: str = ""
     message: str | None = None
+    step: int | None = None
 
 
 class Problem(Frozen):
