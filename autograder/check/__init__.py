@@ -1,0 +1,14 @@
+"""Checks: a learner's function goes in, a verdict with a reason comes out.
+
+    check("clear_after_use", like=given, d=result("n", 3), w2=leaf(3))
+
+A check never calls the learner's function itself. It asks a subject for a report of plain data, so the same cell works in
+a notebook and in a grader that keeps the function in another, isolated process.
+"""
+
+from autograder.check.exercise import check
+from autograder.check.inputs import constant, indices, leaf, result
+from autograder.check.message import Incorrect, NotAttempted
+from autograder.check.prediction import observed, predicted
+
+__all__ = ["Incorrect", "NotAttempted", "check", "constant", "indices", "leaf", "observed", "predicted", "result"]

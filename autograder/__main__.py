@@ -1,0 +1,19 @@
+"""`python3 -m autograder VERB`: runs the command, making the environment first where it is missing.
+
+Only the standard library may be imported here, and no syntax newer than Python 3.6: an old Python has to get as far as
+the sentence that says which one to use.
+"""
+
+import sys
+
+if sys.version_info < (3, 11):
+    sys.exit("autograder: this is Python %d.%d; autograder needs 3.11 or later. Run it with a newer one, such as "
+             "`python3.12 -m autograder`." % sys.version_info[:2])
+
+from autograder.bootstrap import ensure_environment  # noqa: E402 - must come after the version check
+
+ensure_environment(sys.argv[1:])
+
+from autograder.cli import main  # noqa: E402 - exists only inside the environment
+
+sys.exit(main(sys.argv[1:]))

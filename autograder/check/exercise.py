@@ -1,0 +1,72 @@
+"""The one line of a check cell: `check("clear_after_use", like=given, d=result("n", 3), w2=leaf(3))`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from autograder.check.code import normal_form
+from autograder.check.expected import Expected, trial
+from autograder.check.inputs import Drawn, Generator
+from autograder.check.judge import judge
+from autograder.check.learner import find_subject
+from autograder.check.message import Incorrect, message
+from autograder.check.report import Array
+from autograder.check.subject import Subject
+
+ROUNDS = 3  # one right answer by luck, or by remembering a call, is not three
+
+
+def check(
+    exercise: str,
+    *,
+    like: Callable[..., Any],
+    given: Callable[..., Any] | None = None,
+    at_most: Callable[..., int] | None = None,
+    **inputs: Any,
+) -> None:
+    """Returns nothing; prints one line where the answer is right, and raises the reason where it is not.
+
+    The learner's function of the name `exercise` must return what `like` returns, leave the same values in the memory of
+    every tensor that it is handed, and pass back the right gradients. Most often `like` is the program as it was handed
+    out: it is run forward only, so its fault does not matter.
+
+    Args:
+        exercise: the exercise's id, which is also the name of the function or `nn.Module` class to check.
+        like: a function, or a module class, that computes the right values.
+        given: the program as it was handed out, where that is not `like`; its source tells an untouched answer.
+        at_most: gets the drawn arguments by name and returns how many bytes a cheap answer may allocate.
+        inputs: `leaf(...)`, `result(...)`, `constant(...)` or `indices(...)` for tensors; numbers and words go as they are.
+
+    Raises:
+        NotAttempted: the answer is still the program that was handed out.
+        Incorrect: why the answer is not right, in four lines.
+        Missing: nothing of that name is defined.
+    """
+    subject = find_subject(exercise)
+    generator = Generator()
+    untouched = normal_form(given or like)
+    options = {name: value for name, value in inputs.items() if not isinstance(value, Drawn)}
+    for _ in range(ROUNDS):
+        expected = trial(like, inputs, options, generator)
+        judge(exercise, subject.call(expected.call), expected, given=untouched)
+    if at_most is not None:
+        _is_cheap(exercise, subject, expected, at_most)
+    print(f"{exercise}: correct")
+
+
+def _is_cheap(exercise: str, subject: Subject, expected: Expected, at_most: Callable[..., int]) -> None:
+    arguments: dict[str, Array] = {name: argument.values for name, argument in expected.call.arguments.items()}
+    allowed = at_most(**arguments)
+    allocated = subject.call(msgspec.structs.replace(expected.call, cotangents={}, measure=True)).allocated
+    if allocated is None or allocated > allowed:
+        raise Incorrect(
+            message(
+                f"{exercise}: right, but it copies more than it must",
+                saw=f"{allocated} bytes of new memory in one call",
+                expected=f"at most {allowed} bytes",
+                look_at="the largest copy, and how much of it backward needs",
+            )
+        )

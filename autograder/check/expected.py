@@ -1,0 +1,75 @@
+"""What an answer should give, found without it: the given program's values, and their slopes by finite differences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+import torch
+
+from autograder.check.inputs import Generator
+from autograder.check.report import Argument, Array, Call, Report, array
+from autograder.check.subject import LocalSubject
+from autograder.tape.oracles import finite_differences
+
+
+class BrokenExercise(RuntimeError):
+    """The exercise's own program does not run: a mistake of its author's, not of the learner's."""
+
+
+class Expected(NamedTuple):
+    """One trial: the call to make, the values that must come back and be left in memory, and the right gradients."""
+
+    call: Call
+    values: Report
+    gradients: dict[str, torch.Tensor]
+
+
+def trial(like: Callable[..., Any], inputs: dict[str, Any], options: dict[str, Any], generator: Generator) -> Expected:
+    """Returns a freshly drawn call and what the program `like` makes of it.
+
+    `like` is only ever run forward, with nothing requiring grad, so its in-place faults cannot show: its values are
+    those of the formula that it writes down, and finite differences of these values are the right gradients.
+    """
+    call = Call(generator.arguments(inputs), options, _parameters(like, options, generator))
+    values = _values(like, call)
+    cotangents = {
+        name: array(generator.like(output.tensor())) for name, output in values.outputs.items() if "float" in output.dtype
+    }
+    call = msgspec.structs.replace(call, cotangents=cotangents)
+    return Expected(call, values, _gradients(like, call))
+
+
+def _parameters(like: Callable[..., Any], options: dict[str, Any], generator: Generator) -> dict[str, Array]:
+    if not isinstance(like, type):
+        return {}
+    return {name: array(generator.like(parameter)) for name, parameter in like(**options).named_parameters()}
+
+
+def _values(like: Callable[..., Any], call: Call) -> Report:
+    report = LocalSubject(like).call(msgspec.structs.replace(call, cotangents={}, differentiate=False))
+    if report.problem is not None:
+        raise BrokenExercise(f"the exercise's own program raises {report.problem.type}: {report.problem.message}")
+    return report
+
+
+def _gradients(like: Callable[..., Any], call: Call) -> dict[str, torch.Tensor]:
+    """Returns the slope of (outputs · cotangents) along every entry of every leaf, result and parameter."""
+    points = {name: argument.values.tensor() for name, argument in call.arguments.items() if argument.kind != "constant"}
+    points |= {name: values.tensor() for name, values in call.parameters.items()}
+
+    def objective(**moved: torch.Tensor) -> torch.Tensor:
+        outputs = _values(like, _at(call, moved)).outputs
+        return sum((outputs[name].tensor() * cotangent.tensor()).sum() for name, cotangent in call.cotangents.items())
+
+    return finite_differences(objective, points)
+
+
+def _at(call: Call, moved: dict[str, torch.Tensor]) -> Call:
+    arguments = {
+        name: Argument(argument.kind, array(moved[name])) if name in moved else argument
+        for name, argument in call.arguments.items()
+    }
+    parameters = {name: array(moved[name]) for name in call.parameters}
+    return msgspec.structs.replace(call, arguments=arguments, parameters=parameters)

@@ -1,0 +1,146 @@
+"""From a report to a verdict: the questions a check asks, in the order in which a learner can act on the answers."""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+import torch
+
+from autograder.check.expected import Expected
+from autograder.check.message import Incorrect, NotAttempted, message
+from autograder.check.report import Array, Problem, Report
+
+# Central differences in float64 are good to about 1e-8 of the value; a wrong formula is off by far more.
+TOLERANCE = {"rtol": 1e-5, "atol": 1e-6}
+
+
+def judge(exercise: str, report: Report, expected: Expected, *, given: str | None) -> None:
+    """Raises the first reason why the report is not what was expected; returns nothing where all is right.
+
+    Args:
+        exercise: its id, with which every message begins.
+        report: what the learner's function did.
+        expected: the same call's values and gradients, found without the learner's function.
+        given: the normal form of the program that was handed out.
+
+    Raises:
+        NotAttempted: the answer is still the program that was handed out.
+        Incorrect: with the four lines that say why.
+    """
+    _attempted(exercise, report, given)
+    if report.problem is not None:
+        _explain(exercise, report.problem)
+    _returns_the_values(exercise, report, expected.values)
+    _leaves_the_memory(exercise, report, expected)
+    _passes_the_gradients(exercise, report, expected)
+
+
+def _attempted(exercise: str, report: Report, given: str | None) -> None:
+    stub = report.problem is not None and report.problem.type == "NotImplementedError"
+    if stub or (given is not None and report.code == given):
+        raise NotAttempted(
+            message(
+                f"{exercise}: not attempted yet",
+                saw="the program as it was handed out",
+                expected="your own version of it",
+                look_at="the task above; hint() gives a first nudge",
+            )
+        )
+
+
+def _explain(exercise: str, problem: Problem) -> NoReturn:
+    where = f"line {problem.line}: {problem.text.strip()}" if problem.line else "the function that you defined"
+    text = problem.message.partition(" Hint: ")[0]
+    if "modified by an inplace operation" in problem.message:
+        verdict, expected = "backward refuses a saved tensor", "every saved tensor as it was when it was saved"
+        where = "the write that comes after the operation that saved it"
+    elif "leaf Variable" in problem.message:
+        verdict, expected = "a leaf is written in place", "a leaf that keeps its value while autograd records"
+    elif problem.phase == "backward":
+        verdict, expected = "backward raises", "a backward that runs"
+        where = "how the returned values depend on the inputs"
+    else:
+        verdict, expected = "your own code raises an error", "a function that runs on these inputs"
+    raise Incorrect(message(f"{exercise}: {verdict}", saw=f"{problem.type}: {text}", expected=expected, look_at=where))
+
+
+def _returns_the_values(exercise: str, report: Report, values: Report) -> None:
+    if missing := sorted((values.outputs.keys() | values.others.keys()) - (report.outputs.keys() | report.others.keys())):
+        raise Incorrect(
+            message(
+                f"{exercise}: the function returns something of another form",
+                saw=", ".join([*report.outputs, *(f"{name} ({kind})" for name, kind in report.others.items())]),
+                expected=", ".join([*values.outputs, *values.others]) + f" (missing: {missing[0]})",
+                look_at="the return line",
+            )
+        )
+    for name, right in values.outputs.items():
+        got = report.outputs.get(name)
+        if got is None or not _same(got, right):
+            raise Incorrect(
+                message(
+                    f"{exercise}: the function computes something else",
+                    saw=f"{name} = {_numbers(got)}" if got else f"{name} is a {report.others.get(name)}",
+                    expected=f"{name} = {_numbers(right)}",
+                    look_at="what the program as given computes: a repair keeps its values",
+                )
+            )
+
+
+def _leaves_the_memory(exercise: str, report: Report, expected: Expected) -> None:
+    for name, right in expected.values.after.items():
+        got, before = report.after.get(name), expected.call.arguments[name].values
+        if got is not None and _same(got, right):
+            continue
+        dropped = not _same(before, right) and got is not None and _same(got, before)
+        verdict = f"the write into {name} is gone" if dropped else f"{name} is left with other values"
+        raise Incorrect(
+            message(
+                f"{exercise}: {verdict}",
+                saw=f"{name} holds {_numbers(got)} afterwards" if got else f"{name} is gone",
+                expected=f"{name} holds {_numbers(right)}, in the memory that the caller handed in",
+                look_at="which line writes into it, and whether the name still means that memory then",
+            )
+        )
+
+
+def _passes_the_gradients(exercise: str, report: Report, expected: Expected) -> None:
+    for name, right in expected.gradients.items():
+        got = report.gradients.get(name)
+        if got is None and right.abs().max() <= TOLERANCE["atol"]:
+            continue  # a leaf that the value does not depend on may have no gradient, or zeros
+        if got is None:
+            raise Incorrect(
+                message(
+                    f"{exercise}: no gradient arrived at {name}",
+                    saw=f"{name}.grad is None",
+                    expected=f"the slope of the value along {name}",
+                    look_at=f"where the path from the result back to {name} is cut",
+                )
+            )
+        if not _close(got, right):
+            raise Incorrect(
+                message(
+                    f"{exercise}: the gradient of {name} is wrong, and nothing warned you",
+                    saw=_numbers(got),
+                    expected="the slope of the value that your function returns, found by finite differences",
+                    look_at="a saved tensor whose bytes changed while its version did not, or a path that was cut",
+                )
+            )
+
+
+def _same(got: Array, right: Array) -> bool:
+    return (got.dtype, got.shape) == (right.dtype, right.shape) and _close(got, right.tensor())
+
+
+def _close(got: Array, right: torch.Tensor) -> bool:
+    values = got.tensor()
+    return values.dtype == right.dtype and values.shape == right.shape and torch.allclose(values, right, equal_nan=False, **TOLERANCE)
+
+
+def _numbers(values: Array) -> str:
+    """Returns a short text: dtype and shape, and the first few numbers."""
+    flat = values.tensor().reshape(-1)
+    shown = ", ".join(f"{number:.4g}" for number in flat[:4].tolist())
+    more = f", … {flat.numel() - 4} more" if flat.numel() > 4 else ""
+    return f"[{shown}{more}] ({values.dtype}, shape {tuple(values.shape)})"

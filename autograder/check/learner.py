@@ -1,0 +1,89 @@
+"""Where a check finds the learner's names: this notebook's kernel, or a door that a grader opens to another process."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from autograder.check.message import Unsolved, message
+from autograder.check.subject import LocalSubject, Subject
+
+
+class Door(Protocol):
+    """Finds what the learner defined, wherever it lives."""
+
+    def subject(self, name: str) -> Subject:
+        """Returns the learner's function or module class of that name; raises KeyError where there is none."""
+        ...
+
+    def value(self, name: str) -> Any:
+        """Returns the learner's plain value (text, number) of that name; raises KeyError where there is none."""
+        ...
+
+
+class KernelDoor:
+    """The learner's names in this process: the notebook's namespace, or the module that runs as a script."""
+
+    def subject(self, name: str) -> Subject:
+        """Returns a local subject for the function or class of that name."""
+        target = self.value(name)
+        if not (inspect.isfunction(target) or inspect.isclass(target)):
+            raise KeyError(name)
+        return LocalSubject(target)
+
+    def value(self, name: str) -> Any:
+        """Returns the value of the name in the learner's namespace."""
+        return self._namespace()[name]
+
+    def _namespace(self) -> dict[str, Any]:
+        # IPython keeps the cells' names in its own namespace; without a kernel they are those of the running script.
+        ipython = sys.modules.get("IPython")
+        shell = ipython.get_ipython() if ipython else None
+        return shell.user_ns if shell else vars(sys.modules["__main__"])
+
+
+_door: ContextVar[Door] = ContextVar("door")
+
+
+@contextlib.contextmanager
+def through(door: Door) -> Iterator[None]:
+    """Makes every check inside the block ask through this door."""
+    token = _door.set(door)
+    try:
+        yield
+    finally:
+        _door.reset(token)
+
+
+def find_subject(name: str) -> Subject:
+    """Returns the subject that the learner defined under this name; raises Missing where there is none."""
+    try:
+        return _door.get(KernelDoor()).subject(name)
+    except KeyError:
+        raise Missing(name) from None
+
+
+def find_value(name: str) -> Any:
+    """Returns the plain value that the learner defined under this name; raises Missing where there is none."""
+    try:
+        return _door.get(KernelDoor()).value(name)
+    except KeyError:
+        raise Missing(name) from None
+
+
+class Missing(Unsolved):
+    """The answer's cell was not run, was deleted, or ended in an error of its own."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            message(
+                f"{name}: there is nothing to check",
+                saw=f"no function, class or value called {name}",
+                expected=f"the cell that defines {name} to have run",
+                look_at="that cell: run it; if it shows an error, mend that first",
+            )
+        )

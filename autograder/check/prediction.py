@@ -1,0 +1,69 @@
+"""Predict, then run: the answer to a prediction is what PyTorch does at that moment, never a stored key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from autograder.check.learner import find_value
+from autograder.check.message import Incorrect, NotAttempted, message
+from autograder.tape import record
+from autograder.tape.recording import OUTCOMES
+from autograder.view import show
+
+
+def predicted(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Returns a decorator that runs the function below it, shows what autograd held, and judges the prediction.
+
+    Args:
+        name: the learner's variable that holds one of the four outcomes; still `...` means not attempted, and then
+            nothing is run or shown, so that the prediction comes first.
+
+    Raises:
+        NotAttempted: nothing was predicted yet.
+        Incorrect: something else happened than was predicted, or the prediction is none of the four words.
+        Missing: the variable is not defined.
+    """
+    guess = find_value(name)
+    if guess is ... or guess == "...":
+        raise NotAttempted(
+            message(
+                f"{name}: predict first, then run",
+                saw="no prediction yet",
+                expected=f"one of {', '.join(OUTCOMES)}",
+                look_at="the cell above: write the word between the quotes, and run it",
+            )
+        )
+    if guess not in OUTCOMES:
+        raise Incorrect(
+            message(
+                f"{name}: this is none of the four outcomes",
+                saw=repr(guess)[:60],
+                expected=f"one of {', '.join(OUTCOMES)}",
+                look_at="the spelling of the word",
+            )
+        )
+    return lambda program: _judge(name, guess, program)
+
+
+def observed(program: Callable[[], Any]) -> Callable[[], Any]:
+    """Returns the function below it after running it once and showing what autograd held; nothing is judged."""
+    show(record(program))
+    return program
+
+
+def _judge(name: str, guess: str, program: Callable[[], Any]) -> Callable[[], Any]:
+    recording = record(program)
+    show(recording)
+    outcome = recording.verdict.outcome
+    if guess != outcome:
+        raise Incorrect(
+            message(
+                f"{name}: something else happened",
+                saw=f"you predicted {guess}",
+                expected=f"{outcome}, as the run above shows",
+                look_at="the picture: which tensor was saved, and who wrote into it",
+            )
+        )
+    print(f"{name}: correct, the outcome is {outcome}")
+    return program

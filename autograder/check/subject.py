@@ -1,0 +1,187 @@
+"""Subjects: who a check asks. The local one calls the learner's function in this process."""
+
+from __future__ import annotations
+
+import contextlib
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from autograder.check.code import normal_form
+from autograder.check.report import Argument, Call, Problem, Report, array
+
+
+class Subject(Protocol):
+    """A learner's function or module, here or in another process."""
+
+    def call(self, request: Call) -> Report:
+        """Returns what the call did; an exception of the learner's code is part of the report."""
+        ...
+
+
+class LocalSubject:
+    """Asks a function or an `nn.Module` class that lives in this process."""
+
+    def __init__(self, target: Callable[..., Any]) -> None:
+        self.target = target
+
+    def call(self, request: Call) -> Report:
+        """Returns what the call did. Whatever mode, dtype, seed or warning the answer changes is put back."""
+        with _quiet_and_restored():
+            return _Run(self.target, request).report()
+
+
+class _Run:
+    """One call: fresh inputs, forward, backward, and what both left behind."""
+
+    def __init__(self, target: Callable[..., Any], request: Call) -> None:
+        self.target, self.request = target, request
+        self.leaves: dict[str, torch.Tensor] = {}
+        self.memory: dict[str, torch.Tensor] = {}
+        self.outputs: dict[str, torch.Tensor] = {}
+        self.others: dict[str, str] = {}
+
+    def report(self) -> Report:
+        allocated = _Allocations() if self.request.measure else None
+        problem = self._attempt("forward", lambda: self._forward(allocated))
+        outputs = {name: array(tensor) for name, tensor in self.outputs.items()}
+        after = {name: array(tensor) for name, tensor in self.memory.items()}
+        if problem is None and self.request.cotangents:
+            problem = self._attempt("backward", self._backward)
+        return Report(
+            outputs=outputs,
+            others=self.others,
+            after=after,
+            gradients={name: None if leaf.grad is None else array(leaf.grad) for name, leaf in self.leaves.items()},
+            shared=self._shared(),
+            allocated=allocated.bytes if allocated else None,
+            code=normal_form(self.target),
+            problem=problem,
+        )
+
+    def _forward(self, allocations: _Allocations | None) -> None:
+        function, options = self._callable()
+        arguments = {name: self._fresh(name, argument) for name, argument in self.request.arguments.items()}
+        with allocations or contextlib.nullcontext():
+            value = function(**arguments, **options)
+        _flatten("value", value, self.outputs, self.others)
+
+    def _callable(self) -> tuple[Callable[..., Any], dict[str, Any]]:
+        if not isinstance(self.target, type):
+            return self.target, self.request.options
+        module = self.target(**self.request.options).double().requires_grad_(self.request.differentiate)
+        parameters = dict(module.named_parameters())
+        with torch.no_grad():
+            for name, values in self.request.parameters.items():
+                parameters[name].copy_(values.tensor())
+        if self.request.differentiate:
+            self.leaves.update(parameters)
+        return module, {}
+
+    def _fresh(self, name: str, argument: Argument) -> torch.Tensor:
+        tensor = argument.values.tensor()
+        if argument.kind != "constant" and self.request.differentiate:
+            self.leaves[name] = tensor.requires_grad_()
+        if argument.kind == "result":
+            tensor = tensor.clone()
+        # A name can be rebound and `.data` swapped; the memory that the caller handed in stays reachable from here.
+        self.memory[name] = tensor.detach()
+        return tensor
+
+    def _backward(self) -> None:
+        wanted = {name: self.request.cotangents[name] for name in self.outputs if name in self.request.cotangents}
+        pairs = [(self.outputs[name], cotangent.tensor()) for name, cotangent in wanted.items()]
+        pairs = [(output, cotangent) for output, cotangent in pairs if output.requires_grad]
+        if pairs and all(output.shape == cotangent.shape for output, cotangent in pairs):
+            torch.autograd.backward([output for output, _ in pairs], [cotangent for _, cotangent in pairs])
+
+    def _shared(self) -> tuple[tuple[str, str], ...]:
+        return tuple(
+            (output, argument)
+            for output, tensor in self.outputs.items()
+            for argument, memory in self.memory.items()
+            if tensor.untyped_storage().data_ptr() == memory.untyped_storage().data_ptr() != 0
+        )
+
+    def _attempt(self, phase: Any, action: Callable[[], None]) -> Problem | None:
+        try:
+            action()
+        except Exception as error:
+            line, text = _innermost_line(error, self.target)
+            return Problem(phase, type(error).__name__, str(error), line, text)
+        return None
+
+
+def _flatten(path: str, value: Any, outputs: dict[str, torch.Tensor], others: dict[str, str]) -> None:
+    """Sorts a returned value, nested in tuples, lists and dictionaries, into tensors and the names of other types."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            _flatten(f"{path}[{key!r}]", item, outputs, others)
+    elif isinstance(value, (tuple, list)):
+        for index, item in enumerate(value):
+            _flatten(f"{path}[{index}]", item, outputs, others)
+    elif isinstance(value, (torch.Tensor, bool, int, float)):
+        outputs[path] = value if isinstance(value, torch.Tensor) else torch.tensor(value)
+    else:
+        others[path] = type(value).__name__
+
+
+def _innermost_line(error: Exception, target: Callable[..., Any]) -> tuple[int | None, str]:
+    code = getattr(target, "__code__", None) or getattr(getattr(target, "forward", None), "__code__", None)
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if code is not None and frame.filename == code.co_filename:
+            return frame.lineno, frame.line or ""
+    return None, ""
+
+
+class _Allocations(TorchDispatchMode):
+    """Counts the bytes of every storage that an operation makes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bytes = 0
+        self._seen: set[int] = set()
+        self._kept: list[torch.UntypedStorage] = []
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        for tensor in _tensors((args, kwargs)):
+            self._see(tensor)
+        result = function(*args, **(kwargs or {}))
+        for tensor in _tensors(result):
+            self.bytes += self._see(tensor)
+        return result
+
+    def _see(self, tensor: torch.Tensor) -> int:
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() in self._seen:
+            return 0
+        # An address is used again once its storage is gone; holding the storage keeps every address meaning one thing.
+        self._kept.append(storage)
+        self._seen.add(storage.data_ptr())
+        return storage.nbytes()
+
+
+def _tensors(tree: Any) -> Iterator[torch.Tensor]:
+    return (leaf for leaf in torch.utils._pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor))
+
+
+@contextlib.contextmanager
+def _quiet_and_restored() -> Iterator[None]:
+    """Computes in float64 and hides warnings; afterwards PyTorch's global state is what it was.
+
+    A warning on stderr would cost a right answer all its points under nbgrader 0.9.6.
+    """
+    dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
+    with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+        warnings.simplefilter("ignore")
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(True)
+        try:
+            yield
+        finally:
+            torch.set_default_dtype(dtype)
+            torch.set_grad_enabled(grad)

@@ -1,0 +1,70 @@
+"""Notebooks as they are stored: no outputs, stable ids, one spelling, so that a diff shows only what somebody changed."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+KERNEL = {
+    "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
+    "language_info": {"name": "python"},
+}
+
+
+class NotebookError(ValueError):
+    """A file that is no notebook; the message says what was seen and what to do."""
+
+
+def read(path: Path) -> NotebookNode:
+    """Returns the notebook in nbformat 4, validated.
+
+    Raises:
+        NotebookError: the file is missing, is no JSON, or is no notebook.
+    """
+    try:
+        notebook = nbformat.read(path, as_version=4)
+        nbformat.validate(notebook)
+    except FileNotFoundError:
+        raise NotebookError(f"There is no notebook {path}. Check the name, or see the lessons in notebooks/.") from None
+    except (nbformat.reader.NotJSONError, UnicodeDecodeError):
+        raise NotebookError(f"{path} is no JSON, so no notebook. Save it again from JupyterLab, or take a fresh copy.") from None
+    except (nbformat.ValidationError, AttributeError, KeyError, TypeError, OSError) as error:
+        reason = str(error).splitlines()[0][:120]
+        raise NotebookError(f"{path} is no valid notebook: {reason}. Take a fresh copy of the lesson.") from None
+    return notebook
+
+
+def canonical(notebook: NotebookNode) -> NotebookNode:
+    """Returns a copy without outputs, counters and editors' traces; ids follow from the text, grade ids where there are some."""
+    stored = nbformat.v4.new_notebook(metadata=KERNEL, nbformat_minor=5)
+    taken: set[str] = set()
+    for cell in notebook.cells:
+        kept = {key: cell.metadata[key] for key in ("nbgrader", "tags") if key in cell.metadata}
+        new = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell, "raw": nbformat.v4.new_raw_cell}
+        copy = new[cell.cell_type](cell.source.strip("\n"), metadata=kept)
+        copy.id = _unique(_stable_id(copy), taken)
+        stored.cells.append(copy)
+    return stored
+
+
+def write(notebook: NotebookNode, path: Path) -> None:
+    """Writes the canonical form, whole or not at all."""
+    temporary = path.with_suffix(".writing")
+    nbformat.write(canonical(notebook), temporary)
+    temporary.replace(path)
+
+
+def _stable_id(cell: NotebookNode) -> str:
+    grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
+    words = grade_id or " ".join(cell.source.split()[:8])
+    return re.sub(r"[^a-zA-Z0-9_]+", "-", words).strip("-")[:48] or cell.cell_type
+
+
+def _unique(stem: str, taken: set[str]) -> str:
+    names = (stem if count == 1 else f"{stem}-{count}" for count in range(1, 10**6))
+    name = next(name for name in names if name not in taken)
+    taken.add(name)
+    return name

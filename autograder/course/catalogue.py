@@ -1,0 +1,42 @@
+"""The course as a list: each lesson's title, time, needs and hints, read from the data files beside this module."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+FOLDER = Path(__file__).parent / "lessons"
+
+
+class Exercise(msgspec.Struct, frozen=True):
+    """One exercise: its id, and three hints from what you see, over where to look, to which idea; never the line to type."""
+
+    id: str
+    hints: tuple[str, str, str]
+
+
+class Lesson(msgspec.Struct, frozen=True):
+    """One lesson, which is one assignment: `name` is its folder below notebooks/ and solutions/, `minutes` the time to plan."""
+
+    name: str
+    title: str
+    minutes: int
+    needs: str
+    aims: tuple[str, str, str]
+    exercises: tuple[Exercise, ...]
+
+
+@functools.cache
+def lessons() -> tuple[Lesson, ...]:
+    """Returns every lesson in the course's order."""
+    files = sorted(FOLDER.glob("*.toml"))
+    return tuple(msgspec.convert({"name": file.stem} | tomllib.loads(file.read_text("utf-8")), Lesson) for file in files)
+
+
+@functools.cache
+def exercises() -> dict[str, Exercise]:
+    """Returns every exercise of the course by its id."""
+    return {exercise.id: exercise for lesson in lessons() for exercise in lesson.exercises}

@@ -1,0 +1,124 @@
+"""solutions/ -> notebooks/: the student release, made by nbgrader itself with two settings of ours."""
+
+from __future__ import annotations
+
+import difflib
+import logging
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from nbconvert.preprocessors import TagRemovePreprocessor
+from nbformat import NotebookNode
+from nbgrader.apps import NbGraderAPI
+from nbgrader.converters import GenerateAssignment
+from nbgrader.preprocessors import ClearSolutions
+from traitlets.config import Config, PyFileConfigLoader
+
+from autograder.course.canonical import canonical, read, write
+from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS, lessons
+
+AUTHOR_TAGS = ("answer", "right", "wrong")
+
+
+class KeepStubs(ClearSolutions):
+    """Clears solutions as nbgrader does, but keeps a cell tagged "stub": the program that is handed out for repair.
+
+    nbgrader 0.9.6 replaces a solution cell without BEGIN SOLUTION marks by `raise NotImplementedError()`; a repair
+    exercise needs the faulty program in that place.
+    """
+
+    def preprocess_cell(self, cell: NotebookNode, resources: Any, cell_index: int) -> tuple[NotebookNode, Any]:
+        """Returns the cell as it is released."""
+        if "stub" in cell.metadata.get("tags", []):
+            return cell, resources
+        return super().preprocess_cell(cell, resources, cell_index)
+
+
+def configure(config: Config) -> None:
+    """Adds to an nbgrader configuration what the course's sources need: author's cells go, stubs stay."""
+    stock = GenerateAssignment.preprocessors.default_args[0]
+    config.GenerateAssignment.preprocessors = [
+        TagRemovePreprocessor,
+        *(KeepStubs if preprocessor is ClearSolutions else preprocessor for preprocessor in stock),
+    ]
+    config.TagRemovePreprocessor.enabled = True
+    config.TagRemovePreprocessor.remove_cell_tags = set(AUTHOR_TAGS)
+
+
+class ReleaseError(RuntimeError):
+    """nbgrader could not make a release; the message holds its reason."""
+
+
+def build(destination: Path, source: Path = SOLUTIONS) -> None:
+    """Writes the release of every lesson below `source` into a folder, canonical; the gradebook is not touched.
+
+    Raises:
+        ReleaseError: a lesson is not a valid nbgrader source.
+    """
+    api = NbGraderAPI(config=_config(destination, source))
+    api.log.setLevel(logging.CRITICAL)
+    for lesson in sorted({path.parent.name for path in lessons(source)}):
+        result = api.generate_assignment(lesson, force=True, create=True)
+        if not result["success"]:
+            raise ReleaseError(f"{lesson} cannot be released: {_last_words(result)}")
+    for path in lessons(destination):
+        write(read(path), path)
+
+
+def release() -> list[str]:
+    """Rebuilds notebooks/ from solutions/ and returns the names of the lessons that it wrote."""
+    with tempfile.TemporaryDirectory(dir=ROOT, prefix=".release-") as folder:
+        build(Path(folder))
+        fresh = lessons(Path(folder))
+        for path in fresh:
+            target = NOTEBOOKS / path.relative_to(folder)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            path.replace(target)
+    for path in lessons(NOTEBOOKS):
+        if not (SOLUTIONS / path.relative_to(NOTEBOOKS)).exists():
+            path.unlink()
+    return [path.parent.name for path in fresh]
+
+
+def drift() -> list[str]:
+    """Returns one line for each cell in which notebooks/ differs from what solutions/ would release now."""
+    with tempfile.TemporaryDirectory(dir=ROOT, prefix=".release-") as folder:
+        build(Path(folder))
+        fresh = {path.relative_to(folder): read(path) for path in lessons(Path(folder))}
+    stored = {path.relative_to(NOTEBOOKS): read(path) for path in lessons(NOTEBOOKS)}
+    lines = [f"{path}: in notebooks/ but not in solutions/" for path in stored.keys() - fresh.keys()]
+    lines += [f"{path}: not released yet" for path in fresh.keys() - stored.keys()]
+    for path in sorted(fresh.keys() & stored.keys()):
+        lines += [f"{path}: {cell}" for cell in _differences(fresh[path], stored[path])]
+    return lines
+
+
+def _differences(fresh: NotebookNode, stored: NotebookNode) -> list[str]:
+    """Returns a line for each cell that was added, removed or changed in the stored notebook."""
+    ours, theirs = canonical(fresh).cells, stored.cells
+    matcher = difflib.SequenceMatcher(a=[_content(cell) for cell in ours], b=[_content(cell) for cell in theirs], autojunk=False)
+    lines = []
+    for kind, start, stop, other_start, other_stop in matcher.get_opcodes():
+        if kind != "equal":
+            cells = ours[start:stop] or theirs[other_start:other_stop]
+            lines += [f"cell {cell.id} {'differs' if kind == 'replace' else kind + 'd'}" for cell in cells]
+    return lines or ([] if fresh.metadata == stored.metadata else ["its metadata differ"])
+
+
+def _content(cell: NotebookNode) -> str:
+    return repr((cell.cell_type, cell.source, cell.id, cell.get("outputs"), sorted(cell.metadata.items(), key=str)))
+
+
+def _config(destination: Path, source: Path) -> Config:
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
+    config.CourseDirectory.root = str(ROOT)
+    config.CourseDirectory.source_directory = str(source)
+    config.CourseDirectory.release_directory = str(destination)
+    config.GenerateAssignment.no_database = True
+    return config
+
+
+def _last_words(result: dict[str, Any]) -> str:
+    text = (result.get("error") or "") + (result.get("log") or "")
+    return text.strip().splitlines()[-1] if text.strip() else "nbgrader gave no reason"
