@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import nbformat
@@ -38,14 +37,13 @@ def read(path: Path) -> NotebookNode:
 
 
 def canonical(notebook: NotebookNode) -> NotebookNode:
-    """Returns a copy without outputs, counters and editors' traces; ids follow from the text, grade ids where there are some."""
+    """Returns a copy without outputs, counters and editors' traces; every cell keeps its id."""
     stored = nbformat.v4.new_notebook(metadata=KERNEL, nbformat_minor=5)
-    taken: set[str] = set()
     for cell in notebook.cells:
         kept = {key: cell.metadata[key] for key in ("nbgrader", "tags") if key in cell.metadata}
         new = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell, "raw": nbformat.v4.new_raw_cell}
         copy = new[cell.cell_type](cell.source.strip("\n"), metadata=kept)
-        copy.id = _unique(_stable_id(copy), taken)
+        copy.id = cell.get("id", copy.id)
         stored.cells.append(copy)
     return stored
 
@@ -55,16 +53,3 @@ def write(notebook: NotebookNode, path: Path) -> None:
     temporary = path.with_suffix(".writing")
     nbformat.write(canonical(notebook), temporary)
     temporary.replace(path)
-
-
-def _stable_id(cell: NotebookNode) -> str:
-    grade_id = cell.metadata.get("nbgrader", {}).get("grade_id")
-    words = grade_id or " ".join(cell.source.split()[:8])
-    return re.sub(r"[^a-zA-Z0-9_]+", "-", words).strip("-")[:48] or cell.cell_type
-
-
-def _unique(stem: str, taken: set[str]) -> str:
-    names = (stem if count == 1 else f"{stem}-{count}" for count in range(1, 10**6))
-    name = next(name for name in names if name not in taken)
-    taken.add(name)
-    return name

@@ -115,7 +115,8 @@ def _config(destination: Path, source: Path) -> Config:
     config.CourseDirectory.root = str(ROOT)
     config.CourseDirectory.source_directory = str(source)
     config.CourseDirectory.release_directory = str(destination)
-    config.GenerateAssignment.no_database = True
+    config.GenerateAssignment.no_database = True  # together: what `nbgrader generate_assignment --no-db` sets (0.9.6)
+    config.SaveCells.enabled = False
     return config
 
 

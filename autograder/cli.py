@@ -1,0 +1,108 @@
+"""The commands: verbs, arguments and exit codes; the work is done in the rooms."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+WRONG_USE = 2
+
+
+class _Parser(argparse.ArgumentParser):
+    """Says what was wrong in one sentence, without the usage block."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(WRONG_USE, f"{self.prog}: {message}. `{self.prog} --help` shows what there is.\n")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Returns the exit code: 0 all is well, 1 the answer is no, 2 the command could not be carried out."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    if words[:1] == ["test"]:  # everything after it belongs to pytest, its options included
+        return _test(words[1:])
+    chosen = _parser().parse_args(words)
+    try:
+        return chosen.run(chosen)
+    except (ValueError, RuntimeError) as error:
+        if type(error).__module__.partition(".")[0] != "autograder":
+            raise
+        print(f"autograder: {error}", file=sys.stderr)
+        return WRONG_USE
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="autograder", description="See what autograd holds, fix what breaks it.")
+    verbs = parser.add_subparsers(required=True, metavar="VERB", parser_class=_Parser)
+
+    lab = verbs.add_parser("lab", help="open JupyterLab at the course")
+    lab.add_argument("lesson", nargs="?", help="a lesson's name, or its beginning, such as 02")
+    lab.add_argument("--port", type=int, help="where to serve (default: the first free port from 8888)")
+    lab.add_argument("--no-browser", action="store_true", help="only print the address")
+    lab.add_argument("--teacher", action="store_true", help="the sources, with nbgrader's tools")
+    lab.set_defaults(run=_lab)
+
+    verbs.add_parser("test", help="run the whole test suite; further words go to pytest")
+
+    check = verbs.add_parser("check", help="check a learner's notebook from the terminal")
+    check.add_argument("notebook", type=Path)
+    check.set_defaults(run=_check)
+
+    release = verbs.add_parser("release", help="make notebooks/ from solutions/")
+    release.add_argument("--check", action="store_true", help="only say which cells drifted")
+    release.set_defaults(run=_release)
+
+    verbs.add_parser("doctor", help="say what this machine has and lacks").set_defaults(run=_doctor)
+    return parser
+
+
+def _lab(chosen: argparse.Namespace) -> int:
+    from autograder.course.lab import open_lab
+
+    return open_lab(chosen.lesson, port=chosen.port, browser=not chosen.no_browser, teacher=chosen.teacher)
+
+
+def _test(words: list[str]) -> int:
+    import pytest
+
+    from autograder.course.paths import ROOT
+
+    os.chdir(ROOT)
+    return int(pytest.main(words))
+
+
+def _check(chosen: argparse.Namespace) -> int:
+    from autograder.course.attempt import attempt
+
+    verdicts = attempt(chosen.notebook)
+    for verdict in verdicts:
+        print(f"{verdict.points:g}/{verdict.max_points:g}  {verdict.exercise}: {verdict.status}")
+        if verdict.status == "incorrect":
+            print("\n".join(f"       {line}" for line in verdict.message.splitlines()))
+    print(f"{sum(v.points for v in verdicts):g} of {sum(v.max_points for v in verdicts):g} points")
+    return 0 if all(verdict.status == "correct" for verdict in verdicts) else 1
+
+
+def _release(chosen: argparse.Namespace) -> int:
+    from autograder.course.release import drift, release
+
+    if not chosen.check:
+        print("\n".join(f"released {name}" for name in release()))
+        return 0
+    lines = drift()
+    if lines:
+        print("\n".join(lines))
+        print("notebooks/ is generated; edit solutions/ instead, run `autograder release` and commit both.")
+    return 1 if lines else 0
+
+
+def _doctor(chosen: argparse.Namespace) -> int:
+    from autograder.doctor import examine
+
+    findings = examine()
+    for finding in findings:
+        print(f"{finding.what:12} {finding.found}" + (f"\n{'':12} {finding.advice}" if finding.advice else ""))
+    return 1 if any(finding.advice for finding in findings) else 0

@@ -1,0 +1,54 @@
+"""`check NOTEBOOK`: runs a learner's notebook in a kernel of its own and says what every grade cell said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+import nbclient
+from nbformat import NotebookNode
+from nbgrader.utils import determine_grade, is_grade
+
+from autograder.course.canonical import NotebookError, read
+
+SECONDS_A_CELL = 60
+
+
+class Verdict(NamedTuple):
+    """What one grade cell said: the exercise's id, the points it gives, and the message where it did not pass."""
+
+    exercise: str
+    status: Literal["correct", "incorrect", "not attempted"]
+    points: float
+    max_points: float
+    message: str
+
+
+def attempt(path: Path) -> list[Verdict]:
+    """Returns the verdict of every grade cell, in the notebook's order; the file is only read.
+
+    Raises:
+        NotebookError: the file is missing, is no notebook, or holds nothing that is graded.
+    """
+    notebook = read(path)
+    cells = [cell for cell in notebook.cells if is_grade(cell) and cell.cell_type == "code"]
+    if not cells:
+        raise NotebookError(f"{path} has no grade cells, so there is nothing to check. Name a lesson's notebook.")
+    client = nbclient.NotebookClient(
+        notebook, timeout=SECONDS_A_CELL, allow_errors=True, resources={"metadata": {"path": str(path.resolve().parent)}}
+    )
+    try:
+        client.execute()
+    except (nbclient.exceptions.CellTimeoutError, nbclient.exceptions.DeadKernelError) as error:
+        raise NotebookError(f"{path} did not finish: {str(error).splitlines()[0]}. Look for a loop without end.") from None
+    return [_verdict(cell) for cell in cells]
+
+
+def _verdict(cell: NotebookNode) -> Verdict:
+    points, max_points = determine_grade(cell)
+    errors = [output for output in cell.outputs if output.output_type == "error"]
+    message = errors[0].evalue if errors else ""
+    untouched = bool(errors) and errors[0].ename == "NotAttempted"
+    failed = "not attempted" if untouched else "incorrect"
+    status = "correct" if points == max_points else failed
+    return Verdict(cell.metadata.nbgrader.grade_id, status, points or 0.0, max_points, message)

@@ -1,0 +1,177 @@
+"""`lab`: JupyterLab at the course, with every file that it writes inside the clone."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import secrets
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+import webbrowser
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from autograder.course.paths import HOME, NOTEBOOKS, ROOT, WORK, lessons
+
+FIRST_PORT = 8888
+# Plug-ins of nbgrader's labextension (0.9.6) that are the teacher's; "validate-assignment" stays for everyone.
+TEACHERS_PLUGINS = ("assignment-list", "course-list", "create-assignment", "formgrader", "menu")
+TEACHERS_SERVERS = ("formgrader", "assignment_list", "course_list")
+
+
+class LabError(RuntimeError):
+    """JupyterLab could not be opened; the message says why and what to do."""
+
+
+def open_lab(lesson: str | None, *, port: int | None, browser: bool, teacher: bool) -> int:
+    """Returns JupyterLab's exit code once it stops; Ctrl-C stops it.
+
+    A learner works on copies in `work/`, so that notebooks/ stays as released and an update never meets their answers.
+
+    Args:
+        lesson: a lesson's name or the beginning of it, such as "02"; None opens the first page.
+        port: where to serve; None takes the first free one from 8888.
+        browser: whether to open a browser window.
+        teacher: serve the whole clone, with nbgrader's tools, instead of the learner's copies.
+
+    Raises:
+        LabError: there is no such lesson, or the port is taken.
+    """
+    page = _page(lesson)
+    if not teacher:
+        for line in hand_out():
+            print(line)
+    chosen = _port(port)
+    token = secrets.token_hex(16)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server must not outlive us when we are told to stop
+    folder = ROOT if teacher else WORK
+    path = f"solutions/{page}" if teacher else page
+    address = f"http://127.0.0.1:{chosen}/lab/tree/{path}?token={token}"
+    with _server(folder, chosen, token, teacher) as server:
+        _wait_until_up(server, f"http://127.0.0.1:{chosen}/api?token={token}")
+        print(f"autograder: {address}\n(Ctrl-C stops it)", flush=True)
+        if browser:
+            webbrowser.open(address)
+        return server.wait()
+    return 0  # stopped by Ctrl-C, as it should be
+
+
+def hand_out() -> list[str]:
+    """Copies new lessons to `work/`, renews those that nobody has touched, and returns a line for each that it left alone."""
+    record_file = HOME / "handed_out.json"
+    handed = json.loads(record_file.read_text("utf-8")) if record_file.exists() else {}
+    kept = []
+    for source in lessons(NOTEBOOKS):
+        name = str(source.relative_to(NOTEBOOKS))
+        target, fresh = WORK / name, _digest(source)
+        if not target.exists() or _digest(target) == handed.get(name):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source, target)
+            handed[name] = fresh
+        elif handed.get(name) != fresh:
+            kept.append(f"autograder: work/{name} holds your answers to an older release; it is kept. Move it away to get the new one.")
+    HOME.mkdir(exist_ok=True)
+    record_file.write_bytes(msgspec.json.encode(handed))
+    return kept
+
+
+def _page(lesson: str | None) -> str:
+    pages = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS)]
+    if lesson is None:
+        start = [page for page in pages if page.parent.name == "start"]
+        return str((start or pages)[0])
+    found = [page for page in pages if page.parent.name == lesson] or [page for page in pages if page.parent.name.startswith(lesson)]
+    if len(found) != 1:
+        names = ", ".join(page.parent.name for page in pages)
+        raise LabError(f"{lesson!r} names {'no' if not found else 'more than one'} lesson. Choose one of: {names}.")
+    return str(found[0])
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _port(wanted: int | None) -> int:
+    for port in [wanted] if wanted else range(FIRST_PORT, FIRST_PORT + 100):
+        with socket.socket() as probe, contextlib.suppress(OSError, OverflowError):
+            probe.bind(("127.0.0.1", port))
+            return port
+    if wanted:
+        raise LabError(f"port {wanted} is taken or not allowed. Leave --port out, or name another.")
+    raise LabError("no port from 8888 to 8987 is free. Name one with --port.")
+
+
+@contextlib.contextmanager
+def _server(folder: Path, port: int, token: str, teacher: bool) -> Iterator[subprocess.Popen[bytes]]:
+    _write_settings(teacher)
+    command = [sys.executable, "-m", "jupyterlab", "--no-browser", f"--ServerApp.root_dir={folder}", "--ServerApp.ip=127.0.0.1"]
+    command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"]
+    command += ["--ServerApp.answer_yes=True", "--log-level=ERROR"]
+    if os.name == "posix" and os.geteuid() == 0:
+        command.append("--allow-root")
+    server = subprocess.Popen(command, cwd=ROOT, env=_environment(), start_new_session=True)
+    try:
+        yield server
+    except KeyboardInterrupt:
+        print("\nautograder: stopping JupyterLab", flush=True)
+    finally:
+        _stop(server)
+
+
+def _stop(server: subprocess.Popen[bytes]) -> None:
+    if server.poll() is None:
+        server.terminate()
+        try:
+            server.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            server.kill()
+
+
+def _environment() -> dict[str, str]:
+    """Returns the process environment with every place where Jupyter, IPython and matplotlib read or write inside the clone."""
+    places = {
+        "JUPYTER_CONFIG_DIR": "jupyter/config",
+        "JUPYTER_DATA_DIR": "jupyter/data",
+        "JUPYTER_RUNTIME_DIR": "jupyter/runtime",
+        "JUPYTERLAB_SETTINGS_DIR": "jupyter/settings",
+        "JUPYTERLAB_WORKSPACES_DIR": "jupyter/workspaces",
+        "IPYTHONDIR": "ipython",
+        "MPLCONFIGDIR": "matplotlib",
+    }
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    inside = {name: str(HOME / folder) for name, folder in places.items()}
+    return os.environ | inside | {"PATH": path, "PYTHONNOUSERSITE": "1", "JUPYTER_PREFER_ENV_PATH": "1"}
+
+
+def _write_settings(teacher: bool) -> None:
+    config = HOME / "jupyter" / "config"
+    hidden = {f"@jupyter/nbgrader:{name}": not teacher for name in TEACHERS_PLUGINS}
+    hidden["@jupyterlab/apputils-extension:announcements"] = True  # it asks the network for news at every start
+    servers = {f"nbgrader.server_extensions.{name}": teacher for name in TEACHERS_SERVERS}
+    _write(config / "labconfig" / "page_config.json", {"disabledExtensions": hidden})
+    _write(config / "jupyter_server_config.json", {"ServerApp": {"jpserver_extensions": servers}})
+
+
+def _write(path: Path, settings: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(settings)))
+
+
+def _wait_until_up(server: subprocess.Popen[bytes], address: str) -> None:
+    for _ in range(600):
+        if server.poll() is not None:
+            raise LabError(f"JupyterLab ended at once with exit code {server.returncode}; its own words stand above.")
+        with contextlib.suppress(urllib.error.URLError, ConnectionError), urllib.request.urlopen(address, timeout=5):
+            return
+        time.sleep(0.1)
+    raise LabError("JupyterLab did not answer within a minute. Run the command again, or name another --port.")

@@ -1,0 +1,48 @@
+"""`doctor`: what this machine has for the course, and how to get what it lacks."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import shutil
+import subprocess
+from typing import NamedTuple
+
+PACKAGES = ("torch", "jupyterlab", "nbgrader", "ipywidgets", "matplotlib")
+
+
+class Finding(NamedTuple):
+    """One line of the report; `advice` says how to get what is missing, and is empty where nothing is."""
+
+    what: str
+    found: str
+    advice: str = ""
+
+
+def examine() -> list[Finding]:
+    """Returns what was found, each line measured now."""
+    python = Finding("Python", platform.python_version())
+    return [python, *(_package(name) for name in PACKAGES), _browser(), _isolation()]
+
+
+def _package(name: str) -> Finding:
+    try:
+        return Finding(name, importlib.metadata.version(name))
+    except importlib.metadata.PackageNotFoundError:
+        return Finding(name, "missing", "run `python3 -m autograder lab` from the clone; it installs what is missing")
+
+
+def _browser() -> Finding:
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    advice = "only the browser tests need it: `sudo apt install chromium`"
+    return Finding("Chromium", program or "missing", "" if program else advice)
+
+
+def _isolation() -> Finding:
+    program = shutil.which("bwrap")
+    if program is None:
+        return Finding("bubblewrap", "missing", "to grade submissions in isolation: `sudo apt install bubblewrap`")
+    probe = [program, "--unshare-all", "--ro-bind", "/", "/", "true"]
+    works = subprocess.run(probe, capture_output=True).returncode == 0
+    advice = "this system forbids user namespaces; ask its administrator, or grade on a machine that allows them"
+    return Finding("bubblewrap", "works" if works else "installed, but not allowed to work", "" if works else advice)
