@@ -7,8 +7,10 @@ the sentence that says which one to use.
 import sys
 
 if sys.version_info < (3, 11):
-    sys.exit("autograder: this is Python %d.%d; autograder needs 3.11 or later. Run it with a newer one, such as "
-             "`python3.12 -m autograder`." % sys.version_info[:2])
+    sys.exit(
+        "autograder: this is Python %d.%d; autograder needs 3.11 or later. Run it with a newer one, such as "
+        "`python3.12 -m autograder`." % sys.version_info[:2]
+    )
 
 from autograder.bootstrap import ensure_environment  # noqa: E402 - must come after the version check
 

@@ -19,7 +19,9 @@ from typing import NoReturn
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
 READY = ENVIRONMENT / "ready"
-NEEDED_BYTES = 4 * 10**9  # the environment takes 1.8 GB with the CPU build of torch; downloads and unpacking come on top
+NEEDED_BYTES = (
+    4 * 10**9
+)  # the environment takes 1.8 GB with the CPU build of torch; downloads and unpacking come on top
 
 
 def ensure_environment(arguments: list[str]) -> None:
@@ -137,7 +139,9 @@ def _make_venv() -> None:
     if made.returncode or not _runs(_python(), "-m", "pip", "--version"):
         shutil.rmtree(ENVIRONMENT, ignore_errors=True)
         if "ensurepip" in made.stdout + made.stderr or "No module named venv" in made.stderr:
-            _stop("this Python has no venv module. On Debian and Ubuntu: `sudo apt install python3-venv`, then run the command again.")
+            _stop(
+                "this Python has no venv module. On Debian and Ubuntu: `sudo apt install python3-venv`, then run the command again."
+            )
         _stop(_reason(made.stdout + made.stderr) or "the environment could not be made.")
 
 
@@ -155,7 +159,11 @@ def _pip(*arguments: str, total: int) -> None:
     command = [str(_python()), "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
     lines: list[str] = []
     process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=_environment() | {"TMPDIR": str(temporary)}
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=_environment() | {"TMPDIR": str(temporary)},
     )
     with _progress(lines, total):
         lines.extend(iter(process.stdout.readline, "") if process.stdout else ())

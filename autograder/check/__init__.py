@@ -7,8 +7,22 @@ a notebook and in a grader that keeps the function in another, isolated process.
 """
 
 from autograder.check.exercise import check
+from autograder.check.expected import slope
 from autograder.check.inputs import constant, indices, leaf, result
 from autograder.check.message import Incorrect, NotAttempted
+from autograder.check.outcome import check_outcome
 from autograder.check.prediction import observed, predicted
 
-__all__ = ["Incorrect", "NotAttempted", "check", "constant", "indices", "leaf", "observed", "predicted", "result"]
+__all__ = [
+    "Incorrect",
+    "NotAttempted",
+    "check",
+    "check_outcome",
+    "constant",
+    "indices",
+    "leaf",
+    "observed",
+    "predicted",
+    "result",
+    "slope",
+]

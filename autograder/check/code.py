@@ -14,24 +14,37 @@ def normal_form(target: Callable[..., Any]) -> str | None:
 
     Two answers that differ only in comments, blank lines, docstrings, annotations or their own name have one normal form.
     """
+    if isinstance(target, type):
+        # inspect finds no class that a cell defined (Python 3.11 looks for __main__'s file), but finds its functions.
+        forms = [normal_form(member) for member in vars(target).values() if inspect.isfunction(member)]
+        return None if None in forms else repr(forms)
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(target)))
     except (OSError, TypeError, SyntaxError):
         return None
     for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            node.body = _without_docstring(node.body)
         if isinstance(node, ast.FunctionDef):
-            node.decorator_list, node.returns = [], None
+            node.body, node.returns = _without_docstring(node.body), None
         if isinstance(node, ast.arg):
             node.annotation = None
-    definition = tree.body[0]
-    if isinstance(definition, (ast.FunctionDef, ast.ClassDef)):
-        definition.name = "answer"
+    if isinstance(definition := tree.body[0], ast.FunctionDef):
+        definition.name, definition.decorator_list = "answer", []
     return ast.dump(tree)
+
+
+def words(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Returns every name and attribute in a function's code, sorted; empty where it has no source."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+    except (OSError, TypeError, SyntaxError):
+        return ()
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return tuple(sorted(names | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}))
 
 
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
     first = body[0]
-    is_docstring = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
-    return body[1:] if is_docstring else body
+    is_text = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
+    return body[1:] if is_text else body

@@ -35,7 +35,9 @@ def trial(like: Callable[..., Any], inputs: dict[str, Any], options: dict[str, A
     call = Call(generator.arguments(inputs), options, _parameters(like, options, generator))
     values = _values(like, call)
     cotangents = {
-        name: array(generator.like(output.tensor())) for name, output in values.outputs.items() if "float" in output.dtype
+        name: array(generator.like(output.tensor()))
+        for name, output in values.outputs.items()
+        if "float" in output.dtype
     }
     call = msgspec.structs.replace(call, cotangents=cotangents)
     return Expected(call, values, _gradients(like, call))
@@ -56,7 +58,9 @@ def _values(like: Callable[..., Any], call: Call) -> Report:
 
 def _gradients(like: Callable[..., Any], call: Call) -> dict[str, torch.Tensor]:
     """Returns the slope of (outputs · cotangents) along every entry of every leaf, result and parameter."""
-    points = {name: argument.values.tensor() for name, argument in call.arguments.items() if argument.kind != "constant"}
+    points = {
+        name: argument.values.tensor() for name, argument in call.arguments.items() if argument.kind != "constant"
+    }
     points |= {name: values.tensor() for name, values in call.parameters.items()}
 
     def objective(**moved: torch.Tensor) -> torch.Tensor:
@@ -73,3 +77,8 @@ def _at(call: Call, moved: dict[str, torch.Tensor]) -> Call:
     }
     parameters = {name: array(moved[name]) for name in call.parameters}
     return msgspec.structs.replace(call, arguments=arguments, parameters=parameters)
+
+
+def slope(function: Callable[[torch.Tensor], torch.Tensor], at: torch.Tensor) -> torch.Tensor:
+    """Returns the gradient of a scalar function at a point, by finite differences: for formulas that check cells compare with."""
+    return finite_differences(lambda point: function(point), {"point": at})["point"]

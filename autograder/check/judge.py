@@ -65,7 +65,9 @@ def _explain(exercise: str, problem: Problem) -> NoReturn:
 
 
 def _returns_the_values(exercise: str, report: Report, values: Report) -> None:
-    if missing := sorted((values.outputs.keys() | values.others.keys()) - (report.outputs.keys() | report.others.keys())):
+    if missing := sorted(
+        (values.outputs.keys() | values.others.keys()) - (report.outputs.keys() | report.others.keys())
+    ):
         raise Incorrect(
             message(
                 f"{exercise}: the function returns something of another form",
@@ -135,7 +137,11 @@ def _same(got: Array, right: Array) -> bool:
 
 def _close(got: Array, right: torch.Tensor) -> bool:
     values = got.tensor()
-    return values.dtype == right.dtype and values.shape == right.shape and torch.allclose(values, right, equal_nan=False, **TOLERANCE)
+    return (
+        values.dtype == right.dtype
+        and values.shape == right.shape
+        and torch.allclose(values, right, equal_nan=False, **TOLERANCE)
+    )
 
 
 def _numbers(values: Array) -> str:

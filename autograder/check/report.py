@@ -11,11 +11,7 @@ import msgspec
 import torch
 
 
-class Frozen(msgspec.Struct, frozen=True):
-    """Base of the messages: immutable and checked when read."""
-
-
-class Array(Frozen):
+class Array(msgspec.Struct, frozen=True):
     """A tensor's values, without the tensor: dtype ("float64"), shape in elements, and the bytes in C order."""
 
     dtype: str
@@ -52,14 +48,14 @@ def array(tensor: torch.Tensor) -> Array:
 Kind = Literal["leaf", "result", "constant"]
 
 
-class Argument(Frozen):
+class Argument(msgspec.Struct, frozen=True):
     """One input of a call: a leaf that requires grad, the result of an operation on one, or a constant."""
 
     kind: Kind
     values: Array
 
 
-class Call(Frozen):
+class Call(msgspec.Struct, frozen=True):
     """A request: call the learner's function, or build the learner's module and call it, with these inputs.
 
     Attributes:
@@ -79,7 +75,7 @@ class Call(Frozen):
     measure: bool = False
 
 
-class Problem(Frozen):
+class Problem(msgspec.Struct, frozen=True):
     """An exception of the learner's code, or of PyTorch's in its backward; `line` is 1-based within the answer's cell."""
 
     phase: Literal["forward", "backward"]
@@ -89,7 +85,7 @@ class Problem(Frozen):
     text: str = ""
 
 
-class Report(Frozen):
+class Report(msgspec.Struct, frozen=True):
     """What a call did.
 
     Attributes:
@@ -110,3 +106,19 @@ class Report(Frozen):
     allocated: int | None = None
     code: str | None = None
     problem: Problem | None = None
+
+
+class Program(msgspec.Struct, frozen=True):
+    """What a learner's program without arguments came to when it was run and recorded. Evidence only.
+
+    Attributes:
+        outcome: one of the four outcomes.
+        error: the exception's type and message, "" where none was raised.
+        words: every name and attribute that its code uses.
+        code: its normal form, None where it could not be read.
+    """
+
+    outcome: str
+    error: str
+    words: tuple[str, ...]
+    code: str | None

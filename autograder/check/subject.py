@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
 
-from autograder.check.code import normal_form
-from autograder.check.report import Argument, Call, Problem, Report, array
+from autograder.check.code import normal_form, words
+from autograder.check.report import Argument, Call, Problem, Program, Report, array
+from autograder.tape import record
 
 
 class Subject(Protocol):
@@ -20,6 +22,10 @@ class Subject(Protocol):
 
     def call(self, request: Call) -> Report:
         """Returns what the call did; an exception of the learner's code is part of the report."""
+        ...
+
+    def program(self) -> Program:
+        """Returns what the function, called without arguments and recorded, came to."""
         ...
 
 
@@ -33,6 +39,12 @@ class LocalSubject:
         """Returns what the call did. Whatever mode, dtype, seed or warning the answer changes is put back."""
         with _quiet_and_restored():
             return _Run(self.target, request).report()
+
+    def program(self) -> Program:
+        """Returns the outcome of recording the function once, and the words that its code uses."""
+        verdict = record(self.target).verdict
+        error = f"{verdict.error.type}: {verdict.error.message}" if verdict.error else ""
+        return Program(verdict.outcome, error, words(self.target), normal_form(self.target))
 
 
 class _Run:
@@ -138,8 +150,12 @@ def _innermost_line(error: Exception, target: Callable[..., Any]) -> tuple[int |
     return None, ""
 
 
-class _Allocations(TorchDispatchMode):
-    """Counts the bytes of every storage that an operation makes."""
+class _Allocations(TorchFunctionMode):
+    """Counts the bytes of every storage that a call from Python hands back for the first time.
+
+    A dispatch mode would see temporaries inside an operation too, but the first one in a process imports 800 modules, and
+    a learner would wait a second for the answer (measured with PyTorch 2.13).
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -147,7 +163,7 @@ class _Allocations(TorchDispatchMode):
         self._seen: set[int] = set()
         self._kept: list[torch.UntypedStorage] = []
 
-    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         for tensor in _tensors((args, kwargs)):
             self._see(tensor)
         result = function(*args, **(kwargs or {}))
@@ -166,7 +182,7 @@ class _Allocations(TorchDispatchMode):
 
 
 def _tensors(tree: Any) -> Iterator[torch.Tensor]:
-    return (leaf for leaf in torch.utils._pytree.tree_leaves(tree) if isinstance(leaf, torch.Tensor))
+    return (leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor))
 
 
 @contextlib.contextmanager

@@ -35,12 +35,17 @@ def attempt(path: Path) -> list[Verdict]:
     if not cells:
         raise NotebookError(f"{path} has no grade cells, so there is nothing to check. Name a lesson's notebook.")
     client = nbclient.NotebookClient(
-        notebook, timeout=SECONDS_A_CELL, allow_errors=True, resources={"metadata": {"path": str(path.resolve().parent)}}
+        notebook,
+        timeout=SECONDS_A_CELL,
+        allow_errors=True,
+        resources={"metadata": {"path": str(path.resolve().parent)}},
     )
     try:
         client.execute()
     except (nbclient.exceptions.CellTimeoutError, nbclient.exceptions.DeadKernelError) as error:
-        raise NotebookError(f"{path} did not finish: {str(error).splitlines()[0]}. Look for a loop without end.") from None
+        raise NotebookError(
+            f"{path} did not finish: {str(error).splitlines()[0]}. Look for a loop without end."
+        ) from None
     return [_verdict(cell) for cell in cells]
 
 

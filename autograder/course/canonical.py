@@ -29,7 +29,9 @@ def read(path: Path) -> NotebookNode:
     except FileNotFoundError:
         raise NotebookError(f"There is no notebook {path}. Check the name, or see the lessons in notebooks/.") from None
     except (nbformat.reader.NotJSONError, UnicodeDecodeError):
-        raise NotebookError(f"{path} is no JSON, so no notebook. Save it again from JupyterLab, or take a fresh copy.") from None
+        raise NotebookError(
+            f"{path} is no JSON, so no notebook. Save it again from JupyterLab, or take a fresh copy."
+        ) from None
     except (nbformat.ValidationError, AttributeError, KeyError, TypeError, OSError) as error:
         reason = str(error).splitlines()[0][:120]
         raise NotebookError(f"{path} is no valid notebook: {reason}. Take a fresh copy of the lesson.") from None
@@ -41,7 +43,11 @@ def canonical(notebook: NotebookNode) -> NotebookNode:
     stored = nbformat.v4.new_notebook(metadata=KERNEL, nbformat_minor=5)
     for cell in notebook.cells:
         kept = {key: cell.metadata[key] for key in ("nbgrader", "tags") if key in cell.metadata}
-        new = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell, "raw": nbformat.v4.new_raw_cell}
+        new = {
+            "code": nbformat.v4.new_code_cell,
+            "markdown": nbformat.v4.new_markdown_cell,
+            "raw": nbformat.v4.new_raw_cell,
+        }
         copy = new[cell.cell_type](cell.source.strip("\n"), metadata=kept)
         copy.id = cell.get("id", copy.id)
         stored.cells.append(copy)

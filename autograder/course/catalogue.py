@@ -33,7 +33,9 @@ class Lesson(msgspec.Struct, frozen=True):
 def lessons() -> tuple[Lesson, ...]:
     """Returns every lesson in the course's order."""
     files = sorted(FOLDER.glob("*.toml"))
-    return tuple(msgspec.convert({"name": file.stem} | tomllib.loads(file.read_text("utf-8")), Lesson) for file in files)
+    return tuple(
+        msgspec.convert({"name": file.stem} | tomllib.loads(file.read_text("utf-8")), Lesson) for file in files
+    )
 
 
 @functools.cache

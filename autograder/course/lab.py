@@ -79,7 +79,9 @@ def hand_out() -> list[str]:
             shutil.copyfile(source, target)
             handed[name] = fresh
         elif handed.get(name) != fresh:
-            kept.append(f"autograder: work/{name} holds your answers to an older release; it is kept. Move it away to get the new one.")
+            kept.append(
+                f"autograder: work/{name} holds your answers to an older release; it is kept. Move it away to get the new one."
+            )
     HOME.mkdir(exist_ok=True)
     record_file.write_bytes(msgspec.json.encode(handed))
     return kept
@@ -90,7 +92,9 @@ def _page(lesson: str | None) -> str:
     if lesson is None:
         start = [page for page in pages if page.parent.name == "start"]
         return str((start or pages)[0])
-    found = [page for page in pages if page.parent.name == lesson] or [page for page in pages if page.parent.name.startswith(lesson)]
+    found = [page for page in pages if page.parent.name == lesson] or [
+        page for page in pages if page.parent.name.startswith(lesson)
+    ]
     if len(found) != 1:
         names = ", ".join(page.parent.name for page in pages)
         raise LabError(f"{lesson!r} names {'no' if not found else 'more than one'} lesson. Choose one of: {names}.")
@@ -114,7 +118,14 @@ def _port(wanted: int | None) -> int:
 @contextlib.contextmanager
 def _server(folder: Path, port: int, token: str, teacher: bool) -> Iterator[subprocess.Popen[bytes]]:
     _write_settings(teacher)
-    command = [sys.executable, "-m", "jupyterlab", "--no-browser", f"--ServerApp.root_dir={folder}", "--ServerApp.ip=127.0.0.1"]
+    command = [
+        sys.executable,
+        "-m",
+        "jupyterlab",
+        "--no-browser",
+        f"--ServerApp.root_dir={folder}",
+        "--ServerApp.ip=127.0.0.1",
+    ]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"]
     command += ["--ServerApp.answer_yes=True", "--log-level=ERROR"]
     if os.name == "posix" and os.geteuid() == 0:

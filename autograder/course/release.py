@@ -97,7 +97,9 @@ def drift() -> list[str]:
 def _differences(fresh: NotebookNode, stored: NotebookNode) -> list[str]:
     """Returns a line for each cell that was added, removed or changed in the stored notebook."""
     ours, theirs = canonical(fresh).cells, stored.cells
-    matcher = difflib.SequenceMatcher(a=[_content(cell) for cell in ours], b=[_content(cell) for cell in theirs], autojunk=False)
+    matcher = difflib.SequenceMatcher(
+        a=[_content(cell) for cell in ours], b=[_content(cell) for cell in theirs], autojunk=False
+    )
     lines = []
     for kind, start, stop, other_start, other_stop in matcher.get_opcodes():
         if kind != "equal":

@@ -16,11 +16,7 @@ Outcome = Literal["raises-forward", "raises-backward", "correct", "silently-wron
 OUTCOMES: tuple[Outcome, ...] = ("raises-forward", "raises-backward", "correct", "silently-wrong")
 
 
-class Frozen(msgspec.Struct, frozen=True):
-    """Base of all records: immutable, compared by value, checked when read from JSON."""
-
-
-class Place(Frozen):
+class Place(msgspec.Struct, frozen=True):
     """A line of the user's own code; `line` is 1-based, `text` is the line without its indentation."""
 
     file: str
@@ -28,21 +24,21 @@ class Place(Frozen):
     text: str
 
 
-class Program(Frozen):
+class Program(msgspec.Struct, frozen=True):
     """One file (or cell) of the user's that ran: its name and its whole text."""
 
     file: str
     source: str
 
 
-class Storage(Frozen):
+class Storage(msgspec.Struct, frozen=True):
     """One stretch of memory, however many objects reach it (views, `.data`, NumPy and DLPack aliases)."""
 
     id: int
     bytes: int
 
 
-class Tensor(Frozen):
+class Tensor(msgspec.Struct, frozen=True):
     """What never changes about one tensor object.
 
     Attributes:
@@ -65,7 +61,7 @@ class Tensor(Frozen):
     alias_of: str | None = None
 
 
-class TensorState(Frozen):
+class TensorState(msgspec.Struct, frozen=True):
     """What a step changed about a tensor (or found, where the tensor is new).
 
     Attributes:
@@ -82,7 +78,7 @@ class TensorState(Frozen):
     values: str
 
 
-class Node(Frozen):
+class Node(msgspec.Struct, frozen=True):
     """A backward function, under PyTorch's own name (`MulBackward0`).
 
     Attributes:
@@ -100,7 +96,7 @@ class Node(Frozen):
     scope: tuple[str, ...] = ()
 
 
-class SavedEdge(Frozen):
+class SavedEdge(msgspec.Struct, frozen=True):
     """One tensor that a node keeps until backward has passed.
 
     Attributes:
@@ -129,7 +125,7 @@ class SavedEdge(Frozen):
         return self.version_now != self.saved_version
 
 
-class Write(Frozen):
+class Write(msgspec.Struct, frozen=True):
     """A write into existing memory.
 
     Attributes:
@@ -151,21 +147,21 @@ class Write(Frozen):
     harmed: tuple[int, ...] = ()
 
 
-class NameChange(Frozen):
+class NameChange(msgspec.Struct, frozen=True):
     """A variable that a step bound to a tensor; None: the name no longer holds a tensor."""
 
     name: str
     tensor: int | None
 
 
-class Forecast(Frozen):
+class Forecast(msgspec.Struct, frozen=True):
     """What backward would do if it were called now, from the losses in sight, and the saved edges that decide it."""
 
     outcome: Outcome
     because: tuple[int, ...] = ()
 
 
-class Step(Frozen):
+class Step(msgspec.Struct, frozen=True):
     """One executed statement of the user's own code, and what it changed.
 
     Attributes:
@@ -189,7 +185,7 @@ class Step(Frozen):
     forecast: Forecast | None = None
 
 
-class BackwardStep(Frozen):
+class BackwardStep(msgspec.Struct, frozen=True):
     """One node that backward visited, in order: what gradient came in, what it passed on, or the refusal.
 
     Attributes:
@@ -205,7 +201,7 @@ class BackwardStep(Frozen):
     step: int | None = None
 
 
-class Problem(Frozen):
+class Problem(msgspec.Struct, frozen=True):
     """The exception that the program ended with; `line` is the innermost line of the user's own file, None if none of it ran."""
 
     type: str
@@ -213,7 +209,7 @@ class Problem(Frozen):
     line: int | None
 
 
-class Harm(Frozen):
+class Harm(msgspec.Struct, frozen=True):
     """A saved tensor that was written into before backward used it; listed also where PyTorch says nothing.
 
     Attributes:
@@ -233,14 +229,14 @@ class Harm(Frozen):
     edge: int | None = None
 
 
-class Gradient(Frozen):
+class Gradient(msgspec.Struct, frozen=True):
     """A leaf's gradient as this run left it, beside the right one; nested lists of numbers, None where there is none or none is known."""
 
     got: list | float | None
     true: list | float | None
 
 
-class Fix(Frozen):
+class Fix(msgspec.Struct, frozen=True):
     """One change of the source that repairs it; `proven` says that it was run and both oracles agreed."""
 
     kind: str
@@ -250,7 +246,7 @@ class Fix(Frozen):
     proven: bool
 
 
-class Verdict(Frozen):
+class Verdict(msgspec.Struct, frozen=True):
     """What happened, why, and what repairs it. The fields are those of `explain --json`."""
 
     outcome: Outcome
@@ -261,7 +257,7 @@ class Verdict(Frozen):
     fixes: tuple[Fix, ...] = ()
 
 
-class Recording(Frozen):
+class Recording(msgspec.Struct, frozen=True):
     """Everything a picture, a report or a lesson needs to know of one run."""
 
     version: int
