@@ -1,0 +1,1 @@
+"""Programs with a declared and independently proven truth, held against the tape."""

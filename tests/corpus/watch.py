@@ -1,0 +1,94 @@
+"""An independent witness of who wrote into what backward needs, and where that was saved."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from .oracles import execute
+from .programs import Program
+
+
+@dataclass
+class Kept:
+    """A tensor that was saved, as `watch` follows it; `writers` are the lines after which it was no longer the same."""
+
+    tensor: Tensor
+    alias: Tensor
+    copy: Tensor
+    version: int
+    line: int | None
+    writers: list[int] = field(default_factory=list)
+
+    def state(self) -> tuple:
+        """The counter and the bytes now, of the memory and (`.data =` swaps it) of the tensor itself."""
+        return self.alias._version, fingerprint(self.alias), fingerprint(self.tensor)
+
+
+def fingerprint(tensor: Tensor) -> bytes:
+    """Returns the bytes of a private copy: numpy() of the tensor itself would make its storage unresizable."""
+    with torch.no_grad():
+        return tensor.detach().clone(memory_format=torch.contiguous_format).numpy().tobytes()
+
+
+def watch(program: Program) -> tuple[set[int], set[int]]:
+    """Returns the lines that wrote into what backward later used, and the lines that had saved it.
+
+    Python's own line tracing and saved-tensor hooks, nothing else: after each line every saved tensor is compared with
+    what was saved. What a custom Function stashes without `save_for_backward` stays out of sight. In a program that
+    raises only writes that the counter saw matter: batch norm keeps running statistics that it writes itself and, in
+    training, never uses.
+    """
+    counted = program.outcome == "raises-backward"
+    kept: list[tuple[Kept, tuple]] = []
+    harmful: set[int] = set()
+    saving: set[int] = set()
+    last: list[int | None] = [None]
+
+    def look() -> None:
+        for place, (entry, before) in enumerate(kept):
+            if (now := entry.state()) != before:
+                kept[place] = entry, now
+                entry.writers.append(last[0])
+
+    def trace(frame, event, _):
+        if frame.f_code.co_filename != program.file:
+            return None
+        look()
+        last[0] = line_of(frame.f_back) if event == "return" else frame.f_lineno
+        return trace
+
+    def line_of(frame) -> int | None:
+        """The line that goes on when a call returns: `rows[t] = step(rows)` writes after `step` has ended."""
+        while frame and frame.f_code.co_filename != program.file:
+            frame = frame.f_back
+        return frame.f_lineno if frame else last[0]
+
+    def pack(tensor: Tensor) -> Kept:
+        look()
+        alias = tensor.detach()
+        entry = Kept(tensor, alias, alias.clone(), alias._version, last[0])
+        kept.append((entry, entry.state()))
+        return entry
+
+    def unpack(entry: Kept) -> Tensor:
+        look()
+        version, *values = entry.state()
+        if version != entry.version or (not counted and any(now != fingerprint(entry.copy) for now in values)):
+            harmful.update(line for line in entry.writers if line)
+            saving.add(entry.line)
+        return entry.copy
+
+    previous = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+            execute(program, compile(program.source, program.file, "exec"))
+    except RuntimeError:
+        pass  # a program that raises for another reason is still seen up to there
+    finally:
+        sys.settrace(previous)
+    return harmful, saving
