@@ -176,7 +176,9 @@ def _reason(output: str) -> str | None:
     if "No space left on device" in output:
         return f"the disk is full. Free some space at {ROOT} and run the command again; it goes on from here."
     if "NewConnectionError" in output or "name resolution" in output or "Network is unreachable" in output:
-        return "the package index could not be reached. Check the network (or PIP_INDEX_URL) and run the command again; it goes on from here."
+        return (
+            "the package index could not be reached. Check the network and run the command again; it goes on from here."
+        )
     if "Permission denied" in output:
         return f"no permission to write in {ENVIRONMENT}. Clone the project to a folder of your own."
     if "No matching distribution" in output:

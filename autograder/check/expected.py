@@ -65,7 +65,8 @@ def _gradients(like: Callable[..., Any], call: Call) -> dict[str, torch.Tensor]:
 
     def objective(**moved: torch.Tensor) -> torch.Tensor:
         outputs = _values(like, _at(call, moved)).outputs
-        return sum((outputs[name].tensor() * cotangent.tensor()).sum() for name, cotangent in call.cotangents.items())
+        pulls = [(outputs[name].tensor() * cotangent.tensor()).sum() for name, cotangent in call.cotangents.items()]
+        return torch.stack(pulls).sum() if pulls else torch.zeros(())
 
     return finite_differences(objective, points)
 

@@ -13,12 +13,14 @@ from autograder.course.canonical import NotebookError, read
 
 SECONDS_A_CELL = 60
 
+Status = Literal["correct", "incorrect", "not attempted"]
+
 
 class Verdict(NamedTuple):
     """What one grade cell said: the exercise's id, the points it gives, and the message where it did not pass."""
 
     exercise: str
-    status: Literal["correct", "incorrect", "not attempted"]
+    status: Status
     points: float
     max_points: float
     message: str
@@ -53,7 +55,12 @@ def _verdict(cell: NotebookNode) -> Verdict:
     points, max_points = determine_grade(cell)
     errors = [output for output in cell.outputs if output.output_type == "error"]
     message = errors[0].evalue if errors else ""
-    untouched = bool(errors) and errors[0].ename == "NotAttempted"
-    failed = "not attempted" if untouched else "incorrect"
-    status = "correct" if points == max_points else failed
-    return Verdict(cell.metadata.nbgrader.grade_id, status, points or 0.0, max_points, message)
+    return Verdict(
+        cell.metadata.nbgrader.grade_id, _status(points == max_points, errors), points or 0.0, max_points, message
+    )
+
+
+def _status(full_marks: bool, errors: list[NotebookNode]) -> Status:
+    if full_marks:
+        return "correct"
+    return "not attempted" if errors and errors[0].ename == "NotAttempted" else "incorrect"
