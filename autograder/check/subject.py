@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -187,12 +188,12 @@ def _tensors(tree: Any) -> Iterator[torch.Tensor]:
 
 @contextlib.contextmanager
 def _quiet_and_restored() -> Iterator[None]:
-    """Computes in float64 and hides warnings; afterwards PyTorch's global state is what it was.
+    """Computes in float64, with nothing on stderr; afterwards PyTorch's global state is what it was.
 
-    A warning on stderr would cost a right answer all its points under nbgrader 0.9.6.
+    Any text on stderr, a warning of PyTorch's too, would cost a right answer all its points under nbgrader 0.9.6.
     """
     dtype, grad = torch.get_default_dtype(), torch.is_grad_enabled()
-    with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+    with warnings.catch_warnings(), contextlib.redirect_stderr(sys.stdout), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")
         torch.set_default_dtype(torch.float64)
         torch.set_grad_enabled(True)

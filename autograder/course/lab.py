@@ -127,7 +127,7 @@ def _server(folder: Path, port: int, token: str, teacher: bool) -> Iterator[subp
         "--ServerApp.ip=127.0.0.1",
     ]
     command += [f"--ServerApp.port={port}", "--ServerApp.port_retries=0", f"--IdentityProvider.token={token}"]
-    command += ["--ServerApp.answer_yes=True", "--log-level=ERROR"]
+    command += ["--ServerApp.answer_yes=True", "--log-level=ERROR", "--LabApp.log_level=ERROR"]
     if os.name == "posix" and os.geteuid() == 0:
         command.append("--allow-root")
     server = subprocess.Popen(command, cwd=ROOT, env=_environment(), start_new_session=True)

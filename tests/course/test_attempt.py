@@ -1,0 +1,53 @@
+"""`check NOTEBOOK` and the other commands, as they answer in a terminal."""
+
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS
+from tests.fixture_class.submissions import Lesson
+
+NOTEBOOK = "02_mutating_a_saved_tensor/02_mutating_a_saved_tensor.ipynb"
+
+
+def autograder(*words: object) -> subprocess.CompletedProcess[str]:
+    """Runs the command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "autograder", *map(str, words)], cwd=ROOT, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        pytest.param(["nonsense"], "invalid choice: 'nonsense'", id="no such verb"),
+        pytest.param(["check", "missing.ipynb"], "There is no notebook missing.ipynb", id="missing notebook"),
+        pytest.param(["check", "README.md"], "README.md is no JSON", id="no JSON"),
+        pytest.param(["lab", "no_such_lesson"], "'no_such_lesson' names no lesson", id="no such lesson"),
+        pytest.param(
+            ["lab", "--port", "70000", "--no-browser"], "port 70000 is taken or not allowed", id="no such port"
+        ),
+    ],
+)
+def test_bad_input_gets_one_sentence(words, told):
+    """One line that says what was seen and what to do, and an exit code that is not 0."""
+    done = autograder(*words)
+    assert 2 == done.returncode
+    assert told in done.stderr
+    assert 1 == len(done.stderr.strip().splitlines())
+
+
+@pytest.mark.parametrize(("kind", "code"), [("answer", 0), ("stub", 1)])
+def test_check_says_whether_all_passes(tmp_path, kind, code):
+    """Model answers end with 0 and all points; the lesson as handed out ends with 1 and "not attempted" everywhere."""
+    lesson = Lesson(SOLUTIONS / NOTEBOOK, NOTEBOOKS / NOTEBOOK)
+    notebook = lesson.answered(lesson.right()) if kind == "answer" else lesson.released
+    nbformat.write(notebook, tmp_path / "mine.ipynb")
+
+    done = autograder("check", tmp_path / "mine.ipynb")
+    assert code == done.returncode, done.stdout
+    word = "correct" if kind == "answer" else "not attempted"
+    assert len(lesson.exercises) == sum(line.endswith(word) for line in done.stdout.splitlines())
+    assert "Traceback" not in done.stdout + done.stderr

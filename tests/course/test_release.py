@@ -1,0 +1,96 @@
+"""solutions/ -> notebooks/: what is released, what is kept back, and how drift is told."""
+
+import shutil
+
+import nbformat
+import pytest
+
+from autograder.course import release
+from autograder.course.canonical import canonical, read
+from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
+from autograder.course.proof import AuthorError, exercises
+
+SOURCES = [pytest.param(path, id=path.parent.name) for path in lessons(SOLUTIONS)]
+
+
+@pytest.fixture
+def released(tmp_path, monkeypatch):
+    """A copy of notebooks/ that a test may break."""
+    shutil.copytree(NOTEBOOKS, tmp_path / "notebooks")
+    monkeypatch.setattr(release, "NOTEBOOKS", tmp_path / "notebooks")
+    return tmp_path / "notebooks"
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_sources_are_canonical(path):
+    """No outputs, no counters, no editor's traces, so that a diff shows what somebody changed."""
+    assert canonical(read(path)) == read(path)
+
+
+def test_the_stored_release_is_what_the_sources_give():
+    """notebooks/ was generated from solutions/ as it is now."""
+    assert [] == release.drift()
+
+
+def test_one_changed_word_is_named_with_its_cell(released):
+    """A word changed in a generated notebook is drift, and the message names the cell."""
+    path = lessons(released)[0]
+    notebook = read(path)
+    cell = next(cell for cell in notebook.cells if cell.cell_type == "markdown")
+    cell.source += " word"
+    nbformat.write(notebook, path)
+
+    assert [f"{path.relative_to(released)}: cell {cell.id} differs"] == release.drift()
+
+
+def test_a_missing_and_a_foreign_lesson_are_drift(released):
+    """A lesson that was never released, and one without a source, are both told."""
+    path = lessons(released)[0]
+    (released / "99_mine").mkdir()
+    path.rename(released / "99_mine" / "99_mine.ipynb")
+
+    told = release.drift()
+    assert "99_mine/99_mine.ipynb: in notebooks/ but not in solutions/" in told
+    assert f"{path.relative_to(released)}: not released yet" in told
+
+
+@pytest.mark.parametrize("path", SOURCES)
+def test_no_answer_is_released(path):
+    """No author's cell, and no line that only an author's cell has, can be found in the released notebook."""
+    text = (NOTEBOOKS / path.relative_to(SOLUTIONS)).read_text("utf-8")
+    for exercise in exercises(path):
+        for answer in exercise.answers:
+            first_line = answer.source.splitlines()[0]
+            assert first_line not in text
+
+
+def test_a_teachers_own_solution_is_cleared(tmp_path):
+    """A solution cell without the tag "stub" is cleared as nbgrader does it, so a new lesson cannot leak by accident."""
+    graded = {"grade": False, "solution": True, "locked": False, "task": False, "grade_id": "mine", "schema_version": 3}
+    cell = nbformat.v4.new_code_cell("secret = 42", metadata={"nbgrader": graded})
+    (tmp_path / "source" / "mine").mkdir(parents=True)
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), tmp_path / "source" / "mine" / "mine.ipynb")
+
+    release.build(tmp_path / "release", tmp_path / "source")
+    assert "secret" not in (tmp_path / "release" / "mine" / "mine.ipynb").read_text("utf-8")
+
+
+@pytest.mark.parametrize(
+    ("first_line", "tag"),
+    [
+        ("# wrong: no phrase", "wrong"),
+        ("# answer: a -> phrase", "answer"),
+        ("def f():", "right"),
+        ("# right: ok", "wrong"),
+    ],
+)
+def test_an_authors_cell_in_another_form_is_refused(tmp_path, first_line, tag):
+    """A slip in an author's cell is told with the cell and the form, so that no wrong answer goes untested."""
+    graded = {"grade": True, "solution": False, "locked": True, "points": 1, "grade_id": "f", "schema_version": 3}
+    cells = [
+        nbformat.v4.new_code_cell(f"{first_line}\n    pass", metadata={"tags": [tag]}),
+        nbformat.v4.new_code_cell("check", metadata={"nbgrader": graded}),
+    ]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "a.ipynb")
+    with pytest.raises(AuthorError, match="first line must read"):
+        exercises(tmp_path / "a.ipynb")

@@ -1,0 +1,87 @@
+"""Every exercise of every lesson is proven: its stub, its right answers, and its named wrong ones."""
+
+import re
+
+import pytest
+
+from autograder.check.message import Incorrect, NotAttempted, Unsolved
+from autograder.course import catalogue
+from autograder.course.paths import SOLUTIONS, lessons
+from autograder.course.proof import exercises, setup
+from tests.lessons.namespace import Namespace
+
+LESSONS = {path.parent.name: path for path in lessons(SOLUTIONS)}
+EXERCISES = [
+    pytest.param(path, exercise, id=exercise.id)
+    for path in LESSONS.values()
+    for exercise in exercises(path)
+    if exercise.answers
+]
+ANSWERS = [
+    pytest.param(path, exercise, answer, id=f"{exercise.id}: {answer.name}")
+    for path in LESSONS.values()
+    for exercise in exercises(path)
+    for answer in exercise.answers
+]
+PREDICTIONS = [
+    pytest.param(path, exercise, id=exercise.id)
+    for path in LESSONS.values()
+    for exercise in exercises(path)
+    if exercise.stub.endswith('= "..."')
+]
+
+
+def verdict(path, exercise, answer: str) -> Unsolved | None:
+    """Returns what the exercise's check cell raises after this answer, None where it passes."""
+    learner = Namespace()
+    learner.run(setup(path))
+    learner.run(answer)
+    try:
+        learner.run(exercise.check)
+    except Unsolved as raised:
+        return raised
+    return None
+
+
+@pytest.mark.parametrize(("path", "exercise"), EXERCISES)
+def test_what_is_handed_out_is_not_attempted(path, exercise):
+    """An untouched exercise is told so, and gives no marks."""
+    assert NotAttempted is type(verdict(path, exercise, exercise.stub))
+
+
+@pytest.mark.parametrize(("path", "exercise", "answer"), ANSWERS)
+def test_each_answer_gets_what_the_author_says(path, exercise, answer):
+    """Right answers pass; a wrong one is refused in the words that the author promises."""
+    raised = verdict(path, exercise, answer.source)
+    if answer.kind != "wrong":
+        assert raised is None, raised
+        return
+    assert Incorrect is type(raised)
+    assert answer.phrase in re.sub(r"\s+", " ", str(raised))
+    assert max(map(len, str(raised).splitlines())) <= 76
+
+
+@pytest.mark.parametrize(("path", "exercise"), EXERCISES)
+def test_each_exercise_has_enough_answers(path, exercise):
+    """One model answer, at least one other right one, and at least four wrong ones stand beside each exercise."""
+    assert 1 == len(exercise.of_kind("answer"))
+    assert 1 <= len(exercise.of_kind("right"))
+    assert 4 <= len(exercise.of_kind("wrong"))
+
+
+@pytest.mark.parametrize(("path", "exercise"), PREDICTIONS)
+def test_a_prediction_is_held_against_the_run(path, exercise):
+    """Exactly one of the four outcomes passes; no prediction at all is not attempted."""
+    name = exercise.stub.partition(" ")[0]
+    assert NotAttempted is type(verdict(path, exercise, exercise.stub))
+    outcomes = ("raises-forward", "raises-backward", "correct", "silently-wrong")
+    assert 1 == sum(verdict(path, exercise, f'{name} = "{outcome}"') is None for outcome in outcomes)
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_the_catalogue_knows_each_lesson(name):
+    """Title, time and three hints for each exercise: no more exercises and no fewer than the notebook has."""
+    lesson = {lesson.name: lesson for lesson in catalogue.lessons()}[name]
+    ids = [exercise.id for exercise in exercises(LESSONS[name]) if exercise.answers]
+    assert ids == [exercise.id for exercise in lesson.exercises]
+    assert all(hint.strip() for exercise in lesson.exercises for hint in exercise.hints)
