@@ -1,0 +1,137 @@
+"""From a fresh clone with only Python: what the first command does, and the one sentence where it cannot."""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from autograder import bootstrap
+
+ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """A folder with the package's files and no environment, on which the bootstrap works."""
+    shutil.copytree(ROOT / "autograder", tmp_path / "autograder", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    for name, path in {
+        "ROOT": tmp_path,
+        "ENVIRONMENT": tmp_path / ".venv",
+        "READY": tmp_path / ".venv" / "ready",
+    }.items():
+        monkeypatch.setattr(bootstrap, name, path)
+    return tmp_path
+
+
+def sentence(capture: pytest.ExceptionInfo[SystemExit]) -> str:
+    """Returns what the user reads; it must be one line."""
+    told = str(capture.value.code)
+    assert 1 == len(told.splitlines())
+    return told
+
+
+@pytest.mark.parametrize("name", ["__init__.py", "__main__.py"])
+def test_an_old_python_can_read_as_far_as_the_sentence(name):
+    """The files that run before the version check use no syntax newer than Python 3.6."""
+    ast.parse((ROOT / "autograder" / name).read_text("utf-8"), feature_version=(3, 6))
+
+
+def test_an_old_python_is_told_which_one_to_use():
+    """Python 3.10 gets one sentence that names its version and the one that is needed."""
+    code = "import sys, runpy; sys.version_info = (3, 10, 1); runpy.run_module('autograder', run_name='__main__')"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True)
+    assert 1 == done.returncode
+    assert "this is Python 3.10; autograder needs 3.11 or later" in done.stderr
+    assert 1 == len(done.stderr.splitlines())
+
+
+def test_the_bootstrap_needs_only_the_standard_library():
+    """Nothing is imported that a bare Python does not have."""
+    tree = ast.parse((ROOT / "autograder" / "bootstrap.py").read_text("utf-8"))
+    names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert set() == {name.partition(".")[0] for name in names} - sys.stdlib_module_names
+
+
+def test_a_ready_environment_is_used_as_it_is(monkeypatch):
+    """Where the pinned packages are installed, the command goes on in this very process."""
+    monkeypatch.setattr(os, "execve", lambda *_: pytest.fail("started another Python"))
+    bootstrap.ensure_environment(["doctor"])
+
+
+def test_another_version_of_a_package_is_not_ready(clone, monkeypatch):
+    """One package with another version than pinned, and the command goes to the clone's own environment."""
+    text = (clone / "pyproject.toml").read_text("utf-8")
+    (clone / "pyproject.toml").write_text(text.replace('"torch==2.13.0"', '"torch==2.12.0"'), "utf-8")
+    monkeypatch.setattr(bootstrap, "install", lambda pins: None)
+    started = []
+    monkeypatch.setattr(os, "execve", lambda *arguments: started.append(arguments))
+
+    bootstrap.ensure_environment(["lab", "02"])
+    assert [str(clone / ".venv" / "bin" / "python"), "-m", "autograder", "lab", "02"] == started[0][1]
+
+
+def test_a_half_copied_package_is_installed_again(tmp_path):
+    """After an interruption, metadata without all of its files is forgotten; a whole package is left alone."""
+    packages = tmp_path / "lib" / "python3.11" / "site-packages"
+    for name, files in {"whole": ["whole.py"], "torn": ["torn.py", "missing.py"]}.items():
+        metadata = packages / f"{name}-1.0.dist-info"
+        metadata.mkdir(parents=True)
+        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+        (metadata / "RECORD").write_text("".join(f"{file},,\n" for file in files))
+        (packages / files[0]).touch()
+    (packages / "recordless-1.0.dist-info").mkdir()
+
+    bootstrap.forget_incomplete(tmp_path)
+    assert ["whole-1.0.dist-info"] == [folder.name for folder in packages.glob("*.dist-info")]
+
+
+def test_a_full_disk_is_told_before_anything_is_made(clone, monkeypatch):
+    """Too little space ends at once, with the place and both figures."""
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**9))
+    with pytest.raises(SystemExit) as stopped:
+        bootstrap.install(["six==1.17.0"])
+    assert "only 1.0 GB are free" in sentence(stopped)
+    assert not (clone / ".venv").exists()
+
+
+def test_a_python_without_venv_is_told_what_to_install(clone, monkeypatch):
+    """Debian's bare Python lacks venv; the sentence names the package."""
+    python = clone / "python"
+    python.write_text("#!/bin/sh\necho 'No module named venv' >&2\nexit 1\n")
+    python.chmod(0o755)
+    monkeypatch.setattr(sys, "executable", str(python))
+    with pytest.raises(SystemExit) as stopped:
+        bootstrap.install(["six==1.17.0"])
+    assert "sudo apt install python3-venv" in sentence(stopped)
+
+
+def test_no_network_is_told_and_the_next_call_goes_on(clone, monkeypatch):
+    """An unreachable package index is one sentence, and the environment that was begun is kept for the next call."""
+    for name, value in {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "1", "PIP_FIND_LINKS": ""}.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(SystemExit) as stopped:
+        bootstrap.install(["no-such-package==1.0"])
+    assert "the package index could not be reached" in sentence(stopped)
+    assert (clone / ".venv" / "bin" / "python").exists()
+    assert not (clone / ".venv" / "ready").exists()
+
+
+def test_the_users_own_pip_settings_are_out_of_reach(clone, monkeypatch):
+    """A pip.conf in the home folder is not read, and pip's cache stays inside the clone."""
+    home = clone / "home"
+    (home / ".config" / "pip").mkdir(parents=True)
+    (home / ".config" / "pip" / "pip.conf").write_text("[global]\nindex-url = http://127.0.0.1:9/mine\n")
+    monkeypatch.setenv("HOME", str(home))
+    bootstrap._make_venv()
+    (clone / ".venv" / "pip.conf").touch()
+    pip = [str(clone / ".venv" / "bin" / "python"), "-m", "pip", "config", "list"]
+    seen = subprocess.run(pip, env=bootstrap._environment(), capture_output=True, text=True).stdout
+    assert "127.0.0.1:9/mine" not in seen
+    assert "127.0.0.1:9/mine" in subprocess.run(pip, capture_output=True, text=True).stdout  # the control
