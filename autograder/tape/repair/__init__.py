@@ -1,0 +1,76 @@
+"""Repairs of a broken program: changes of its source, each run and kept only where both oracles agree."""
+
+from __future__ import annotations
+
+import linecache
+import time
+import warnings
+from dataclasses import dataclass
+
+from ..recording import Fix, Verdict
+from .search import Prove, Search, as_fix
+
+SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Repairs:
+    """What repairs a program.
+
+    Attributes:
+        fixes: the proven changes, the one that changes least first; `apply` makes them.
+        meanings: for each fix, what it changes in what the program computes, None where every value is kept.
+        warnings: repairs in the program that only silence PyTorch, each with the figures it gave.
+        reason: why there is no fix, None where there is one or none is needed.
+    """
+
+    fixes: tuple[Fix, ...] = ()
+    meanings: tuple[str | None, ...] = ()
+    warnings: tuple[str, ...] = ()
+    reason: str | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The changes of meaning and the warnings, as sentences for a report."""
+        told = [
+            f"The fix in line {fix.line} ({fix.kind}) changes what is computed: {meaning}"
+            for fix, meaning in zip(self.fixes, self.meanings, strict=True)
+            if meaning
+        ]
+        return (*told, *self.warnings, *([self.reason] if self.reason else []))
+
+
+def repair(
+    source: str, verdict: Verdict, prove: Prove, *, file: str, function: str | None = None, seconds: float = SECONDS
+) -> Repairs:
+    """Returns the changes of `source` that repair it, none of them written anywhere.
+
+    Args:
+        source: the program's text; `file` the name its lines have in the verdict, and `function` what is run of it (None: all).
+        verdict: what the program did as it is.
+        prove: runs a changed text and returns its verdict, by both oracles.
+        seconds: how long to search at most.
+    """
+    if verdict.outcome == "correct":
+        return Repairs()
+    search = Search(source, verdict, file, function, prove, time.monotonic() + seconds)
+    kept = linecache.cache.get(search.path)
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            found = search.look(source, verdict)
+    finally:
+        if kept:
+            linecache.cache[search.path] = kept  # tracebacks show the user's own text again, not a candidate's
+    fixes = tuple(as_fix(source, one.text, one.candidate.kind) for one in found)
+    reason = None if fixes else f"None of the {search.tried} changes tried repairs it with the values kept."
+    return Repairs(fixes, tuple(one.changes for one in found), (), reason)
+
+
+def apply(source: str, fix: Fix) -> str:
+    """Returns the source with the fix made."""
+    lines = source.split("\n")
+    old, new = fix.before.split("\n"), fix.after.split("\n")
+    first = lines[fix.line - 1]
+    indent = first[: len(first) - len(old[0])] if first.endswith(old[0]) else ""
+    lines[fix.line - 1 : fix.line - 1 + len(old)] = [indent + one if one.strip() else one for one in new]
+    return "\n".join(lines)

@@ -1,0 +1,73 @@
+"""What a kind of repair is given, and what it proposes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..recording import Verdict
+from .source import Edits, Source
+from .writes import InPlace, in_place
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One proposed change of the source, not yet run.
+
+    Attributes:
+        kind: what it does, in a few words a reader knows.
+        changes: what it changes in what the program computes, as a sentence; None where it is meant to keep every value.
+    """
+
+    kind: str
+    edits: Edits
+    changes: str | None = None
+
+
+class Case:
+    """A broken program: its text, and where the verdict points."""
+
+    def __init__(self, source: Source, verdict: Verdict, file: str):
+        self.source = source
+        self.verdict = verdict
+        self.file = file
+
+    @cached_property
+    def suspects(self) -> list[ast.stmt]:
+        """The statements that wrote into a saved tensor, or that raised in the forward pass; first the first to blame."""
+        places = [place for harm in self.verdict.harms for place in harm.mutated_at if place.file == self.file]
+        lines = [place.line for place in places]
+        if self.verdict.error and self.verdict.outcome == "raises-forward":
+            lines.append(self.verdict.error.line or 0)
+        return self.at(lines)
+
+    @cached_property
+    def savers(self) -> list[tuple[ast.stmt, str]]:
+        """The statements whose operation saved what was written into, each with the saved tensor's name."""
+        found: dict[tuple[ast.stmt, str], None] = {}
+        for harm in self.verdict.harms:
+            if harm.saved_at.file == self.file:
+                for statement in self.source.statements_at(harm.saved_at.line):
+                    found[statement, harm.tensor] = None
+        return list(found)
+
+    @cached_property
+    def writes(self) -> list[InPlace]:
+        """The writes to repair: those the verdict points at, then every other one in the text."""
+        others = [one for one in self.source.statements() if one not in self.suspects]
+        return [write for one in [*self.suspects, *others] for write in in_place(self.source, one)]
+
+    @cached_property
+    def blamed(self) -> list[InPlace]:
+        """The writes that the verdict points at, all of the text's where it points at none."""
+        found = [write for write in self.writes if write.statement in self.suspects]
+        return found or self.writes
+
+    def at(self, lines: list[int]) -> list[ast.stmt]:
+        """Returns the statements on the lines, each once."""
+        return list(dict.fromkeys(one for line in lines for one in self.source.statements_at(line)))
+
+
+Kind = Callable[[Case], Iterator[Candidate]]

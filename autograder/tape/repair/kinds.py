@@ -1,0 +1,42 @@
+"""All kinds of repair, the one to be preferred first where two repair equally well."""
+
+from . import aliases, clones, functions, gradients, leaves, order, out_of_place, stacking
+from .case import Kind
+
+KINDS: tuple[Kind, ...] = (
+    out_of_place.augmented,
+    out_of_place.method,
+    out_of_place.filled,
+    out_of_place.masked,
+    out_of_place.function,
+    out_of_place.inplace_option,
+    leaves.under_no_grad,
+    functions.marked_dirty,
+    functions.hook_returns,
+    clones.saved_operand,
+    clones.saved_result,
+    aliases.alias_copied,
+    clones.view_taken,
+    clones.written_target,
+    clones.base_before_view,
+    clones.parameter,
+    clones.several_views,
+    functions.saved_for_backward,
+    functions.saved_copy,
+    gradients.gradient_copied,
+    gradients.gradient_dropped,
+    aliases.tracked_write,
+    aliases.attached,
+    aliases.asked_early,
+    aliases.no_grad_lifted,
+    aliases.inference_mode,
+    aliases.detached_for_numpy,
+    stacking.stacked,
+    leaves.another_name,
+    order.write_later,
+    order.state_cut,
+    order.forward_again,
+    order.forward_each_time,
+    leaves.retained,
+    order.write_earlier,
+)

@@ -1,0 +1,63 @@
+"""Repairs of writes into a leaf, and of a second backward over one graph."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from .case import Candidate, Case
+from .source import Edit, Source, before, wrap
+from .writes import InPlace, called
+
+ADDS_UP = "Both backward calls run over one graph, and their gradients add up."
+
+
+def under_no_grad(case: Case) -> Iterator[Candidate]:
+    """A leaf's new value is set under `torch.no_grad()`, as `nn.init` and the optimizers do."""
+    for write in leaf_writes(case):
+        if edits := wrap(case.source, write.statement, "with torch.no_grad():"):
+            yield Candidate("write under no_grad", edits)
+
+
+def leaf_writes(case: Case) -> list[InPlace]:
+    """Returns the writes that PyTorch refused because they go into a leaf, [] where it refused nothing of the kind."""
+    error = case.verdict.error
+    refused = case.verdict.outcome == "raises-forward" and error and "leaf" in error.message
+    return case.blamed if refused else []
+
+
+def another_name(case: Case) -> Iterator[Candidate]:
+    """The write goes into a copy of the leaf under another name, which the statements below then read."""
+    for write in leaf_writes(case):
+        if isinstance(write.root, ast.Name):
+            name = write.root.id
+            new = f"new_{name}"
+            edits = (
+                before(case.source, write.statement, f"{new} = {name}.clone()"),
+                *renamed_below(case.source, write, new),
+            )
+            yield Candidate("write into a copy of the leaf", edits)
+
+
+def renamed_below(source: Source, write: InPlace, new: str) -> list[Edit]:
+    """Returns the edits that rename the written name from the write on, but where its gradient is read."""
+    start = source.span(write.statement)[0]
+    scope = source.scope(write.statement)
+    names = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == ast.unparse(write.root)]
+    later = [node for node in names if source.span(node)[0] >= start and source.scope(node) is scope]
+    kept = [node for node in later if getattr(source.parents[node], "attr", "") != "grad"]
+    return [Edit(*source.span(node), new) for node in kept]
+
+
+def retained(case: Case) -> Iterator[Candidate]:
+    """The first of two backward calls over one graph keeps what it holds."""
+    error = case.verdict.error
+    if not error or "second time" not in error.message:
+        return
+    for node in ast.walk(case.source.tree):
+        if isinstance(node, ast.Call) and called(node) in ("backward", "grad") and isinstance(node.func, ast.Attribute):
+            words = [one.value for one in node.keywords if one.arg == "retain_graph"]
+            comma = ", " if node.args or node.keywords else ""
+            end = case.source.span(node)[1]
+            add = Edit(end - 1, end - 1, f"{comma}retain_graph=True")
+            yield Candidate("keep the graph", (Edit(*case.source.span(words[0]), "True") if words else add,), ADDS_UP)

@@ -1,0 +1,196 @@
+"""Proposes changes of a broken program, runs each, and keeps those that repair it."""
+
+from __future__ import annotations
+
+import difflib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from ..recording import Fix, Verdict
+from .case import Candidate, Case
+from .compare import Reference, changed_values, keeps_losses
+from .kinds import KINDS
+from .source import Source
+from .trial import Trial, from_text, try_out
+
+CANDIDATES = 90  # tried of one text
+DEEPER = 6  # half-repaired texts that are looked into once more
+KEPT = 5
+Prove = Callable[[str], Verdict]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A change that runs to its end, before or after both oracles saw it; `order` says how much it is to be preferred."""
+
+    candidate: Candidate
+    text: str
+    changes: str | None
+    order: tuple[int, int, int]
+
+
+@dataclass
+class Search:
+    """One search for repairs of one program."""
+
+    source: str
+    verdict: Verdict
+    file: str
+    function: str | None
+    prove: Prove
+    deadline: float
+    seen: set[str] = field(default_factory=set)
+    tried: int = 0
+
+    def __post_init__(self) -> None:
+        """Runs the program as it is, and as it is meant."""
+        self.seen.add(self.source)
+        self.reference = Reference(self.run(self.source), self.run(self.source, cloned=True))
+
+    @property
+    def path(self) -> str:
+        """The name under which the program's lines are kept for tracebacks."""
+        return from_text(self.source, self.file, self.function).code_file
+
+    def run(self, text: str, *, cloned: bool = False) -> Trial:
+        """Returns one run, cut off at the deadline."""
+        left = max(self.deadline - time.monotonic(), 0.05)
+        return try_out(from_text(text, self.file, self.function), seconds=left, cloned=cloned)
+
+    def look(self, text: str, verdict: Verdict, depth: int = 2) -> list[Found]:
+        """Returns the proven changes of `text`, best first; where one change is not enough, those of two together."""
+        running, halves = self.tried_out(text, verdict)
+        proven: list[Found] = []
+        for found in sorted(running, key=lambda one: one.order):
+            if len(proven) == KEPT or self.is_late():
+                break
+            if any(is_like(found.candidate, one.candidate) for one in proven):
+                continue
+            seen = self.prove(found.text)
+            if seen.outcome == "correct":
+                proven += [found] if found.changes or self.keeps_gradients(seen) else []
+            else:
+                halves.append(found)
+        if proven or depth == 1:
+            return proven
+        return self.look_deeper(halves, depth)
+
+    def look_deeper(self, halves: list[Found], depth: int) -> list[Found]:
+        """Returns the repairs that need one change more after one of `halves`."""
+        for half in halves[:DEEPER]:
+            if self.is_late():
+                return []
+            found = self.look(half.text, self.prove(half.text), depth - 1)
+            if found:
+                return found
+        return []
+
+    def tried_out(self, text: str, verdict: Verdict) -> tuple[list[Found], list[Found]]:
+        """Returns the changes that run to their end with the values kept, and those that at least fail differently."""
+        running, halves = [], []
+        for rank, candidate, changed in self.candidates(text, verdict):
+            if self.is_late():
+                break
+            trial = self.run(changed)
+            if trial.error is not None:
+                if trial.error != self.reference.plain.error and trial.error.startswith("RuntimeError:"):
+                    halves.append(Found(candidate, changed, None, (3, 0, rank)))
+                continue
+            changes = candidate.changes or changed_values(self.reference, trial)
+            if candidate.changes or keeps_losses(self.reference, trial):
+                level = 2 if candidate.changes else 1 if changes else 0
+                running.append(Found(candidate, changed, changes, (level, size(self.source, changed), rank)))
+        return running, halves
+
+    def candidates(self, text: str, verdict: Verdict) -> Iterator[tuple[int, Candidate, str]]:
+        """Yields each new text that a kind proposes, with the rank of its kind, at most `CANDIDATES` of them."""
+        source = Source(text)
+        case = Case(source, verdict, self.file)
+        proposed = [(rank, one) for rank, kind in enumerate(KINDS) for one in kind(case)]
+        for rank, candidate in [*together(case, proposed), *proposed][:CANDIDATES]:
+            changed = source.apply(candidate.edits)
+            if changed and changed not in self.seen and is_python(changed):
+                self.seen.add(changed)
+                self.tried += 1
+                yield rank, candidate, changed
+
+    def keeps_gradients(self, seen: Verdict) -> bool:
+        """Whether each leaf gets the gradient that the oracles found for the program as it was written."""
+        for name, meant in self.verdict.gradients.items():
+            now = seen.gradients.get(name)
+            if now and meant.true is not None and now.got is not None and not near(meant.true, now.got):
+                return False
+        return True
+
+    def is_late(self) -> bool:
+        """Whether the time is up."""
+        return time.monotonic() > self.deadline
+
+
+def is_like(one: Candidate, other: Candidate) -> bool:
+    """Whether a change only says more of what another says: the same kind with further edits, or the same kind in one place."""
+    more = set(one.edits) > set(other.edits)
+    return more or (one.kind == other.kind and one.edits[0].start == other.edits[0].start)
+
+
+def together(case: Case, proposed: list[tuple[int, Candidate]]) -> Iterator[tuple[int, Candidate]]:
+    """Yields, for each kind, all its changes of blamed statements as one, where there are several and they do not overlap."""
+    spans = [case.source.span(one) for one in case.suspects]
+    groups: dict[tuple[int, str], list[Candidate]] = {}
+    for rank, candidate in proposed:
+        if any(start <= edit.start <= stop for edit in candidate.edits for start, stop in spans):
+            groups.setdefault((rank, candidate.kind), []).append(candidate)
+    for (rank, kind), some in groups.items():
+        edits: set = set()
+        for candidate in some:
+            if case.source.apply([*edits, *candidate.edits]) is not None:
+                edits |= set(candidate.edits)
+        if len(some) > 1:
+            yield rank, Candidate(kind, tuple(sorted(edits)), some[0].changes)
+
+
+def is_python(text: str) -> bool:
+    """Whether the text can be compiled."""
+    try:
+        compile(text, "candidate", "exec")
+    except (SyntaxError, ValueError):
+        return False
+    return True
+
+
+def near(one: object, other: object) -> bool:
+    """Whether nested lists of numbers agree, but for rounding and the finite step of the oracle."""
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(near(a, b) for a, b in zip(one, other, strict=True))
+    if isinstance(one, int | float) and isinstance(other, int | float):
+        return abs(one - other) <= 2e-3 * max(abs(one), abs(other)) + 1e-4
+    return one == other
+
+
+def size(before: str, after: str) -> int:
+    """Returns how many lines were put in, taken out or replaced; a line that moved counts twice."""
+    steps = difflib.SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False).get_opcodes()
+    return sum(max(stop - start, end - first) for step, start, stop, first, end in steps if step != "equal")
+
+
+def as_fix(before: str, after: str, kind: str) -> Fix:
+    """Returns the change as the lines it replaces and the lines it puts there, without the indentation they share."""
+    old, new = before.split("\n"), after.split("\n")
+    first = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    last = 0
+    while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
+        last += 1
+    if first in (
+        len(old) - last,
+        len(new) - last,
+    ):  # lines only added or only taken out are shown beside one that stays
+        first, last = (first, last - 1) if last else (first - 1, last)
+    was, now = old[first : len(old) - last], new[first : len(new) - last]
+    depth = shared_indent([*was, *now])
+    return Fix(kind, first + 1, "\n".join(one[depth:] for one in was), "\n".join(one[depth:] for one in now), True)
+
+
+def shared_indent(lines: list[str]) -> int:
+    """Returns how many blanks all the lines that are not empty begin with."""
+    return min((len(one) - len(one.lstrip()) for one in lines if one.strip()), default=0)
