@@ -8,10 +8,12 @@ Nothing here imports the tape. Each function runs a program afresh, seeded, and 
 from __future__ import annotations
 
 import ast
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
+from types import ModuleType
 from unittest import mock
 
 import torch
@@ -56,12 +58,22 @@ def run(program: Program, *, clone_on_save: bool = False, dtype: torch.dtype = t
 
 def execute(program: Program, code, dtype: torch.dtype = torch.float32) -> Gradients:
     """Returns the gradients the program leaves in its leaves, or those that its `run()` returns."""
-    with fresh_torch(dtype):
-        namespace = {"__name__": program.file}
+    with fresh_torch(dtype), namespace_of(program) as namespace:
         exec(code, namespace)
         if program.function:
             return dict(namespace[program.function]())
         return {name: leaf.grad for name, leaf in leaves(namespace)}
+
+
+@contextmanager
+def namespace_of(program: Program) -> Iterator[dict]:
+    """The program's own module, known to Python while it runs: a dataclass looks its module up."""
+    module = ModuleType(program.file)
+    sys.modules[program.file] = module
+    try:
+        yield vars(module)
+    finally:
+        del sys.modules[program.file]
 
 
 @contextmanager
@@ -90,8 +102,7 @@ def leaves(namespace: dict) -> Iterator[tuple[str, Tensor]]:
 def reference(program: Program) -> Gradients:
     """Returns what the program's `truth()` computes."""
     code = compile(program.source if program.function else "import torch\n", program.file, "exec")
-    with fresh_torch():
-        namespace = {"__name__": program.file}
+    with fresh_torch(), namespace_of(program) as namespace:
         exec(code, namespace)
         exec(compile(program.truth, "truth", "exec"), namespace)
         torch.manual_seed(0)
@@ -157,8 +168,9 @@ def roots(program: Program, code, moved: Callable) -> list[float]:
         return backward(self, gradient, *args, **kwargs)
 
     hooks = torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t)
-    with fresh_torch(torch.float64), hooks, mock.patch.object(Tensor, "backward", capture):
-        exec(code, {"__name__": program.file, "__probe__": moved})
+    capturing = mock.patch.object(Tensor, "backward", capture)
+    with fresh_torch(torch.float64), hooks, capturing, namespace_of(program) as namespace:
+        exec(code, namespace | {"__probe__": moved})
     return values
 
 
