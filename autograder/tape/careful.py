@@ -1,0 +1,165 @@
+"""A run in which nothing backward needs can be touched: the gradients it gives are those the program's formulas have.
+
+Each saved tensor, each gradient on its way into and out of the user's own backwards and hooks, each tensor stashed on ctx
+is a private copy; a gradient buffer is never emptied or added to while somebody else may hold it; nothing is computed
+a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from types import SimpleNamespace
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import checkpoint
+
+from autograder.tape.engine import Backward, Listener, nodes_below
+from autograder.tape.functions import function_name, tensors
+from autograder.tape.oracles import clone_on_save
+from autograder.tape.walks import Walks
+
+
+class Careful(Listener):
+    """Give it to a run as its listener, and `around` as the context of the program's code."""
+
+    def __init__(self):
+        self.walks = Walks()
+        self.buffers = _Buffers()
+        self._leaves: dict[int, torch.Tensor] = {}
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        """The copies are made inside."""
+        with ExitStack() as stack:
+            stack.enter_context(clone_on_save())
+            stack.enter_context(_replaced(torch.autograd.graph.saved_tensors_hooks, "__enter__", _enter_with_copies))
+            stack.enter_context(_replaced(torch.autograd.Function, "apply", classmethod(_apply_with_copies)))
+            stack.enter_context(_replaced(torch.Tensor, "register_hook", _register_with_copy))
+            stack.enter_context(_replaced(checkpoint, "_checkpoint_without_reentrant_generator", _nothing_around))
+            stack.enter_context(_replaced(checkpoint.CheckpointFunction, "apply", staticmethod(_called_once)))
+            stack.enter_context(self.buffers)
+            yield
+
+    def before_backward(self, call: Backward) -> None:
+        """Gives each leaf a gradient buffer of its own to be added to."""
+        self.buffers.separate(call.targets)
+        nodes = [SimpleNamespace(id=index, node=node) for index, node in enumerate(nodes_below(call.roots, call.asked))]
+        self.walks.start(call, nodes, 0)
+
+    def after_backward(self, call: Backward) -> None:
+        """Takes the walk's hooks off."""
+        self.walks.stop(call)
+
+
+class _Buffers(TorchFunctionMode):
+    """Where a leaf's gradient buffer is emptied, the leaf gets an empty one, and whoever holds the old one keeps it as it was."""
+
+    def __init__(self):
+        super().__init__()
+        self.leaves: dict[int, torch.Tensor] = {}
+        self.given: set[int] = set()
+
+    def separate(self, leaves: list[torch.Tensor]) -> None:
+        for leaf in leaves:
+            if not leaf.is_leaf:
+                continue
+            self.leaves[id(leaf)] = leaf
+            # A buffer that the program itself put there (a slice of a flat one) is meant to be shared.
+            if leaf.grad is not None and not leaf.grad.requires_grad and id(leaf.grad) not in self.given:
+                leaf.grad = leaf.grad.detach().clone()
+
+    def __torch_function__(self, func, _types, args=(), kwargs=None):
+        name = function_name(func)
+        if name == "grad =" and isinstance(args[1], torch.Tensor):
+            self.given.add(id(args[1]))
+            self.keep = (getattr(self, "keep", ()), args[1])  # its id stays its own
+        if name in ("zero_", "_foreach_zero_") and args:
+            written = list(tensors(args))
+            leaves = [self._leaf_of(tensor) for tensor in written]
+            if written and all(leaf is not None for leaf in leaves):
+                for leaf in leaves:
+                    leaf.grad = torch.zeros_like(leaf.grad)  # type: ignore[union-attr,arg-type]
+                return args[0] if name == "zero_" else None
+        return func(*args, **(kwargs or {}))
+
+    def _leaf_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        for leaf in self.leaves.values():
+            buffer = leaf.grad
+            if buffer is None or id(buffer) in self.given or buffer.requires_grad or buffer.layout != torch.strided:
+                continue
+            if tensor.data_ptr() == buffer.data_ptr() and tensor.shape == buffer.shape and buffer.numel():
+                return leaf
+        return None
+
+
+def _copy(value: object) -> object:
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if isinstance(value, (list, tuple)) and all(isinstance(item, torch.Tensor) for item in value):
+        return type(value)(item.clone() for item in value) if type(value) in (list, tuple) else value
+    if type(value).__module__ == "numpy" and type(value).__name__ == "ndarray":
+        return value.copy()  # type: ignore[attr-defined]
+    return value
+
+
+def _copies(gradients: tuple) -> tuple:
+    return tuple(None if gradient is None else gradient.clone() for gradient in gradients)
+
+
+def _apply_with_copies(cls, *args, **kwargs):
+    result = _APPLY(cls, *args, **kwargs)
+    node = next((tensor.grad_fn for tensor in tensors(result) if tensor.grad_fn is not None), None)
+    if isinstance(node, torch.autograd.function.BackwardCFunction):
+        for name, value in list(vars(node).items()):
+            own = isinstance(value, torch.Tensor) and value.grad_fn is node
+            with torch.enable_grad():
+                setattr(node, name, value.detach().clone() if own else _copy(value))
+        node.register_prehook(_copies)
+        node.register_hook(lambda outgoing, _incoming: _copies(outgoing))
+    return result
+
+
+_APPLY = torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
+
+
+def _register_with_copy(tensor: torch.Tensor, hook):
+    def on_a_copy(gradient):
+        copy = gradient.clone()
+        returned = hook(copy)
+        return copy if returned is None else returned
+
+    return _REGISTER(tensor, on_a_copy)
+
+
+_REGISTER = torch.Tensor.register_hook
+
+
+def _enter_with_copies(hooks):
+    pack = hooks.pack_hook
+    torch._C._autograd._push_saved_tensors_default_hooks(
+        lambda tensor: pack(tensor.detach().clone()), hooks.unpack_hook
+    )
+
+
+def _nothing_around(*_args, **_kwargs):
+    yield
+
+
+def _called_once(function, _preserve_rng_state, *args):
+    return function(*args)
+
+
+@contextmanager
+def _replaced(owner: object, name: str, value: object) -> Iterator[None]:
+    inherited = name not in vars(owner)
+    original = vars(owner).get(name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        if inherited:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, original)

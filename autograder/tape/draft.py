@@ -1,0 +1,83 @@
+"""What one statement changed, while it is still being gathered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from autograder.tape.graph import Kept
+from autograder.tape.memory import Memory
+from autograder.tape.recording import Forecast, NameChange, Place, Step, TensorState, Write
+from autograder.tape.tensors import Seen
+
+
+@dataclass(eq=False)
+class Wrote:
+    """One write into existing memory, of the bytes [start, stop); `exact` says that `place` is surely the line that did it."""
+
+    index: int
+    step: int
+    place: Place
+    operation: str
+    memory: Memory
+    start: int
+    stop: int
+    counters: tuple[int, ...]
+    changed: bool
+    seen: Seen | None
+    through: str | None = None
+    version: int | None = None
+    exact: bool = True
+    harmed: list[Kept] = field(default_factory=list)
+
+    def record(self) -> Write:
+        """Returns the frozen form."""
+        return Write(
+            self.place, self.operation, self.memory.id, self.start, self.stop, self.counters, self.changed,
+            self.seen.id if self.seen else None, self.through, 
+            tuple(kept.record_id for kept in self.harmed if kept.record_id is not None),
+        )  # fmt: skip
+
+
+@dataclass(eq=False)
+class Draft:
+    """One statement's changes, in ids."""
+
+    place: Place | None = None
+    function: str = "<module>"
+    depth: int = 0
+    names: list[NameChange] = field(default_factory=list)
+    tensors: list[int] = field(default_factory=list)
+    touched: dict[int, Seen] = field(default_factory=dict)
+    states: list[TensorState] = field(default_factory=list)
+    nodes: list[int] = field(default_factory=list)
+    saved: list[Kept] = field(default_factory=list)
+    writes: list[Wrote] = field(default_factory=list)
+    freed: list[Kept] = field(default_factory=list)
+    forecast: Forecast | None = None
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether anything happened that a reader would be told."""
+        return bool(self.tensors or self.nodes or self.writes or self.freed or self.names or self.forecast)
+
+    def touch(self, seen: Seen) -> None:
+        """Looks again at a tensor's state when the statement is done."""
+        self.touched[seen.id] = seen
+
+    def state_all(self) -> None:
+        """Tells the new state of every tensor touched that still lives."""
+        for seen in self.touched.values():
+            tensor = seen.ref()
+            state = None if tensor is None else seen.state(tensor)
+            if state is not None:
+                self.states.append(state)
+
+    def record(self, index: int) -> Step:
+        """Returns the frozen form."""
+        assert self.place is not None
+        return Step(
+            index, self.place, self.function, self.depth, tuple(self.names), tuple(self.tensors), tuple(self.states),
+            tuple(self.nodes), tuple(k.record_id for k in self.saved if k.record_id is not None),
+            tuple(wrote.record() for wrote in self.writes),
+            tuple(k.record_id for k in self.freed if k.record_id is not None), self.forecast,
+        )  # fmt: skip

@@ -1,0 +1,84 @@
+"""The names under which a program's frames reach their tensors, such as `d`, `hs[0]`, `self.weight` or `net.fc.bias`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import FrameType
+
+import torch
+
+# A container that grows by one element a statement would make every look as long as the run: only its ends are named.
+ENDS = 8
+DEPTH = 3
+
+
+def tensors_in(value: object, name: str, depth: int = DEPTH) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yields each tensor reached from `value`, with the expression that reaches it from `name`."""
+    if isinstance(value, torch.Tensor):
+        yield name, value
+    elif depth == 0 or isinstance(value, (str, bytes, int, float, type, type(None))):
+        return
+    elif isinstance(value, torch.nn.Module):
+        yield from _module(value, name, depth)
+    elif isinstance(value, (list, tuple)):
+        fields = getattr(value, "_fields", None)
+        for index in _ends(len(value)):
+            inner = f"{name}.{fields[index]}" if fields else f"{name}[{index}]"
+            yield from tensors_in(value[index], inner, depth - 1)
+    elif isinstance(value, dict):
+        for key in list(value)[:ENDS] + list(value)[ENDS:][-ENDS:]:
+            if isinstance(key, (str, int)):
+                yield from tensors_in(value[key], f"{name}[{key!r}]", depth - 1)
+    elif _is_plain_object(value):
+        for attribute, inner in list(vars(value).items())[: 2 * ENDS]:
+            yield from tensors_in(inner, f"{name}.{attribute}", depth - 1)
+
+
+def _module(module: torch.nn.Module, name: str, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
+    for inner, tensor in module.named_parameters():
+        yield f"{name}.{inner}", tensor
+    for inner, buffer in module.named_buffers():
+        yield f"{name}.{inner}", buffer
+    for attribute, value in vars(module).items():
+        if not attribute.startswith("_"):
+            yield from tensors_in(value, f"{name}.{attribute}", depth - 1)
+
+
+def _ends(length: int) -> Iterator[int]:
+    yield from range(min(ENDS, length))
+    yield from range(max(ENDS, length - ENDS), length)
+
+
+def _is_plain_object(value: object) -> bool:
+    """Whether it is an instance of a class that the user wrote (a state, a config), and no module, function or library object."""
+    kind = type(value)
+    library = kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy", "collections", "types", "functools")
+    return hasattr(value, "__dict__") and not library and not isinstance(value, (type, torch.optim.Optimizer))
+
+
+def bindings(space: Mapping[str, object], seen_modules: set[int]) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yields the names that a frame's variables give to tensors; a module's own are listed only the first time it is met."""
+    for name, value in list(space.items()):
+        if isinstance(value, torch.Tensor):
+            yield name, value
+        elif isinstance(value, torch.nn.Module):
+            if id(value) not in seen_modules:
+                seen_modules.add(id(value))
+                yield from _module(value, name, 1)
+        elif isinstance(value, (list, tuple, dict)) and not name.startswith("_"):
+            yield from tensors_in(value, name, 2)
+
+
+def find_name(wanted: torch.Tensor, frames: list[FrameType]) -> str | None:
+    """Returns the shortest expression that reaches this very object from the innermost frame that reaches it, or None."""
+    for frame in reversed(frames):
+        best = None
+        for name, value in list(frame.f_locals.items()):
+            if name.startswith("_") and name != "_":
+                continue
+            for text, tensor in tensors_in(value, name):
+                if tensor is wanted and (best is None or len(text) < len(best)):
+                    best = text
+        if best:
+            return best
+    return None

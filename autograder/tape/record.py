@@ -1,0 +1,77 @@
+"""A program → a Recording: run it plainly, run it observed, run it with care, and put the three together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+
+from autograder.tape import recording as form
+from autograder.tape.careful import Careful
+from autograder.tape.observer import Observer
+from autograder.tape.program import Program as Runnable
+from autograder.tape.program import from_function, from_source
+from autograder.tape.recording import Outcome, Recording
+from autograder.tape.run import SECONDS, run_once
+from autograder.tape.verdict import Evidence, verdict_of
+
+
+def record(
+    program: str | Callable, *, file: str = "<program>", names: dict | None = None, seconds: float = SECONDS
+) -> Recording:
+    """Returns everything autograd held while `program` ran, and the verdict, without repairs.
+
+    Args:
+        program: source text, or a function; it runs several times, each time from the same seed and printing nothing.
+        file: what the reader sees as the program's file.
+        names: values it starts from, as globals of the text or keyword arguments of the function; each run gets copies.
+        seconds: how long one run may take.
+
+    Raises:
+        ProgramError: it could not be run; the message says why in one sentence.
+    """
+    made = from_source(program, file, names) if isinstance(program, str) else from_function(program, file, names)
+    return record_program(made, seconds)
+
+
+def outcome_of(source: str, names: dict | None = None) -> Outcome:
+    """Returns what happens when this text runs, in one of the four words."""
+    return record(source, names=names).verdict.outcome
+
+
+def record_program(program: Runnable, seconds: float = SECONDS) -> Recording:
+    """Returns the recording of a program.
+
+    Raises:
+        ProgramError: it could not be run.
+    """
+    plain = run_once(program, seconds=seconds)
+    observer = Observer(program)
+    observed = run_once(program, observer, observer.watching, seconds=seconds)
+    careful = Careful()
+    done = run_once(program, careful, careful.around, seconds=seconds)
+    evidence = Evidence(plain, observed, done, observer)
+    return assembled(program, observer, careful, verdict_of(evidence))
+
+
+def assembled(program: Runnable, observer: Observer, careful: Careful, verdict: form.Verdict) -> Recording:
+    """Returns the frozen form of all that an observer saw."""
+    return Recording(
+        version=form.VERSION,
+        torch=torch.__version__,
+        programs=(form.Program(program.file, program.source),),
+        steps=tuple(draft.record(index) for index, draft in enumerate(observer.drafts)),
+        tensors=tuple(seen.record() for seen in observer.tensors.all),
+        storages=tuple(form.Storage(memory.id, memory.size) for memory in observer.memories.all),
+        nodes=tuple(form.Node(n.id, n.name, n.inputs, n.tensor, n.place, n.scope) for n in observer.graph.nodes),
+        saved=tuple(
+            form.SavedEdge(
+                kept.record_id, kept.node.id, kept.name, kept.memory.id, kept.start, kept.stop, kept.version,
+                kept.version_now, kept.changed, kept.tensor, kept.place,
+            )
+            for kept in observer.graph.kept
+            if kept.record_id is not None
+        ),
+        backward=observer.walks.records(careful.walks.visits),
+        verdict=verdict,
+    )  # fmt: skip

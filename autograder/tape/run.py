@@ -1,0 +1,187 @@
+"""One run of a program in a closed world: seeded, silent, limited in time, with everything global put back."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+
+import torch
+
+from autograder.tape.engine import Backward, Listener, watched
+from autograder.tape.program import Program, ProgramError
+from autograder.tape.recording import Problem
+
+SEED = 0
+SECONDS = 60.0  # a run that takes longer is cut off: lessons need milliseconds, a training script rarely more
+
+
+class TimeUp(BaseException):
+    """The time limit of a run; no `except Exception` of the program swallows it."""
+
+
+@dataclass
+class Run:
+    """What one run did: its backwards, what it returned or raised, and where."""
+
+    calls: list[Backward] = field(default_factory=list)
+    returned: object = None
+    error: BaseException | None = None
+    in_backward: bool = False
+    line: int | None = None
+
+    @property
+    def problem(self) -> Problem | None:
+        """Returns the exception as plain data."""
+        if self.error is None:
+            return None
+        return Problem(type(self.error).__name__, str(self.error), self.line)
+
+
+def run_once(
+    program: Program,
+    listener: Listener | None = None,
+    around: Callable[[], AbstractContextManager] = nullcontext,
+    *,
+    seconds: float = SECONDS,
+    silent: bool = True,
+) -> Run:
+    """Returns what one run of `program` did; `around` builds the context the program's own code runs in.
+
+    Raises:
+        ProgramError: it cannot be run here (it reads input, leaves with a status, never ends, needs a device or memory
+            that is not there).
+    """
+    run = Run()
+    with closed_world(silent=silent), limited(seconds), watched(listener or Listener()) as calls:
+        run.calls = calls
+        try:
+            with around():
+                run.returned = program.call(lambda: len(calls))
+        except ProgramError:
+            raise
+        except (Exception, SystemExit, KeyboardInterrupt, TimeUp) as error:
+            run.error = error
+            run.line, run.in_backward = where(error, program)
+    _refuse(run, program, seconds)
+    return run
+
+
+def where(error: BaseException, program: Program) -> tuple[int | None, bool]:
+    """Returns the innermost line of the user's own file, and whether a backward call was under way."""
+    line, in_backward = None, False
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        name = frame.f_code.co_filename
+        if program.owns(name):
+            line = number
+        in_backward = in_backward or (name.endswith(_BACKWARD_FILES) and frame.f_code.co_name in ("backward", "grad"))
+    return line, in_backward
+
+
+_BACKWARD_FILES = (
+    "torch/_tensor.py",
+    "torch/autograd/__init__.py",
+    "torch\\_tensor.py",
+    "torch\\autograd\\__init__.py",
+)
+
+
+def _refuse(run: Run, program: Program, seconds: float) -> None:
+    """Raises ProgramError where the run says nothing about gradients; leaving with status 0 is an ordinary end."""
+    error, at = run.error, f"{program.file}, line {run.line}" if run.line else program.file
+    if isinstance(error, SystemExit):
+        if error.code in (None, 0):
+            run.error = None
+            return
+        raise ProgramError(f"{at}: the program left with {error.code!r}. Let it reach its end.") from None
+    text = str(error)
+    if isinstance(error, TimeUp):
+        reason = f"the program was still running after {seconds:g} seconds. Make the run shorter."
+    elif isinstance(error, KeyboardInterrupt):
+        reason = "the run was interrupted."
+    elif isinstance(error, EOFError):
+        reason = "the program reads input, and there is nobody to answer. Give it the value in the source."
+    elif isinstance(error, MemoryError) or "can't allocate memory" in text or "out of memory" in text:
+        reason = "the program asks for more memory than this machine has. Make its tensors smaller."
+    elif "Torch not compiled with" in text or "Found no NVIDIA driver" in text or "No CUDA GPUs" in text:
+        reason = "the program needs a device that is not here. Run it on the CPU."
+    else:
+        return
+    failure = ProgramError(f"{at}: {reason}")
+    failure.__cause__ = error
+    raise failure
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raises TimeUp inside after so many seconds; outside the main thread, or where a timer runs already, there is no limit."""
+    main = threading.current_thread() is threading.main_thread()
+    if not main or not hasattr(signal, "setitimer") or signal.getitimer(signal.ITIMER_REAL)[0]:
+        yield
+        return
+
+    def stop(_number, _frame):
+        raise TimeUp
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextmanager
+def closed_world(*, silent: bool) -> Iterator[None]:
+    """Seeds every generator and puts back what a program may leave changed: generators, modes, dtype, arguments, streams."""
+    python, torch_state, numpy = random.getstate(), torch.get_rng_state(), sys.modules.get("numpy")
+    numpy_state = numpy.random.get_state() if numpy else None
+    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    anomaly, checks_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    arguments, path = sys.argv, list(sys.path)
+    random.seed(SEED)
+    torch.manual_seed(SEED)
+    if numpy:
+        numpy.random.seed(SEED)
+    sys.argv = sys.argv[:1]
+    streams = _silence() if silent else nullcontext()
+    try:
+        with streams, torch.inference_mode(False), torch.enable_grad(), warnings.catch_warnings():
+            yield
+    finally:
+        random.setstate(python)
+        torch.set_rng_state(torch_state)
+        if numpy:
+            numpy.random.set_state(numpy_state)
+        torch.set_default_dtype(dtype)
+        torch.autograd.set_detect_anomaly(anomaly, checks_nan)
+        torch.use_deterministic_algorithms(deterministic)
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+        sys.argv, sys.path[:] = arguments, path
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Nothing the program prints reaches our output, nothing it asks for waits at a keyboard."""
+    stdin, sys.stdin = sys.stdin, io.StringIO("")
+    try:
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        sys.stdin = stdin

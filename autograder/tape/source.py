@@ -1,0 +1,38 @@
+"""What a statement's text says about a write that no function reported: through which alias, and how."""
+
+from __future__ import annotations
+
+import ast
+
+
+def written_through(text: str) -> tuple[str | None, str]:
+    """Returns the expression that a line writes through and the operation, such as ("n", "__setitem__") for `n[:] = 0`."""
+    try:
+        statement = ast.parse(
+            text.strip().rstrip(":") if not text.strip().endswith(":") else f"{text.strip()} pass"
+        ).body[0]
+    except (SyntaxError, IndexError, ValueError):
+        return None, "unseen"
+    if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
+        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+        augmented = isinstance(statement, ast.AugAssign)
+        if isinstance(target, ast.Subscript):
+            return ast.unparse(target.value), "__setitem__"
+        if isinstance(target, ast.Attribute):
+            return ast.unparse(target.value), f"{target.attr} ="
+        if augmented:
+            return ast.unparse(target), "in place"
+    call = getattr(statement, "value", None)
+    return _call(call) if isinstance(call, ast.Call) else (None, "unseen")
+
+
+def _call(call: ast.Call) -> tuple[str | None, str]:
+    out = next((keyword.value for keyword in call.keywords if keyword.arg == "out"), None)
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ast.unparse(call.func)
+    if out is not None:
+        return ast.unparse(out), name
+    if isinstance(call.func, ast.Attribute) and not isinstance(call.func.value, ast.Name):
+        return ast.unparse(call.func.value), name
+    if isinstance(call.func, ast.Attribute) and call.func.value.id not in ("np", "numpy", "torch", "ctypes"):  # type: ignore[attr-defined]
+        return call.func.value.id, name  # type: ignore[attr-defined]
+    return (ast.unparse(call.args[0]), name) if call.args else (None, name)

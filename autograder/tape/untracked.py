@@ -1,0 +1,68 @@
+"""Writes that the graph does not know of, into tensors it believes it knows, and whether anybody went on with the new values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import FrameType
+
+import torch
+
+from autograder.tape.draft import Wrote
+from autograder.tape.graph import Graph
+from autograder.tape.tensors import Seen
+
+
+@dataclass(eq=False)
+class Suspect:
+    """An untracked write into a tensor whose node was `node` then."""
+
+    wrote: Wrote
+    seen: Seen
+    node: object
+
+
+class Untracked:
+    """A leaf written so is only given a new value; a tensor with history then holds values that its history does not give."""
+
+    def __init__(self):
+        self.pending: list[Suspect] = []
+        self.used_writes: list[Suspect] = []
+
+    def note(self, wrote: Wrote, swapped: Seen | None, neighbours: list[Seen]) -> None:
+        """Takes note of a write that changed values."""
+        through = wrote.seen.ref() if wrote.seen else None
+        if through is not None and swapped is None and torch.is_grad_enabled() and through.requires_grad:
+            return
+        for seen in [wrote.seen] if swapped is not None and wrote.seen else neighbours:
+            tensor = seen.ref()
+            if tensor is None or tensor.grad_fn is None or not (seen.start < wrote.stop and wrote.start < seen.stop):
+                continue
+            base = tensor._base if tensor._is_view() else None
+            if (base is None or not base.is_leaf) or swapped is not None:
+                self.pending.append(Suspect(wrote, seen, tensor.grad_fn))
+
+    def used(self, inputs: list[torch.Tensor], result: object, frames: list[FrameType], graph: Graph) -> None:
+        """Takes note of an operation: with a recorded result, or inside a custom Function, which autograd records as a whole."""
+        recorded = isinstance(result, torch.Tensor) and result.requires_grad
+        if not recorded and not (frames and _is_custom_forward(frames[-1])):
+            return
+        for suspect in list(self.pending):
+            tensor = suspect.seen.ref()
+            if tensor is None or tensor.grad_fn is not suspect.node and not _is_rebuilt_view(tensor):
+                self.pending.remove(suspect)
+            elif any(one is tensor for one in inputs):
+                self.pending.remove(suspect)
+                self.used_writes.append(suspect)
+                node = graph.of.get(getattr(result, "grad_fn", None))
+                if node is not None:
+                    graph.mark_untracked(node)
+
+
+def _is_rebuilt_view(tensor: torch.Tensor) -> bool:
+    # A view's node is made anew when it is read after its base changed, without anything having been recorded.
+    return tensor._is_view()
+
+
+def _is_custom_forward(frame: FrameType) -> bool:
+    names = frame.f_code.co_varnames[:1]
+    return bool(names) and isinstance(frame.f_locals.get(names[0]), torch.autograd.function.FunctionCtx)
