@@ -1,0 +1,13 @@
+"""A Recording drawn: as text, as a static picture, as a page of its own, and live in a notebook. Imports no torch.
+
+from autograder import tape, view
+
+view.show(tape.record(source))
+"""
+
+from autograder.view.html import as_html
+from autograder.view.notebook import mimebundle, show, widget
+from autograder.view.svg import as_svg
+from autograder.view.text import as_text
+
+__all__ = ["as_html", "as_svg", "as_text", "mimebundle", "show", "widget"]

@@ -1,0 +1,83 @@
+"""A Recording as text: the whole verdict and every step's sentence. The first drawing, and the test surface."""
+
+from __future__ import annotations
+
+from autograder.tape.recording import Fix, Gradient, Harm, Recording
+from autograder.view.playback import Playback
+from autograder.view.shapes import clip
+from autograder.view.words import FORECAST, MEANING, Words
+
+WIDTH = 100
+"""Columns that a value or a message may take before it is cut."""
+
+
+def as_text(recording: Recording) -> str:
+    """Returns the verdict, each step with its sentence and the forecast, then harms, gradients and repairs."""
+    return "\n".join([*_head(recording), "", *_steps(recording), *_tail(recording)]) + "\n"
+
+
+def verdict_text(recording: Recording) -> str:
+    """Returns the verdict alone: outcome, error, harms, gradients, repairs."""
+    return "\n".join([*_head(recording), *_tail(recording)]) + "\n"
+
+
+def _head(recording: Recording) -> list[str]:
+    """Returns the outcome and the error."""
+    verdict = recording.verdict
+    lines = [f"{verdict.outcome}: {MEANING[verdict.outcome]}"]
+    if verdict.error:
+        where = f" at line {verdict.error.line}" if verdict.error.line else ""
+        lines.append(f"  {verdict.error.type}{where}: {clip(verdict.error.message, 4 * WIDTH)}")
+    return lines
+
+
+def _steps(recording: Recording) -> list[str]:
+    """Returns each frame's line of code and sentence."""
+    playback = Playback(recording)
+    words, lines = Words(playback), []
+    for frame, _ in playback.play():
+        if frame.kind == "end":
+            continue
+        if frame.kind == "step" and frame.place:
+            lines.append(f"{frame.number:>3}  {clip(frame.place.text, WIDTH)}")
+        lines.append(f"     {' '.join(filter(None, [words.fact(frame), words.effect(frame)]))}")
+        forecast = frame.step.forecast if frame.kind == "step" and frame.step else None
+        if forecast:
+            lines.append(f"     If you call backward now: {FORECAST[forecast.outcome]}.")
+    return lines
+
+
+def _tail(recording: Recording) -> list[str]:
+    """Returns what was harmed, the gradients, the notes and the repairs, each under its heading."""
+    verdict = recording.verdict
+    parts = [
+        ("harmed", [_harm(harm) for harm in verdict.harms]),
+        ("gradients", [_gradient(name, gradient) for name, gradient in verdict.gradients.items()]),
+        ("notes", list(verdict.notes)),
+        ("repairs", [_fix(fix) for fix in verdict.fixes]),
+    ]
+    return [line for title, lines in parts if lines for line in ["", f"{title}:", *(f"  {line}" for line in lines)]]
+
+
+def _harm(harm: Harm) -> str:
+    """Returns one harm on a line."""
+    lines = ", ".join(dict.fromkeys(f"line {place.line}: {place.text}" for place in harm.mutated_at))
+    through = f" through {harm.through}" if harm.through and harm.through != harm.tensor else ""
+    count = f"version {harm.saved_version}, now {harm.version_now}"
+    changed = "its bytes changed" if harm.bytes_changed else "its bytes did not change"
+    who = f"{harm.tensor}, kept by {harm.saved_by} (line {harm.saved_at.line})"
+    return f"{who}, was written{through} at {lines}; {count}; {changed}"
+
+
+def _gradient(name: str, gradient: Gradient) -> str:
+    """Returns one leaf's gradient beside the right one."""
+    got, true = ("none" if g is None else clip(str(g), WIDTH) for g in (gradient.got, gradient.true))
+    if gradient.true is None:
+        return f"{name}.grad  got {got}"
+    return f"{name}.grad  got {got}  right {true}" + ("" if gradient.got == gradient.true else "  <- differs")
+
+
+def _fix(fix: Fix) -> str:
+    """Returns one repair."""
+    proof = "run and proven" if fix.proven else "not proven"
+    return f"line {fix.line}: {fix.before.strip()}  ->  {fix.after.strip()}   ({fix.kind}, {proof})"
