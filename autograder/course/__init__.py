@@ -1,5 +1,9 @@
-"""The course: its catalogue, hints, canonical notebooks and their release."""
+"""The course: its catalogue, hints and progress, canonical notebooks and their release."""
 
-from autograder.course.hints import hint
+from autograder.check.passing import on_pass
+from autograder.course.help import hint, model_answer, reset
+from autograder.course.progress import can_now, progress, store
 
-__all__ = ["hint"]
+on_pass(store.add)
+
+__all__ = ["can_now", "hint", "model_answer", "progress", "reset"]

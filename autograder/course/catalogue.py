@@ -18,6 +18,13 @@ class Exercise(msgspec.Struct, frozen=True):
     hints: tuple[str, str, str]
 
 
+class Aim(msgspec.Struct, frozen=True):
+    """What a lesson teaches, and the exercises whose passing shows that it was learnt."""
+
+    can: str
+    shown_by: tuple[str, ...]
+
+
 class Lesson(msgspec.Struct, frozen=True):
     """One lesson, which is one assignment: `name` is its folder below notebooks/ and solutions/, `minutes` the time to plan."""
 
@@ -25,7 +32,7 @@ class Lesson(msgspec.Struct, frozen=True):
     title: str
     minutes: int
     needs: str
-    aims: tuple[str, str, str]
+    aims: tuple[Aim, Aim, Aim]
     exercises: tuple[Exercise, ...]
 
 
@@ -36,9 +43,3 @@ def lessons() -> tuple[Lesson, ...]:
     return tuple(
         msgspec.convert({"name": file.stem} | tomllib.loads(file.read_text("utf-8")), Lesson) for file in files
     )
-
-
-@functools.cache
-def exercises() -> dict[str, Exercise]:
-    """Returns every exercise of the course by its id."""
-    return {exercise.id: exercise for lesson in lessons() for exercise in lesson.exercises}

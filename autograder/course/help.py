@@ -1,0 +1,79 @@
+"""What a learner can ask for beside a lesson: a hint, the exercise as it was handed out, the model answer once it passed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+from IPython.core.getipython import get_ipython
+
+from autograder.course.catalogue import Lesson, lessons
+from autograder.course.paths import NOTEBOOKS, SOLUTIONS
+from autograder.course.progress import store
+
+_shown: Counter[str] = Counter()
+
+
+def hint(exercise: str) -> None:
+    """Prints the next of the exercise's three hints, from what you see to which idea; after the last it starts again.
+
+    Args:
+        exercise: the exercise's id, as in its check cell.
+    """
+    lesson = _lesson_of(exercise)
+    if lesson is None:
+        return
+    hints = next(known.hints for known in lesson.exercises if known.id == exercise)
+    rung = _shown[exercise] % len(hints)
+    _shown[exercise] += 1
+    print(f"Hint {rung + 1} of {len(hints)} ({_shown[exercise]} asked for, all free): {hints[rung]}")
+
+
+def reset(exercise: str) -> None:
+    """Puts the exercise as it was handed out into a new cell below; the cell with your answer stays.
+
+    Args:
+        exercise: the exercise's id, as in its check cell.
+    """
+    lesson = _lesson_of(exercise)
+    shell = get_ipython()
+    if lesson is None or shell is None:
+        return
+    from autograder.course.proof import exercises
+
+    found = {known.id: known for known in exercises(_notebook(NOTEBOOKS, lesson))}
+    shell.set_next_input(found[exercise].stub)
+
+
+def model_answer(exercise: str) -> None:
+    """Prints the model answer with its reason, once the exercise has passed, where the sources are at hand.
+
+    Args:
+        exercise: the exercise's id, as in its check cell.
+    """
+    lesson = _lesson_of(exercise)
+    if lesson is None:
+        return
+    source = _notebook(SOLUTIONS, lesson)
+    if exercise not in store.passed():
+        print(f"The model answer to {exercise} is shown once your own answer has passed its check.")
+    elif not source.exists():
+        print("The model answers are not part of this copy of the course. Ask your teacher for it.")
+    else:
+        from autograder.course.proof import exercises
+
+        found = {known.id: known for known in exercises(source)}
+        print(found[exercise].of_kind("answer")[0].source.removeprefix("# answer: "))
+
+
+def _lesson_of(exercise: str) -> Lesson | None:
+    for lesson in lessons():
+        if exercise in [known.id for known in lesson.exercises]:
+            return lesson
+    names = ", ".join(known.id for lesson in lessons() for known in lesson.exercises)
+    print(f"There is no exercise {exercise!r}. Write one of: {names}.")
+    return None
+
+
+def _notebook(folder: Path, lesson: Lesson) -> Path:
+    return folder / lesson.name / f"{lesson.name}.ipynb"

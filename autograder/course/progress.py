@@ -1,0 +1,117 @@
+"""Where a learner is: which exercises passed, kept in the clone and nowhere else."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from pathlib import Path
+
+import msgspec
+from IPython.display import display
+
+from autograder.course.catalogue import Lesson, lessons
+from autograder.course.paths import HOME
+
+
+class Store:
+    """The file with the passed exercises and the hints shown; a file that cannot be read or written is said once."""
+
+    def __init__(self, file: Path = HOME / "progress.json") -> None:
+        self.file = file
+        self._complained = False
+
+    def passed(self) -> set[str]:
+        """Returns the ids of all exercises that ever passed."""
+        return set(self._read().get("passed", []))
+
+    def add(self, exercise: str) -> None:
+        """Notes that the exercise passed; does nothing under nbgrader, where the file would be the teacher's."""
+        known = self.passed()
+        if exercise not in known and "NBGRADER_EXECUTION" not in os.environ:
+            self._write({"passed": sorted(known | {exercise})})
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._write({"passed": []})
+
+    def _read(self) -> dict[str, list[str]]:
+        try:
+            return msgspec.json.decode(self.file.read_bytes(), type=dict[str, list[str]])
+        except FileNotFoundError:
+            return {}
+        except (OSError, msgspec.MsgspecError):
+            self._complain(
+                f"The progress file {self.file} cannot be read, so it counts as empty. Delete it to start anew."
+            )
+            return {}
+
+    def _write(self, content: dict[str, list[str]]) -> None:
+        temporary = self.file.with_suffix(".writing")
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            temporary.write_text(json.dumps(content), "utf-8")
+            temporary.replace(self.file)
+        except OSError as error:
+            self._complain(
+                f"Progress cannot be kept: {self.file} cannot be written ({error.strerror}). The lesson goes on."
+            )
+
+    def _complain(self, sentence: str) -> None:
+        if not self._complained:
+            print(sentence)
+        self._complained = True
+
+
+store = Store()
+
+
+class Map:
+    """The course's map with a bar for each lesson; as HTML in a notebook, as text elsewhere."""
+
+    def __init__(self, passed: set[str]) -> None:
+        self.rows = [(lesson, sum(exercise.id in passed for exercise in lesson.exercises)) for lesson in lessons()]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{lesson.title:34} {_bar(lesson, done)}" for lesson, done in self.rows)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(_row(lesson, done) for lesson, done in self.rows)
+        head = "<tr><th>lesson</th><th>minutes</th><th>you need</th><th>exercises passed</th></tr>"
+        return f"<table>{head}{rows}</table>"
+
+
+def progress(*, reset: bool = False) -> None:
+    """Shows the course's map: each lesson, what it takes and needs, and how many of its exercises passed.
+
+    Args:
+        reset: forget all that passed so far; the notebooks stay as they are.
+    """
+    if reset:
+        store.clear()
+    display(Map(store.passed()))
+
+
+def can_now(lesson: str) -> None:
+    """Prints what the lesson was to teach, each line marked only where the exercises that show it passed.
+
+    Args:
+        lesson: the lesson's name, or the beginning of it, such as "02".
+    """
+    found = next(known for known in lessons() if known.name.startswith(lesson))
+    passed = store.passed()
+    for aim in found.aims:
+        missing = [exercise for exercise in aim.shown_by if exercise not in passed]
+        print(
+            f"{'[ ]' if missing else '[x]'} {aim.can}" + (f"  (still to pass: {', '.join(missing)})" if missing else "")
+        )
+
+
+def _bar(lesson: Lesson, done: int) -> str:
+    return f"{'■' * done}{'□' * (len(lesson.exercises) - done)} {done} of {len(lesson.exercises)}"
+
+
+def _row(lesson: Lesson, done: int) -> str:
+    link = f'<a href="../{lesson.name}/{lesson.name}.ipynb">{html.escape(lesson.title)}</a>'
+    cells = (link, str(lesson.minutes), html.escape(lesson.needs), _bar(lesson, done))
+    return "<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>"
