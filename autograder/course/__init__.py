@@ -2,7 +2,7 @@
 
 from autograder.check.passing import on_pass
 from autograder.course.help import hint, model_answer, reset
-from autograder.course.progress import can_now, progress, store
+from autograder.course.passes import can_now, progress, store
 
 on_pass(store.add)
 

@@ -9,7 +9,7 @@ from IPython.core.getipython import get_ipython
 
 from autograder.course.catalogue import Lesson, lessons
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS
-from autograder.course.progress import store
+from autograder.course.passes import store
 
 _shown: Counter[str] = Counter()
 

@@ -38,7 +38,7 @@ class Store:
     def _read(self) -> dict[str, list[str]]:
         try:
             return msgspec.json.decode(self.file.read_bytes(), type=dict[str, list[str]])
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return {}
         except (OSError, msgspec.MsgspecError):
             self._complain(

@@ -1,0 +1,101 @@
+"""Hints, progress and what a learner is told about it."""
+
+import json
+
+import pytest
+
+from autograder.check.passing import passed
+from autograder.course import catalogue, help, passes
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """A progress file of the test's own."""
+    own = passes.Store(tmp_path / "home" / "progress.json")
+    monkeypatch.setattr(passes, "store", own)
+    monkeypatch.setattr(help, "store", own)
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+    return own
+
+
+def test_hints_climb_three_rungs_and_start_again(capsys):
+    """Each call shows the next hint; the fourth shows the first again."""
+    help._shown.clear()
+    hints = next(e.hints for lesson in catalogue.lessons() for e in lesson.exercises if e.id == "shifted_exp")
+    for _ in range(4):
+        help.hint("shifted_exp")
+    told = capsys.readouterr().out.splitlines()
+    assert [*hints, hints[0]] == [line.partition(": ")[2] for line in told]
+
+
+@pytest.mark.parametrize("ask", [help.hint, help.reset, help.model_answer])
+def test_an_unknown_exercise_is_told_with_those_there_are(ask, capsys):
+    """A slip in the name lists the names."""
+    ask("shifted_expp")
+    told = capsys.readouterr().out
+    assert "no exercise 'shifted_expp'" in told
+    assert "shifted_exp," in told
+
+
+def test_the_model_answer_waits_for_a_pass(store, capsys):
+    """Before the exercise passed there is no answer to see; afterwards there is, with its reason."""
+    help.model_answer("shifted_exp")
+    assert "once your own answer has passed" in capsys.readouterr().out
+    store.add("shifted_exp")
+    help.model_answer("shifted_exp")
+    assert "the sum lives in new memory" in capsys.readouterr().out
+
+
+def test_can_now_is_true_only_of_what_passed(store, capsys):
+    """A line is marked once every exercise that shows it has passed, and not before."""
+    passes.can_now("02")
+    assert "[x]" not in capsys.readouterr().out
+    store.add("shifted_exp")
+    store.add("open_gate")
+    passes.can_now("02")
+    marks = [line[:3] for line in capsys.readouterr().out.splitlines()]
+    assert ["[x]", "[ ]", "[ ]"] == marks
+
+
+def test_a_pass_is_counted_once_and_can_be_reset(store):
+    """Passing twice counts once; a reset forgets all."""
+    for _ in range(2):
+        store.add("shifted_exp")
+    assert {"passed": ["shifted_exp"]} == json.loads(store.file.read_text())
+    store.clear()
+    assert set() == store.passed()
+
+
+def test_a_check_that_passes_reaches_the_store(monkeypatch, capsys):
+    """The course listens to the checks."""
+    heard = []
+    monkeypatch.setattr("autograder.check.passing._listeners", [heard.append])
+    passed("shifted_exp")
+    assert ["shifted_exp"] == heard
+    assert "shifted_exp: correct\n" == capsys.readouterr().out
+
+
+def test_grading_leaves_no_trace(store, monkeypatch):
+    """Under nbgrader nothing is written: the file would be the teacher's."""
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    store.add("shifted_exp")
+    assert not store.file.exists()
+
+
+@pytest.mark.parametrize("content", ["{", "[]", '{"passed": 3}'])
+def test_a_broken_progress_file_is_said_once(store, content, capsys):
+    """A damaged file counts as empty, is told in one sentence, and the lesson goes on."""
+    store.file.parent.mkdir(parents=True)
+    store.file.write_text(content)
+    assert set() == store.passed() == store.passed()
+    assert 1 == capsys.readouterr().out.count("cannot be read")
+    store.add("shifted_exp")
+    assert {"shifted_exp"} == store.passed()
+
+
+def test_a_place_that_cannot_be_written_is_said_once(store, capsys):
+    """Where the folder cannot be made, the pass still counts for the learner, and one sentence tells."""
+    store.file.parent.write_text("a file in the folder's place")
+    store.add("shifted_exp")
+    store.add("open_gate")
+    assert 1 == capsys.readouterr().out.count("cannot be kept")

@@ -1,0 +1,103 @@
+"""`lab`: copies for the learner, settings inside the clone, a server that starts and stops cleanly."""
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from pathlib import Path
+
+import pytest
+
+from autograder.course import lab
+from autograder.course.paths import NOTEBOOKS, ROOT, lessons
+
+
+@pytest.fixture
+def clone(tmp_path, monkeypatch):
+    """A course folder that a test may write to."""
+    shutil.copytree(NOTEBOOKS, tmp_path / "notebooks")
+    for name in ("NOTEBOOKS", "WORK", "HOME"):
+        folder = {"NOTEBOOKS": "notebooks", "WORK": "work", "HOME": ".home"}[name]
+        monkeypatch.setattr(lab, name, tmp_path / folder)
+    return tmp_path
+
+
+def test_lessons_are_handed_out_once(clone):
+    """Every lesson is copied; a second call changes nothing."""
+    assert [] == lab.hand_out() == lab.hand_out()
+    copies = {path.relative_to(clone / "work") for path in lessons(clone / "work")}
+    assert copies == {path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS)}
+
+
+def test_an_update_renews_what_nobody_touched_and_keeps_answers(clone):
+    """A new release replaces an untouched copy; a copy with answers stays, and one line says so."""
+    lab.hand_out()
+    touched, untouched = lessons(clone / "work")[:2]
+    touched.write_text(touched.read_text() + "\n")
+    mine = touched.read_text()
+    for copy in (touched, untouched):
+        released = clone / "notebooks" / copy.relative_to(clone / "work")
+        released.write_text(released.read_text().replace('"nbformat": 4', '"nbformat":  4'))
+
+    told = lab.hand_out()
+    assert mine == touched.read_text()
+    assert (clone / "notebooks" / untouched.relative_to(clone / "work")).read_text() == untouched.read_text()
+    assert [True] == [touched.parent.name in line for line in told]
+
+
+@pytest.mark.parametrize(("word", "told"), [("nothing", "names no lesson"), ("0", "names more than one lesson")])
+def test_a_lesson_that_is_not_one_is_told(word, told):
+    """A name that fits no lesson, or several, lists the lessons."""
+    with pytest.raises(lab.LabError, match=f"{told}.*02_mutating_a_saved_tensor"):
+        lab._page(word)
+
+
+def test_a_taken_port_is_told_and_the_next_one_taken_otherwise():
+    """A named port that is taken is refused; without a name the first free one is used."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+        with pytest.raises(lab.LabError, match=f"port {port} is taken"):
+            lab._port(port)
+        assert port != lab._port(None)
+
+
+@pytest.mark.parametrize("teacher", [False, True])
+def test_a_learner_does_not_meet_the_teachers_tools(clone, teacher):
+    """formgrader and the assignment lists are off for a learner and on for a teacher; Validate is on for both."""
+    lab._write_settings(teacher)
+    config = clone / ".home" / "jupyter" / "config"
+    disabled = json.loads((config / "labconfig" / "page_config.json").read_text())["disabledExtensions"]
+    servers = json.loads((config / "jupyter_server_config.json").read_text())["ServerApp"]["jpserver_extensions"]
+    assert teacher is not disabled["@jupyter/nbgrader:formgrader"]
+    assert teacher is servers["nbgrader.server_extensions.formgrader"]
+    assert "@jupyter/nbgrader:validate-assignment" not in disabled
+
+
+@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+def test_the_server_starts_serves_and_stops(stop):
+    """The printed address answers, and Ctrl-C (or being told to stop) ends the server and the command with 0."""
+    command = [sys.executable, "-m", "autograder", "lab", "02", "--no-browser"]
+    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, start_new_session=True)
+    address = next(line for line in process.stdout if "http" in line).split()[-1]
+    assert 200 == urllib.request.urlopen(address).status
+    assert "02_mutating_a_saved_tensor.ipynb" in address
+
+    os.kill(process.pid, stop)
+    assert 0 == process.wait(timeout=30)
+    port = int(address.split(":")[2].split("/")[0])
+    time.sleep(0.2)
+    with socket.socket() as probe:
+        assert 0 != probe.connect_ex(("127.0.0.1", port))
+
+
+def test_jupyter_reads_and_writes_inside_the_clone():
+    """Every place where Jupyter, IPython and matplotlib keep files is below the clone."""
+    environment = lab._environment()
+    places = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "MPLCONFIGDIR")
+    assert all(Path(environment[place]).is_relative_to(ROOT) for place in places)
