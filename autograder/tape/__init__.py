@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from autograder.tape.program import ProgramError as ProgramError
-    from autograder.tape.record import outcome_of as outcome_of
-    from autograder.tape.record import record as record
+    from autograder.tape.recorder import outcome_of as outcome_of
+    from autograder.tape.recorder import record as record
 
 _HOMES = {
     "ProgramError": "program",
-    "outcome_of": "record",
-    "record": "record",
+    "outcome_of": "recorder",
+    "record": "recorder",
 }
 
 __all__ = sorted(_HOMES)

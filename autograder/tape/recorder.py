@@ -17,20 +17,26 @@ from autograder.tape.verdict import Evidence, verdict_of
 
 
 def record(
-    program: str | Callable, *, file: str = "<program>", names: dict | None = None, seconds: float = SECONDS
+    program: str | Callable,
+    *,
+    file: str = "<program>",
+    names: dict | None = None,
+    function: str | None = None,
+    seconds: float = SECONDS,
 ) -> Recording:
     """Returns everything autograd held while `program` ran, and the verdict, without repairs.
 
     Args:
         program: source text, or a function; it runs several times, each time from the same seed and printing nothing.
         file: what the reader sees as the program's file.
+        function: which function of the text is run once the text is loaded; None: the text alone.
         names: values it starts from, as globals of the text or keyword arguments of the function; each run gets copies.
         seconds: how long one run may take.
 
     Raises:
         ProgramError: it could not be run; the message says why in one sentence.
     """
-    made = from_source(program, file, names) if isinstance(program, str) else from_function(program, file, names)
+    made = from_source(program, file, names, function) if isinstance(program, str) else from_function(program, file, names)
     return record_program(made, seconds)
 
 
@@ -58,7 +64,7 @@ def assembled(program: Runnable, observer: Observer, careful: Careful, verdict: 
     """Returns the frozen form of all that an observer saw."""
     return Recording(
         version=form.VERSION,
-        torch=torch.__version__,
+        torch=str(torch.__version__),
         programs=(form.Program(program.file, program.source),),
         steps=tuple(draft.record(index) for index, draft in enumerate(observer.drafts)),
         tensors=tuple(seen.record() for seen in observer.tensors.all),
