@@ -6,6 +6,7 @@ const TAGS = new Set(["g", "rect", "path", "text", "tspan", "circle", "title"]);
 const ATTRIBUTES = new Set(["x", "y", "width", "height", "rx", "d", "cx", "cy", "r", "class", "text-anchor"]);
 const VERDICTS = new Set(["stale", "silent", "hit", "unseen", "wrong", "raised"]); // hidden while the learner predicts
 const SIGNS = { correct: "✓", "silently-wrong": "⚠", "raises-forward": "✗", "raises-backward": "✗" };
+const QUIET = "data-lm-suppress-shortcuts"; // JupyterLab's letter and arrow shortcuts rest while the picture has the focus
 const PAUSE = 1200; // milliseconds between frames while playing
 const ICONS = {
   first: "M3 3v10M13 3L6 8l7 5z", back: "M11 3L4 8l7 5z", play: "M4 2.5L13 8l-9 5.5z", pause: "M5 3v10M11 3v10",
@@ -115,11 +116,10 @@ class Film {
     this.links = document.createElementNS(SVG, "svg");
     this.links.setAttribute("class", "links");
     this.links.setAttribute("aria-hidden", "true");
-    const left = make("div", { className: "column" }, this.code, this.memory);
-    const right = make("div", { className: "column" }, this.trail, this.graph);
-    this.root = make("section", { className: "autograder", "aria-label": "autograd, step by step", "data-lm-suppress-shortcuts": "true" },
+    const picture = make("div", { className: "picture" }, this.trail, this.graph);
+    this.root = make("section", { className: "autograder", "aria-label": "autograd, step by step", [QUIET]: "" },
       make("div", { className: "top" }, this.controls, this.badge), this.sentence, this.question,
-      make("div", { className: "panes" }, left, right), this.gradients, this.legend(), this.links);
+      make("div", { className: "panes" }, this.code, picture, this.memory), this.gradients, this.legend(), this.links);
     if (this.asking) this.ask();
   }
 
@@ -141,7 +141,7 @@ class Film {
     const entry = (kind, words) => make("li", { className: kind }, words);
     return make("ul", { className: "legend", "aria-label": "legend" },
       entry("flow", "the way backward walks"), entry("kept", "kept for backward"), entry("stale", "kept, and counted as changed"),
-      entry("silent", "kept, and changed without a trace"), entry("count", "●▲■ v0: version counter, one mark for each"));
+      entry("silent", "kept, and changed without a trace"), entry("counter", "●▲■ v0: version counter, one mark for each"));
   }
 
   // Shows one view of the graph: the whole program, or the inside of a fold.
@@ -260,11 +260,14 @@ class Film {
       return Math.max(edge.top + 6, Math.min(edge.bottom - 6, box.top + Math.min(box.height / 2, 11))) - frame.top;
     };
     const from = Math.max(row.getBoundingClientRect().left, this.graph.getBoundingClientRect().left) - frame.left;
-    const to = this.code.getBoundingClientRect().right - frame.left - 6;
+    const code = this.code.getBoundingClientRect();
     const [y1, y2] = [middle(row, this.graph), middle(item, this.code)];
     const path = document.createElementNS(SVG, "path");
+    const beside = this.graph.getBoundingClientRect().left > code.right;
+    const to = (beside ? code.right - 6 : code.left + 6) - frame.left;
     const out = Math.max(40, Math.abs(from - to) / 2);
-    path.setAttribute("d", `M${from} ${y1}C${from - out} ${y1} ${to + out} ${y2} ${to} ${y2}m7 -5l-8 5l8 5`);
+    const route = beside ? `C${from - out} ${y1} ${to + out} ${y2} ${to} ${y2}m7 -5l-8 5l8 5` : `C-12 ${y1} -12 ${y2} ${to} ${y2}m-8 -5l8 5l-8 5`;
+    path.setAttribute("d", `M${from} ${y1}${route}`);
     path.setAttribute("class", row.classList.contains("silent") ? "silent" : "stale");
     return path;
   }
@@ -331,6 +334,9 @@ class Film {
       event.preventDefault();
       event.stopPropagation();
     });
+    for (const type of ["keydown", "keyup"]) { // but Ctrl+S and its like stay the notebook's
+      this.root.addEventListener(type, (event) => this.root.toggleAttribute(QUIET, !(event.ctrlKey || event.metaKey)));
+    }
     this.graph.addEventListener("click", (event) => {
       const fold = event.target.closest("[data-opens]");
       if (fold) this.open(Number(fold.dataset.opens));

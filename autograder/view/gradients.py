@@ -63,8 +63,10 @@ def draw(recording: Recording) -> Drawing | None:
         wrong = [pair for pair in elements if not same(pair[1], pair[2]) and pair[2] is not None]
         shown = elements if len(elements) <= MOST else [*wrong, *(p for p in elements if p not in wrong)][:MOST]
         scale = max((abs(length(n)) for _, *numbers in shown for n in numbers), default=0) or 1.0
+        signed = any(length(n) < 0 for _, *numbers in shown for n in numbers)
         for place, got, true in shown:
-            shapes.append(_row(f"{name}.grad{place}" if place else f"{name}.grad", got, true, scale, top))
+            zero = NAME + 2 * NUMBER + 18 + (BARS / 2 if signed else 0)
+            shapes.append(_row(f"{name}.grad{place}", got, true, (zero, BARS / scale / (2 if signed else 1)), top))
             top += ROW
         if len(elements) > MOST:
             more = f"and {len(elements) - MOST} more, {max(len(wrong) - MOST, 0)} of them wrong"
@@ -82,22 +84,22 @@ def _heading() -> Shape:
     )
 
 
-def _row(name: str, got: Any, true: Any, scale: float, top: float) -> Shape:
-    """Returns one element: two numbers and two bars from a common zero."""
-    zero = NAME + 2 * NUMBER + 18 + BARS / 2
+def _row(name: str, got: Any, true: Any, axis: tuple[float, float], top: float) -> Shape:
+    """Returns one element: two numbers and two bars; `axis` is where zero stands and the pixels of one."""
+    zero, unit = axis
     wrong = true is not None and not same(got, true)
     return group(
         text(12, top + 14, clip(name, 16), kind="name"),
         text(NAME + NUMBER, top + 14, ("✗ " if wrong else "") + written(got), kind="got", anchor="end"),
         text(NAME + 2 * NUMBER, top + 14, "not known" if true is None else written(true), kind="right", anchor="end"),
-        *_bar(zero, top + 3, length(got) / scale, "got"),
-        *_bar(zero, top + 11, length(true) / scale, "right"),
+        *_bar(zero, top + 3, length(got) * unit, "got"),
+        *_bar(zero, top + 11, length(true) * unit, "right"),
         box(zero - 0.5, top + 1, 1, 18, kind="zero"),
         kind="row wrong" if wrong else "row",
     )
 
 
-def _bar(zero: float, top: float, part: float, kind: str) -> list[Shape]:
-    """Returns a bar of `part` (−1 … 1) of half the room; none for zero."""
-    width = abs(part) * BARS / 2
-    return [box(zero - width if part < 0 else zero, top, width, 6, 1.5, kind=f"bar {kind}")] if width > 0.2 else []
+def _bar(zero: float, top: float, width: float, kind: str) -> list[Shape]:
+    """Returns a bar of a width in pixels, to the left where that is negative; none for zero."""
+    left = min(zero, zero + width)
+    return [box(left, top, abs(width), 6, 1.5, kind=f"bar {kind}")] if abs(width) > 0.2 else []

@@ -13,8 +13,8 @@ from autograder.view.shapes import Shape, group, path, text
 
 MARGIN = 26
 
-SIDES = ((1, 1), (-1, -1), (1, -1), (-1, 1))
-"""Where a saved tensor's line may leave its row and enter its tensor: 1 right, -1 left."""
+SIDES = ((1, 1), (-1, -1), (1, 0), (-1, 0))
+"""Where a saved tensor's line may leave its row and enter its tensor's block: 1 right, -1 left, 0 from below."""
 
 Route = list[tuple[float, float]]
 
@@ -185,16 +185,19 @@ class Graph:
         return [
             text(left, spot.y - 17, k=f"b{key[1:]}", kind="got"),
             text(left, spot.y - 5, k=f"r{key[1:]}", kind="right"),
+            text(left, spot.y - 5, k=f"x{key[1:]}", kind="stop"),
         ]
 
 
 def _curve(below: Placed, above: Placed, start: float, end: float, side: int, entry: int) -> Route:
     """Returns the four points of a cubic curve that leaves one block at `side` and enters another at `entry`."""
     x, to = below.x + side * below.width / 2, above.x + entry * above.width / 2
-    if side == entry:
+    if entry:
         out = max(side * x, side * to) * side + side * 22
         return [(x, start), (out, start), (out, end), (to, end)]
-    return [(x, start), (x + side * 34, start), (to + entry * 34, end), (to, end)]
+    reach, bottom = above.width / 2 - 14, above.y + above.height
+    to = max(above.x - reach, min(above.x + reach, x + side * 18))
+    return [(x, start), (x + side * 26, start), (to, bottom + 40), (to, bottom)]
 
 
 def _cost(route: Route, others: list[Placed]) -> float:

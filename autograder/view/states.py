@@ -1,8 +1,8 @@
 """What a frame changes in the drawings: key → class name, or the text of a text element.
 
 The keys: n node, t tensor without a node, f fold, e saved edge, m tensor in memory, s piece of memory, b and r backward's
-gradient that came and the right one, l line of code. A letter after the number is a text inside: n name, v values,
-c counter, t versions, w what became of the values.
+gradient that came and the right one, x where it stops, l line of code. A letter after the number is a text inside: n name,
+v values, c counter, t versions, w what became of the values.
 """
 
 from __future__ import annotations
@@ -135,7 +135,7 @@ class States:
         assert frame.visit
         visit = frame.visit
         if visit.status == "raised":
-            return {f"b{visit.node}": "backward stops here", f"r{visit.node}": ""}
+            return {f"x{visit.node}": "backward stops here"}
         wrong = bool(visit.true) and visit.got != visit.true
         new = {f"b{visit.node}": f"got {clip(visit.got, LONGEST)}" if wrong else ""}
         return new | {

@@ -198,6 +198,8 @@ class Words:
         """Returns the outcome, with the leaves whose gradient is wrong."""
         verdict = self.now.recording.verdict
         said = [f"Outcome: {verdict.outcome}, {MEANING[verdict.outcome]}."]
+        if verdict.error:
+            said.append(f"{verdict.error.type}: {clip(verdict.error.message, 200)}")
         for name, gradient in verdict.gradients.items():
             if gradient.got is not None and gradient.true is not None and gradient.got != gradient.true:
                 said.append(f"{name}.grad is {clip(str(gradient.got), 60)}; right is {clip(str(gradient.true), 60)}.")
