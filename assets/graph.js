@@ -4,7 +4,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const TAGS = new Set(["g", "rect", "path", "text", "tspan", "circle", "title"]);
 const ATTRIBUTES = new Set(["x", "y", "width", "height", "rx", "d", "cx", "cy", "r", "class", "text-anchor"]);
-const VERDICTS = new Set(["stale", "silent", "hit", "unseen", "wrong", "raised"]); // hidden while the learner predicts
+const VERDICTS = new Set(["stale", "silent", "hit", "unseen", "wrong", "raised", "failed"]); // hidden while the learner predicts
 const SIGNS = { correct: "✓", "silently-wrong": "⚠", "raises-forward": "✗", "raises-backward": "✗" };
 const QUIET = "data-lm-suppress-shortcuts"; // JupyterLab's letter and arrow shortcuts rest while the picture has the focus
 const PAUSE = 1200; // milliseconds between frames while playing

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from autograder.tape.recording import Node, Recording, SavedEdge, Tensor
 from autograder.view.fold import Fold
 from autograder.view.playback import Playback
-from autograder.view.shapes import MONO, SANS, SMALL, Shape, box, clip, columns, group, path, shape, text
+from autograder.view.shapes import BOLD, MONO, SMALL, Shape, box, clip, columns, group, path, shape, text
 from autograder.view.words import Words
 
 HEAD, ROW, VALUE = 22, 17, 38
@@ -79,19 +79,19 @@ def learn(recording: Recording) -> Facts:
             if state is None:
                 continue
             key = f"t{number}" if state.node is None else f"n{state.node}"
-            name = words.name(number)
-            if not name.startswith("a ") and columns(name) >= columns(facts.names.get(key, "")):
+            name = words.called(number)
+            if columns(name) >= columns(facts.names.get(key, "")):
                 facts.names[key] = name
             facts.values[key] = max(facts.values.get(key, 0), columns(state.values))
         for edge in frame.step.saved:
             kept = facts.playback.saved[edge]
-            _learn_edge(facts, kept, words.name(kept.tensor))
+            _learn_edge(facts, kept, words.called(kept.tensor))
     return facts
 
 
 def _learn_edge(facts: Facts, edge: SavedEdge, name: str) -> None:
     """Notes which block shows what an edge keeps, at the moment it was saved."""
-    facts.kept[edge.id] = "unnamed" if name.startswith("a tensor") else name
+    facts.kept[edge.id] = name
     state = facts.playback.states.get(edge.tensor) if edge.tensor is not None else None
     if state is not None:
         facts.shown_in[edge.id] = f"t{edge.tensor}" if state.node is None else f"n{state.node}"
@@ -126,7 +126,7 @@ class Block:
 
     def width(self, facts: Facts) -> float:
         """Returns its width in pixels."""
-        head = columns(self.title) * SANS + columns(self.side) * 5.6 + 42
+        head = columns(self.title) * BOLD + columns(self.side) * 5.6 + 34
         rows = [columns(row_label(row, facts)) * SMALL + 19 * SMALL + 34 for row in self.rows]
         rows += [34 * SMALL + 24 for row in self.rows if row.id in facts.harmed]
         value = 0.0
@@ -139,7 +139,7 @@ class Block:
 
 def row_label(edge: SavedEdge, facts: Facts) -> str:
     """Returns "self: d", PyTorch's own name for what is kept and the learner's."""
-    return clip(f"{edge.name}: {facts.kept.get(edge.id, 'unnamed')}", LONGEST)
+    return clip(f"{edge.name}: {facts.kept.get(edge.id, '(no name)')}", LONGEST)
 
 
 def node_block(node: Node, facts: Facts, rows: list[SavedEdge]) -> Block:
@@ -237,9 +237,7 @@ def chip(left: float, top: float, family: int, key: str) -> Shape:
 
 def _inside(fold: Fold, left: float, top: float) -> list[Shape]:
     """Returns what a fold says about its inside."""
-    lines = fold.lines
-    said = f"lines {lines[0]}–{lines[1]}" if lines else ""
     return [
-        text(left + 10, top + 15, f"{len(fold.nodes)} nodes, {said}", kind="values"),
+        text(left + 10, top + 15, ", ".join(filter(None, [f"{len(fold.nodes)} nodes", fold.lines])), kind="values"),
         text(left + 10, top + 30, "open ▸", kind="opens"),
     ]

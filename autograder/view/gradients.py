@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from autograder.tape.recording import Gradient, Recording
-from autograder.view.shapes import Drawing, Shape, box, clip, group, text
+from autograder.view.shapes import MONO, Drawing, Shape, box, clip, columns, group, text
 
-MOST = 8
-"""Elements of one gradient that are drawn."""
+MOST = 16
+"""Rows that the panel has in all."""
 
-NAME, NUMBER, BARS, ROW, HEAD = 92, 84, 130, 26, 34
-WIDTH = NAME + 2 * NUMBER + BARS + 24
+NUMBER, BARS, ROW, HEAD, LONGEST = 78, 130, 24, 34, 30
 
 
 def flat(gradient: Any, where: str = "") -> Iterator[tuple[str, Any]]:
@@ -53,45 +52,70 @@ def pairs(gradient: Gradient) -> list[tuple[str, Any, Any]]:
     return [(place, got.get(place), true.get(place)) for place in longer]
 
 
+def is_wrong(gradient: Gradient) -> bool:
+    """Returns whether a leaf got another gradient than the right one; False where the right one is not known."""
+    return gradient.true is not None and any(not same(got, true) for _, got, true in pairs(gradient))
+
+
 def draw(recording: Recording) -> Drawing | None:
-    """Returns the panel as a drawing, or None where the verdict knows no gradient."""
-    rows = [(name, gradient, pairs(gradient)) for name, gradient in recording.verdict.gradients.items()]
-    if not rows:
+    """Returns the panel as a drawing, or None where the verdict knows no gradient; wrong gradients come first."""
+    leaves = sorted(recording.verdict.gradients.items(), key=lambda item: not is_wrong(item[1]))
+    if not leaves:
         return None
-    top, shapes = float(HEAD), [_heading()]
-    for name, _, elements in rows:
-        wrong = [pair for pair in elements if not same(pair[1], pair[2]) and pair[2] is not None]
-        shown = elements if len(elements) <= MOST else [*wrong, *(p for p in elements if p not in wrong)][:MOST]
-        scale = max((abs(length(n)) for _, *numbers in shown for n in numbers), default=0) or 1.0
-        signed = any(length(n) < 0 for _, *numbers in shown for n in numbers)
-        for place, got, true in shown:
-            zero = NAME + 2 * NUMBER + 18 + (BARS / 2 if signed else 0)
-            shapes.append(_row(f"{name}.grad{place}", got, true, (zero, BARS / scale / (2 if signed else 1)), top))
+    shown = [(name, *_chosen(gradient, max(1, MOST // len(leaves)))) for name, gradient in leaves[:MOST]]
+    names = [f"{name}.grad{place}" for name, elements, _ in shown for place, _, _ in elements]
+    right = 24 + max(columns(clip(name, LONGEST)) for name in names) * MONO
+    top, shapes = float(HEAD), [_heading(right)]
+    for name, elements, rest in shown:
+        axis = _axis(elements, right)
+        for place, got, true in elements:
+            shapes.append(_row(f"{name}.grad{place}", got, true, axis, right, top))
             top += ROW
-        if len(elements) > MOST:
-            more = f"and {len(elements) - MOST} more, {max(len(wrong) - MOST, 0)} of them wrong"
-            shapes.append(text(12, top + 14, more, kind="none"))
+        if rest:
+            shapes.append(text(12, top + 12, rest, kind="none"))
             top += ROW
-    return Drawing(0, 0, WIDTH, top + 8, [group(*shapes, kind="gradients", k="end")])
+    if len(leaves) > MOST:
+        shapes.append(text(12, top + 12, f"and {len(leaves) - MOST} more leaves", kind="none"))
+        top += ROW
+    return Drawing(0, 0, right + 2 * NUMBER + BARS + 28, top + 8, [group(*shapes, kind="gradients", k="end")])
 
 
-def _heading() -> Shape:
+def _chosen(gradient: Gradient, most: int) -> tuple[list[tuple[str, Any, Any]], str]:
+    """Returns at most `most` elements, the wrong ones first, and a word about the rest."""
+    elements = pairs(gradient)
+    wrong = [pair for pair in elements if pair[2] is not None and not same(pair[1], pair[2])]
+    if len(elements) <= most:
+        return elements, ""
+    chosen = (wrong + elements)[:most] if wrong else elements[:most]
+    rest = len(elements) - len(chosen)
+    return chosen, f"and {rest} more, {max(len(wrong) - most, 0) or 'none'} of them wrong"
+
+
+def _axis(elements: list[tuple[str, Any, Any]], right: float) -> tuple[float, float]:
+    """Returns where zero stands, and the pixels of one, for the bars of one leaf."""
+    lengths = [length(number) for _, *numbers in elements for number in numbers]
+    scale = max(map(abs, lengths), default=0) or 1.0
+    signed = min(lengths, default=0) < 0
+    return right + 2 * NUMBER + 18 + (BARS / 2 if signed else 0), BARS / scale / (2 if signed else 1)
+
+
+def _heading(right: float) -> Shape:
     """Returns the columns' titles."""
     return group(
         text(12, 21, "gradient", kind="title"),
-        text(NAME + NUMBER, 21, "got", kind="title", anchor="end"),
-        text(NAME + 2 * NUMBER, 21, "right", kind="title", anchor="end"),
+        text(right + NUMBER, 21, "got", kind="title", anchor="end"),
+        text(right + 2 * NUMBER, 21, "right", kind="title", anchor="end"),
     )
 
 
-def _row(name: str, got: Any, true: Any, axis: tuple[float, float], top: float) -> Shape:
+def _row(name: str, got: Any, true: Any, axis: tuple[float, float], right: float, top: float) -> Shape:
     """Returns one element: two numbers and two bars; `axis` is where zero stands and the pixels of one."""
     zero, unit = axis
     wrong = true is not None and not same(got, true)
     return group(
-        text(12, top + 14, clip(name, 16), kind="name"),
-        text(NAME + NUMBER, top + 14, ("✗ " if wrong else "") + written(got), kind="got", anchor="end"),
-        text(NAME + 2 * NUMBER, top + 14, "not known" if true is None else written(true), kind="right", anchor="end"),
+        text(12, top + 14, clip(name, LONGEST), kind="name"),
+        text(right + NUMBER, top + 14, ("✗ " if wrong else "") + written(got), kind="got", anchor="end"),
+        text(right + 2 * NUMBER, top + 14, "not known" if true is None else written(true), kind="right", anchor="end"),
         *_bar(zero, top + 3, length(got) * unit, "got"),
         *_bar(zero, top + 11, length(true) * unit, "right"),
         box(zero - 0.5, top + 1, 1, 18, kind="zero"),

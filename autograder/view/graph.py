@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from autograder.tape.recording import Node, SavedEdge
 from autograder.view.blocks import Block, Facts, draw, fold_block, kept_by, node_block, tensor_block
-from autograder.view.fold import Fold, outline
+from autograder.view.fold import Fold, Outline
 from autograder.view.layout import Placed, place
 from autograder.view.shapes import Shape, group, path, text
 
@@ -43,7 +43,7 @@ class Graph:
             (node for node in facts.recording.nodes if node.id not in facts.fills),
             key=lambda node: (born.get(node.id, 0), node.id),
         )
-        self.views = [View("whole program", None, outline(nodes, self._important()))]
+        self.views = [View("whole program", None, Outline(self._important(), born).of(nodes))]
         self.folds: dict[int, Fold] = {}
         self.inside: dict[int, list[int]] = {}
         for number, view in enumerate(self.views):
@@ -210,4 +210,5 @@ def _cost(route: Route, others: list[Placed]) -> float:
         x = u**3 * x1 + 3 * u * u * t * x2 + 3 * u * t * t * x3 + t**3 * x4
         y = u**3 * y1 + 3 * u * u * t * y2 + 3 * u * t * t * y3 + t**3 * y4
         hidden += sum(abs(x - o.x) < o.width / 2 + 4 and o.y - 4 < y < o.y + o.height + 4 for o in others)
-    return hidden * 1000 + abs(x1 - x2) + abs(x2 - x3) + abs(x3 - x4) + abs(y1 - y4)
+    left = 40 * (x2 < x1)  # the arrow to the line of code leaves on this side
+    return hidden * 1000 + left + abs(x1 - x2) + abs(x2 - x3) + abs(x3 - x4) + abs(y1 - y4)

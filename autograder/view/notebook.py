@@ -18,6 +18,9 @@ from autograder.view.html import as_image, described
 from autograder.view.scene import Scene, build
 from autograder.view.text import as_text
 
+STEPS = 30
+"""Steps of a longer run that a saved notebook tells in words; `as_text` tells all."""
+
 
 def mimebundle(recording: Recording, predict: bool = False, place: str = "") -> dict[str, str]:
     """Returns the saved forms: "text/html", the static picture with its words, and "text/plain", the words.
@@ -26,7 +29,7 @@ def mimebundle(recording: Recording, predict: bool = False, place: str = "") -> 
         predict: the outcome stays hidden until the reader opens it.
         place: class name of the element that a live widget may take; "" for none.
     """
-    words = as_text(recording)
+    words = as_text(recording, STEPS)
     return {"text/html": _static(build(recording, predict), words, place), "text/plain": words}
 
 

@@ -69,7 +69,8 @@ class Playback:
     Attributes:
         names: variable → tensor; `called`: tensor → the names it has now, or the last that it had.
         states: tensor → its latest state; `versions`: counter family → its count.
-        edges: saved edges in sight; `harmed`: edge → the writes that hit it so far; `freed`: edges that backward released.
+        edges: saved edges in sight; `harmed`: edge → the writes that hit it so far;
+        freed: edges that backward released, with their counter then.
         visits: node → what backward did there.
         made: node → the state of its tensor while the node was its maker; `makers`: tensor → the nodes that made it, in turn.
         family: counter → its tensors; `in_storage`: piece of memory → its tensors.
@@ -88,13 +89,14 @@ class Playback:
         self.versions: dict[int, int | None] = {}
         self.edges: set[int] = set()
         self.harmed: dict[int, list[Write]] = {}
-        self.freed: set[int] = set()
+        self.freed: dict[int, int | None] = {}
         self.visits: dict[int, BackwardStep] = {}
         self.made: dict[int, TensorState] = {}
         self.makers: dict[int, set[int]] = {}
         self.family: dict[int, set[int]] = {}
         self.in_storage: dict[int, set[int]] = {}
         self._kept: dict[int, set[int]] = {}
+        self._stated = {state.tensor for step in recording.steps for state in step.states}
 
     def play(self) -> Iterator[tuple[Frame, Touched]]:
         """Yields each frame after it happened, with what it changed."""
@@ -117,17 +119,19 @@ class Playback:
             self._see(state, touched)
         self._rename(step, touched)
         touched.nodes.update(step.nodes)
+        for edge in step.freed:
+            self.freed.setdefault(edge, self.version_of(self.saved[edge]))
+            touched.edges.add(edge)
         for edge in step.saved:
             self.edges.add(edge)
             self._kept.setdefault(self._counter(self.saved[edge]), set()).add(edge)
             touched.edges.add(edge)
         for write in step.writes:
+            self._alias(write, touched)
             touched.storages.add(write.storage)
             for edge in write.harmed:
                 self.harmed.setdefault(edge, []).append(write)
                 touched.edges.add(edge)
-        self.freed.update(step.freed)
-        touched.edges.update(step.freed)
         touched.storages.update(self.tensors[tensor].storage for tensor in touched.tensors)
         touched.nodes.update(node for tensor in touched.tensors for node in self.makers.get(tensor, ()))
 
@@ -145,6 +149,16 @@ class Playback:
         if state.node is not None:
             self.made[state.node] = state
             self.makers.setdefault(state.tensor, set()).add(state.node)
+
+    def _alias(self, write: Write, touched: Touched) -> None:
+        """Gives a state to the object that a write went through, where that lived for one statement only (`d.data[:] = 1`)."""
+        if write.tensor not in self.tensors or write.tensor in self._stated:
+            return
+        alias = self.tensors[write.tensor]
+        same = (self.states[t] for t in self.in_storage[alias.storage] if t in self.states and t != alias.id)
+        values = next((s.values for s in same if self.tensors[s.tensor].shape == alias.shape), "")
+        count = (self.versions.get(alias.counter) or 0) + (alias.counter in write.counters)
+        self._see(TensorState(alias.id, count, False, True, None, values), touched)
 
     def _rename(self, step: Step, touched: Touched) -> None:
         """Takes the step's new names."""
@@ -167,7 +181,9 @@ class Playback:
         return tensor in self.names.values()
 
     def version_of(self, edge: SavedEdge) -> int | None:
-        """Returns the counter that backward would find now for what an edge keeps."""
+        """Returns the counter that backward would find now, or found when it let go, for what an edge keeps."""
+        if edge.id in self.freed:
+            return self.freed[edge.id]
         counter = self._counter(edge)
         if counter in self.versions:
             return self.versions[counter]

@@ -31,8 +31,8 @@ class Drawing(msgspec.Struct):
     parent: int | None = None
 
 
-MONO, SMALL, SANS = 7.25, 6.3, 6.7
-"""Widths of one character, in pixels: 12 px monospace, 10.5 px monospace, and an upper estimate for 12 px sans-serif."""
+MONO, SMALL, BOLD = 7.25, 6.3, 7.4
+"""Widths of one character, in pixels: 12 px monospace, 10.5 px monospace, and an upper estimate for 12 px bold sans-serif."""
 
 
 def shape(tag: str, *children: Shape | str, **attributes: Any) -> Shape:

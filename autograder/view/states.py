@@ -56,8 +56,7 @@ class States:
         state = self.now.states.get(tensor)
         if state is None:
             return {}
-        name = self.words.name(tensor)
-        shown = "(no name)" if name.startswith("a ") else name
+        shown = self.words.called(tensor)
         gone = "on" if self.now.alive(tensor) or not self.now.called.get(tensor) else "on gone"
         new = {
             f"m{tensor}": gone,
@@ -83,8 +82,7 @@ class States:
         if made:
             latest = self.now.states[made.tensor]
             state += "" if latest.node == node else " past"
-            name = self.words.name(made.tensor)
-            new |= {f"{block}n": clip("" if name.startswith("a ") else name, 24)}
+            new |= {f"{block}n": clip(self.words.called(made.tensor), 24)}
             new |= {f"{block}v": clip(made.values, LONGEST), f"{block}c": self._version(made.tensor)}
         return new | {block: state}
 
@@ -147,7 +145,10 @@ class States:
         new: dict[str, str] = {}
         if frame.kind != "step" or not frame.step:
             return new
+        error = self.now.recording.verdict.error
+        stops = error and frame.step is self.now.recording.steps[-1] and error.line == frame.step.place.line
         for place, said in [
+            *([(frame.step.place, "failed")] if stops else []),
             *((self.now.saved[e].place or frame.step.place, "saved") for e in frame.step.saved),
             *(
                 (w.place, "unseen" if any(map(self._silent, w.harmed)) else "hit")

@@ -6,6 +6,7 @@ where no style sheet, theme or CSS variable reaches; dark colours apply where th
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from autograder.tape.recording import Recording
@@ -16,10 +17,11 @@ from autograder.view.shapes import Drawing, Shape, box, columns, group, path, sh
 
 PAD, GUTTER, LINE = 16.0, 24.0, 18.0
 LEFT = float(memory.WIDTH)
-TALLEST = 760.0
-"""Pixels of the graph that are shown; of a taller one, the part around the frame's own blocks."""
+WIDEST, TALLEST = 900.0, 760.0
+"""Pixels of the graph that are shown; of a larger one, the part around the frame's own blocks."""
 
 MOST_LINES, MOST_PIECES = 16, 5
+PENS = {"failed": "✗", "hit": "✎", "unseen": "✎", "saved": "◦"}
 SIGNS = {"correct": "✓", "raises-forward": "✗", "raises-backward": "✗", "silently-wrong": "⚠"}
 
 
@@ -75,17 +77,18 @@ def freeze(scene: Scene, frame: int) -> Still:
 def draw(scene: Scene, frame: int, verdict: bool = True) -> str:
     """Returns the whole document; without `verdict` it keeps the outcome and the gradients to itself."""
     still, moment = freeze(scene, frame), scene.moments[frame]
-    view = scene.views[0]
     top = 52.0 if verdict else PAD
     code, rows = _code(scene, still, frame, top)
     left_end = top + code_height(rows) + 14
     pieces, left_end = _memory(scene, still, moment.now, left_end)
-    graph, anchors, height = _graph(view, still, LEFT + PAD + GUTTER, top)
-    links = [_pointer(rows.get(line), anchors.get(edge), still.states.get(edge, "")) for edge, line in moment.links]
-    width = LEFT + 2 * PAD + GUTTER + max(view.width, 200)
-    bottom = max(left_end, top + height) + 14
+    graph = _graph(scene.views[0], still, LEFT + PAD + GUTTER, top)
+    links = [
+        _pointer(rows.get(line), graph.anchors.get(edge), still.states.get(edge, "")) for edge, line in moment.links
+    ]
+    width = LEFT + 2 * PAD + GUTTER + max(graph.width, 200)
+    bottom = max(left_end, top + graph.height) + 14
     said = wrap(" ".join(filter(None, [moment.fact, moment.effect if verdict else ""])), int((width - 60) / 6.3))
-    shapes = [code, *pieces, graph, *links, *_sentence(said, bottom, width)]
+    shapes = [code, *pieces, graph.shape, *links, *_sentence(said, bottom, width)]
     bottom += 22 + LINE * len(said)
     if verdict and scene.gradients:
         shapes.append(_panel(scene.gradients, still, bottom + 6))
@@ -136,7 +139,7 @@ def _code(scene: Scene, still: Still, frame: int, top: float) -> tuple[Shape, di
         rows[key] = y + LINE / 2
         kinds = still.states.get(key, "")
         lit = key == scene.moments[frame].line
-        mark = "✎" if "hit" in kinds or "unseen" in kinds else "◦" if "saved" in kinds else ""
+        mark = next((sign for kind, sign in PENS.items() if kind in kinds), "")
         row: list[Shape | None] = [
             box(PAD + 1, y, LEFT - 2, LINE, kind="lit") if lit else None,
             text(
@@ -146,7 +149,7 @@ def _code(scene: Scene, still: Still, frame: int, top: float) -> tuple[Shape, di
                 kind="side",
                 anchor="end",
             ),
-            text(PAD + 7, y + 13, "▸" if lit else mark, kind="pen"),
+            text(PAD + 7, y + 13, mark if mark and not (lit and mark == "◦") else "▸" if lit else "", kind="pen"),
             _line(scene.programs[program][i], PAD + 40, y + 13),
         ]
         shapes.append(group(*(shape for shape in row if shape), kind=f"line {kinds}".strip()))
@@ -181,30 +184,65 @@ def _memory(scene: Scene, still: Still, now: list[str], top: float) -> tuple[lis
     return shapes, top
 
 
-def _graph(view: Drawing, still: Still, left: float, top: float) -> tuple[Shape, dict[str, tuple[float, float]], float]:
-    """Returns the graph, where each saved tensor's row stands in the whole picture, and the height it takes."""
-    rows = {
-        row[1]["k"]: row[2][1]
-        for block in view.shapes
-        for row in block[2:]
-        if isinstance(row, list) and row[1].get("class") == "kept"
-    }
+@dataclass
+class Window:
+    """The graph as a frame shows it: shapes, the part of the field that is in sight, and where the saved tensors' rows are.
+
+    Attributes:
+        anchors: saved edge's key → its row's left end, in the whole picture's coordinates.
+    """
+
+    shape: Shape
+    width: float
+    height: float
+    anchors: dict[str, tuple[float, float]]
+
+
+def _graph(view: Drawing, still: Still, left: float, top: float) -> Window:
+    """Returns the graph at (left, top); of a large one, the part around the blocks that the frame is about."""
+    rows = {row[1]["k"]: row[2][1] for block in view.shapes for row in block[2:] if _is(row, "kept")}
     shapes = [shown for tree in view.shapes if (shown := still.shown(tree))]
-    cards = [
-        card[1] for block in shapes for card in block[2:3] if isinstance(card, list) and card[1].get("class") == "card"
-    ]
-    height, start = max((card["y"] + card["height"] for card in cards), default=60.0) - 2 * view.top, view.top
-    if height > TALLEST:
-        focus = [spot["y"] for key, spot in rows.items() if key in still.now] or [height]
-        start = max(view.top, min(focus[0] - TALLEST / 2, view.top + height - TALLEST))
-        height = TALLEST
-    whole = shape(
-        "svg", *shapes, x=left, y=top, width=view.width, height=height,
-        viewBox=f"{view.left:g} {start:.0f} {view.width:.0f} {height:.0f}",
-    )  # fmt: skip
-    anchors = {key: (left + spot["x"] - view.left, top + spot["y"] - start + 8) for key, spot in rows.items()}
-    panel = box(left, top, view.width, height, 7, kind="pane")
-    return group(panel, whole), {k: spot for k, spot in anchors.items() if top < spot[1] < top + height}, height
+    blocks = {
+        tree[1]["k"]: tree[2][1] for tree in view.shapes if _is(tree, "block") and tree[1].get("k") in still.states
+    }
+    ends = [(card["x"] + card["width"], card["y"] + card["height"]) for card in blocks.values()] or [(150.0, 40.0)]
+    wide, tall = (max(end[axis] for end in ends) - 2 * start for axis, start in enumerate((view.left, view.top)))
+    focus = [rows[key] for key in rows if key in still.now] or [blocks[key] for key in blocks if key in still.now]
+    spot = focus[-1] if focus else {"x": 0.0, "y": tall}
+    x, width = _part(view.left, wide, spot["x"], WIDEST)
+    y, height = _part(view.top, tall, spot["y"], TALLEST)
+    seen = [tree for tree in shapes if _meets(tree, 0, x, x + width) and _meets(tree, 1, y, y + height)]
+    field = shape(
+        "svg", *seen, x=left, y=top, width=width, height=height, viewBox=f"{x:g} {y:.0f} {width:.0f} {height:.0f}"
+    )
+    anchors = {key: (left + row["x"] - x, top + row["y"] - y + 8) for key, row in rows.items()}
+    inside = {k: (a, b) for k, (a, b) in anchors.items() if left < a < left + width and top < b < top + height}
+    return Window(group(box(left, top, width, height, 7, kind="pane"), field), width, height, inside)
+
+
+def _part(start: float, length: float, focus: float, most: float) -> tuple[float, float]:
+    """Returns where to begin, and how much to show, of a length of which at most `most` has room."""
+    if length <= most:
+        return start, length
+    return max(start, min(focus - most / 2, start + length - most)), most
+
+
+def _is(tree: Shape | str, kind: str) -> bool:
+    """Returns whether a shape is of a kind."""
+    return isinstance(tree, list) and tree[1].get("class", "").split(" ")[0] == kind
+
+
+def _meets(tree: Shape, axis: int, start: float, end: float) -> bool:
+    """Returns whether a shape reaches into a stretch of an axis (0 across, 1 down)."""
+    tag, attributes, *children = tree
+    if tag == "g":
+        return any(_meets(child, axis, start, end) for child in children if isinstance(child, list))
+    if tag == "path":
+        spots = [float(number) for number in re.findall(r"-?[\d.]+", attributes["d"].split("v")[0])[axis::2]]
+        return min(spots) < end and max(spots) > start
+    size = attributes.get(("width", "height")[axis], 0)
+    spot = attributes.get("xy"[axis], attributes.get(("cx", "cy")[axis]))
+    return spot is not None and start < spot + size and spot < end
 
 
 def _pointer(line: float | None, row: tuple[float, float] | None, state: str) -> Shape:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autograder.tape.recording import Fix, Gradient, Harm, Recording
+from autograder.view.gradients import is_wrong
 from autograder.view.playback import Playback
 from autograder.view.shapes import clip
 from autograder.view.words import FORECAST, MEANING, Words
@@ -11,9 +12,18 @@ WIDTH = 100
 """Columns that a value or a message may take before it is cut."""
 
 
-def as_text(recording: Recording) -> str:
-    """Returns the verdict, each step with its sentence and the forecast, then harms, gradients and repairs."""
-    return "\n".join([*_head(recording), "", *_steps(recording), *_tail(recording)]) + "\n"
+def as_text(recording: Recording, most: int | None = None) -> str:
+    """Returns the verdict, each step with its sentence and the forecast, then harms, gradients and repairs.
+
+    Args:
+        most: how many steps to tell of a longer run, the first and the last of them; None for all.
+    """
+    steps = _steps(recording)
+    if most is not None and len(steps) > most:
+        gap = f"     … {len(steps) - 2 * (most // 2)} more steps …"
+        steps = [*steps[: most // 2], [gap], *steps[-(most // 2) :]]
+    lines = [line for step in steps for line in step]
+    return "\n".join([*_head(recording), "", *lines, *_tail(recording)]) + "\n"
 
 
 def verdict_text(recording: Recording) -> str:
@@ -31,20 +41,19 @@ def _head(recording: Recording) -> list[str]:
     return lines
 
 
-def _steps(recording: Recording) -> list[str]:
+def _steps(recording: Recording) -> list[list[str]]:
     """Returns each frame's line of code and sentence."""
     playback = Playback(recording)
-    words, lines = Words(playback), []
+    words, steps = Words(playback), []
     for frame, _ in playback.play():
         if frame.kind == "end":
             continue
-        if frame.kind == "step" and frame.place:
-            lines.append(f"{frame.number:>3}  {clip(frame.place.text, WIDTH)}")
-        lines.append(f"     {' '.join(filter(None, [words.fact(frame), words.effect(frame)]))}")
+        code = [f"{frame.number:>3}  {clip(frame.place.text, WIDTH)}"] if frame.kind == "step" and frame.place else []
+        told = f"     {' '.join(filter(None, [words.fact(frame), words.effect(frame)]))}"
         forecast = frame.step.forecast if frame.kind == "step" and frame.step else None
-        if forecast:
-            lines.append(f"     If you call backward now: {FORECAST[forecast.outcome]}.")
-    return lines
+        then = [f"     If you call backward now: {FORECAST[forecast.outcome]}."] if forecast else []
+        steps.append([*code, told, *then])
+    return steps
 
 
 def _tail(recording: Recording) -> list[str]:
@@ -74,7 +83,7 @@ def _gradient(name: str, gradient: Gradient) -> str:
     got, true = ("none" if g is None else clip(str(g), WIDTH) for g in (gradient.got, gradient.true))
     if gradient.true is None:
         return f"{name}.grad  got {got}"
-    return f"{name}.grad  got {got}  right {true}" + ("" if gradient.got == gradient.true else "  <- differs")
+    return f"{name}.grad  got {got}  right {true}" + ("  <- differs" if is_wrong(gradient) else "")
 
 
 def _fix(fix: Fix) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autograder.tape.recording import Outcome, Recording, SavedEdge, Step, Write
+from autograder.view.gradients import is_wrong
 from autograder.view.playback import Frame, Playback
 from autograder.view.shapes import clip
 
@@ -19,6 +20,11 @@ FORECAST: dict[Outcome, str] = {
     "correct": "right",
     "silently-wrong": "silently wrong",
 }
+
+MOST = 3
+"""Harmed saved tensors that one sentence names."""
+
+NAMELESS = "a tensor without a name"
 
 
 def listed(things: list[str]) -> str:
@@ -41,7 +47,7 @@ class Words:
     def name(self, tensor: int | None) -> str:
         """Returns what the learner calls a tensor."""
         if tensor is None or tensor not in self.now.tensors:
-            return "a tensor without a name"
+            return NAMELESS
         if self.now.called.get(tensor):
             return self.now.called[tensor]
         known = self.now.tensors[tensor]
@@ -49,7 +55,12 @@ class Words:
         owner = next((self.now.called[other] for other in near if self.now.called.get(other)), None)
         if owner:
             return f"{owner}.data" if known.alias_of == "data" else f"a view of {owner}"
-        return "a tensor without a name"
+        return NAMELESS
+
+    def called(self, tensor: int | None) -> str:
+        """Returns the name as a label: "(no name)" where there is none."""
+        name = self.name(tensor)
+        return "(no name)" if name == NAMELESS else name
 
     def fact(self, frame: Frame) -> str:
         """Returns what the frame did."""
@@ -68,7 +79,9 @@ class Words:
         if frame.kind != "step" or not frame.step:
             return ""
         hurt = dict.fromkeys(edge for write in frame.step.writes for edge in write.harmed)
-        return " ".join(self._harm(self.now.saved[edge]) for edge in hurt)
+        said = list(dict.fromkeys(self._harm(self.now.saved[edge]) for edge in hurt))
+        more = [f"So do {len(said) - MOST} more."] if len(said) > MOST else []
+        return " ".join(said[:MOST] + more)
 
     def _nothing(self, step: Step) -> str:
         """Returns the sentence of a statement that changed no tensor."""
@@ -201,7 +214,7 @@ class Words:
         if verdict.error:
             said.append(f"{verdict.error.type}: {clip(verdict.error.message, 200)}")
         for name, gradient in verdict.gradients.items():
-            if gradient.got is not None and gradient.true is not None and gradient.got != gradient.true:
+            if gradient.got is not None and is_wrong(gradient):
                 said.append(f"{name}.grad is {clip(str(gradient.got), 60)}; right is {clip(str(gradient.true), 60)}.")
         proven = next((fix for fix in verdict.fixes if fix.proven), None)
         if proven:
