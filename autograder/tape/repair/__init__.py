@@ -7,8 +7,16 @@ import time
 import warnings
 from dataclasses import dataclass
 
-from ..recording import Fix, Verdict
+from ..program import ProgramError
+from ..recorder import record_program
+from ..recording import Fix, Problem, Verdict
+from .case import Case
+from .remade import Remake, remaker, remaker_of
 from .search import Prove, Search, as_fix
+from .source import Source
+from .wrong_cures import WrongCure, named_cures, wrong_cures
+
+__all__ = ["Repairs", "WrongCure", "apply", "remaker", "remaker_of", "repair", "wrong_cures"]
 
 SECONDS = 20.0
 
@@ -41,29 +49,50 @@ class Repairs:
 
 
 def repair(
-    source: str, verdict: Verdict, prove: Prove, *, file: str, function: str | None = None, seconds: float = SECONDS
+    source: str,
+    verdict: Verdict,
+    *,
+    file: str,
+    remake: Remake | None = None,
+    prove: Prove | None = None,
+    seconds: float = SECONDS,
 ) -> Repairs:
     """Returns the changes of `source` that repair it, none of them written anywhere.
 
     Args:
-        source: the program's text; `file` the name its lines have in the verdict, and `function` what is run of it (None: all).
+        source: the program's text; `file` the name its lines have in the verdict.
         verdict: what the program did as it is.
-        prove: runs a changed text and returns its verdict, by both oracles.
+        remake: makes a program of a changed text (`remaker`); by default the text runs from top to bottom.
+        prove: returns the verdict of a changed text; by default it is recorded.
         seconds: how long to search at most.
     """
     if verdict.outcome == "correct":
         return Repairs()
-    search = Search(source, verdict, file, function, prove, time.monotonic() + seconds)
+    remake = remake or remaker(file)
+    search = Search(source, verdict, file, remake, prove or proved_by_recording(remake), time.monotonic() + seconds)
     kept = linecache.cache.get(search.path)
     try:
         with warnings.catch_warnings(action="ignore"):
-            found = search.look(source, verdict)
+            found = search.look(source, verdict) or search.last_resort()
+            named = tuple(dict.fromkeys(named_cures(Case(Source(source), verdict, file))))
     finally:
         if kept:
             linecache.cache[search.path] = kept  # tracebacks show the user's own text again, not a candidate's
     fixes = tuple(as_fix(source, one.text, one.candidate.kind) for one in found)
     reason = None if fixes else f"None of the {search.tried} changes tried repairs it with the values kept."
-    return Repairs(fixes, tuple(one.changes for one in found), (), reason)
+    return Repairs(fixes, tuple(one.changes for one in found), named, reason)
+
+
+def proved_by_recording(remake: Remake) -> Prove:
+    """Returns what records a changed text and gives its verdict; a text that cannot be run counts as raising."""
+
+    def prove(text: str) -> Verdict:
+        try:
+            return record_program(remake(text)).verdict
+        except ProgramError as error:
+            return Verdict("raises-forward", Problem(type(error).__name__, str(error), None))
+
+    return prove
 
 
 def apply(source: str, fix: Fix) -> str:

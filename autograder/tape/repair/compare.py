@@ -44,6 +44,15 @@ def keeps_losses(reference: Reference, trial: Trial) -> bool:
     return len(meant) == len(now) and all(same(one, other) for one, other in zip(meant, now, strict=True))
 
 
+def changed_losses(reference: Reference, trial: Trial) -> str | None:
+    """Returns a sentence that says where backward starts from other numbers; None where that is not the only difference."""
+    meant, now = reference.meant.losses, trial.losses
+    if not reference.ran or keeps_losses(reference, trial) or len(meant) != len(now):
+        return None
+    first = next((pair for pair in zip(meant, now, strict=True) if not same(*pair)), None)
+    return f"backward starts from {text(first[1])}, not {text(first[0])}." if first else None
+
+
 def different(meant: dict[str, Tensor], now: dict[str, Tensor]) -> list[str]:
     """Returns the names that both runs know and that hold different values, in order."""
     return [name for name, value in meant.items() if name in now and not same(value, now[name])]

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from .case import Candidate, Case
-from .source import Edit, Source, before, wrap
+from .source import Edit, Source, before, every, replace, wrap
 from .writes import InPlace, called
 
 ADDS_UP = "Both backward calls run over one graph, and their gradients add up."
@@ -54,10 +54,16 @@ def retained(case: Case) -> Iterator[Candidate]:
     error = case.verdict.error
     if not error or "second time" not in error.message:
         return
-    for node in ast.walk(case.source.tree):
-        if isinstance(node, ast.Call) and called(node) in ("backward", "grad") and isinstance(node.func, ast.Attribute):
-            words = [one.value for one in node.keywords if one.arg == "retain_graph"]
-            comma = ", " if node.args or node.keywords else ""
-            end = case.source.span(node)[1]
-            add = Edit(end - 1, end - 1, f"{comma}retain_graph=True")
-            yield Candidate("keep the graph", (Edit(*case.source.span(words[0]), "True") if words else add,), ADDS_UP)
+    for call in every(ast.Call, case.source.tree):
+        if called(call) in ("backward", "grad") and isinstance(call.func, ast.Attribute):
+            yield Candidate("keep the graph", (with_retain(case.source, call),), ADDS_UP)
+
+
+def with_retain(source: Source, call: ast.Call) -> Edit:
+    """Returns the edit that gives a call of backward `retain_graph=True`."""
+    stop = source.span(call)[1]
+    for word in call.keywords:
+        if word.arg == "retain_graph":
+            return replace(source, word.value, "True")
+    comma = ", " if call.args or call.keywords else ""
+    return Edit(stop - 1, stop - 1, f"{comma}retain_graph=True")

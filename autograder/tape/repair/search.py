@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 from ..recording import Fix, Verdict
 from .case import Candidate, Case
-from .compare import Reference, changed_values, keeps_losses
+from .compare import Reference, changed_losses, changed_values, keeps_losses
 from .kinds import KINDS
+from .remade import Remake
 from .source import Source
-from .trial import Trial, from_text, try_out
+from .trial import Trial, try_out
 
 CANDIDATES = 90  # tried of one text
 DEEPER = 6  # half-repaired texts that are looked into once more
@@ -37,26 +38,27 @@ class Search:
     source: str
     verdict: Verdict
     file: str
-    function: str | None
+    remake: Remake
     prove: Prove
     deadline: float
     seen: set[str] = field(default_factory=set)
     tried: int = 0
+    otherwise: list[Found] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Runs the program as it is, and as it is meant."""
         self.seen.add(self.source)
-        self.reference = Reference(self.run(self.source), self.run(self.source, cloned=True))
+        self.reference = Reference(self.run(self.source), self.run(self.source, careful=True))
 
     @property
     def path(self) -> str:
         """The name under which the program's lines are kept for tracebacks."""
-        return from_text(self.source, self.file, self.function).code_file
+        return self.remake(self.source).code_file
 
-    def run(self, text: str, *, cloned: bool = False) -> Trial:
+    def run(self, text: str, *, careful: bool = False) -> Trial:
         """Returns one run, cut off at the deadline."""
         left = max(self.deadline - time.monotonic(), 0.05)
-        return try_out(from_text(text, self.file, self.function), seconds=left, cloned=cloned)
+        return try_out(self.remake(text), seconds=left, careful=careful)
 
     def look(self, text: str, verdict: Verdict, depth: int = 2) -> list[Found]:
         """Returns the proven changes of `text`, best first; where one change is not enough, those of two together."""
@@ -75,6 +77,16 @@ class Search:
         if proven or depth == 1:
             return proven
         return self.look_deeper(halves, depth)
+
+    def last_resort(self) -> list[Found]:
+        """Returns proven changes after which backward starts from other numbers, which is said."""
+        proven: list[Found] = []
+        for found in self.otherwise:
+            if len(proven) == KEPT or self.is_late():
+                break
+            if not any(is_like(found.candidate, one.candidate) for one in proven):
+                proven += [found] if self.prove(found.text).outcome == "correct" else []
+        return proven
 
     def look_deeper(self, halves: list[Found], depth: int) -> list[Found]:
         """Returns the repairs that need one change more after one of `halves`."""
@@ -97,6 +109,8 @@ class Search:
                 if trial.error != self.reference.plain.error and trial.error.startswith("RuntimeError:"):
                     halves.append(Found(candidate, changed, None, (3, 0, rank)))
                 continue
+            if not candidate.changes and text == self.source and (lost := changed_losses(self.reference, trial)):
+                self.otherwise.append(Found(candidate, changed, lost, (3, 0, rank)))
             changes = candidate.changes or changed_values(self.reference, trial)
             if candidate.changes or keeps_losses(self.reference, trial):
                 level = 2 if candidate.changes else 1 if changes else 0

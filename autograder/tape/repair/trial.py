@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import types
 from collections.abc import Iterator
@@ -13,9 +12,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..careful import Careful
 from ..engine import Backward, Listener
-from ..oracles import clone_on_save
-from ..program import Program, ProgramError, _chosen, _import, _importable, compiled, from_source
+from ..program import Program, ProgramError
 from ..run import run_once
 
 LARGEST = 100_000  # elements of one tensor that are compared one by one; of more, sums are
@@ -39,13 +38,16 @@ class Trial(Listener):
     values: dict[str, Tensor] = field(default_factory=dict)
     leaves: set[str] = field(default_factory=set)
     gradients: list[Tensor] = field(default_factory=list)
+    careful: Listener = field(default_factory=Listener)
 
     def before_backward(self, call: Backward) -> None:
         """Notes the numbers that backward starts from."""
+        self.careful.before_backward(call)
         self.losses += [snapshot(root) for root in call.roots if isinstance(root, Tensor)]
 
     def after_backward(self, call: Backward) -> None:
         """Notes the gradients that it found."""
+        self.careful.after_backward(call)
         self.gradients += [snapshot(one) for one in call.gradients if one is not None]
 
     def keep(self, name: str, value: Any) -> None:
@@ -72,16 +74,18 @@ def members(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{place}]", one) for place, one in enumerate(value[:MEMBERS]))
 
 
-def try_out(program: Program, *, cloned: bool = False, seconds: float) -> Trial:
-    """Returns what the program computes in plain PyTorch, or with every saved tensor a private copy.
+def try_out(program: Program, *, careful: bool = False, seconds: float) -> Trial:
+    """Returns what the program computes in plain PyTorch, or in a run where nothing that backward needs can be touched.
 
-    The copies give what backward would see if nobody ever wrote into a saved tensor. Nothing is written to the program's file.
+    The careful run gives what backward would see if nobody ever wrote into a saved tensor. Nothing is written to the
+    program's file.
     """
-    trial = Trial()
+    care = Careful() if careful else None
+    trial = Trial(careful=care or Listener())
 
     @contextlib.contextmanager
     def around() -> Iterator[None]:
-        with clone_on_save() if cloned else contextlib.nullcontext(), noting_names(trial, program):
+        with care.around() if care else contextlib.nullcontext(), noting_names(trial, program):
             yield
 
     try:
@@ -130,24 +134,3 @@ def snapshot(tensor: Tensor) -> Tensor:
 def same(one: Tensor, other: Tensor) -> bool:
     """Whether two snapshots agree, but for rounding in single precision."""
     return one.shape == other.shape and torch.allclose(one, other, rtol=1e-4, atol=1e-6, equal_nan=True)
-
-
-def from_text(text: str, file: str, function: str | None) -> Program:
-    """Returns the program that would run if `file` held this text; the file itself is neither read nor written.
-
-    Raises:
-        ProgramError: the text is not Python.
-    """
-    if function is None and not os.path.exists(file):
-        return from_source(text, file)
-    path = os.path.abspath(file) if os.path.exists(file) else file
-    code = compiled(text, path)
-
-    def call(backwards: Any) -> object:
-        module = types.ModuleType("__main__" if function is None else os.path.basename(file).removesuffix(".py"))
-        module.__file__ = path
-        with _importable(module, os.path.dirname(os.path.abspath(file))):
-            _import(code, module, file, guarded=function is not None)
-            return _chosen(module, function, file, backwards)
-
-    return Program(file, text, call, path)

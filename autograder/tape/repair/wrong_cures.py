@@ -1,0 +1,151 @@
+"""Cures that people copy and that cure nothing: named where a program uses them, and shown at work on one that does not."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ..recording import Gradient, Outcome, Verdict
+from .aliases import is_no_grad, unwrapped
+from .case import Candidate, Case
+from .clones import bindings
+from .leaves import with_retain
+from .source import Edit, Source, before, every, insert, wrap
+from .writes import InPlace, called
+
+MUTATION = "torch.autograd.graph.allow_mutation_on_saved_tensors()"
+IDENTITY = "torch.autograd.graph.saved_tensors_hooks(lambda saved: saved, lambda kept: kept)"
+
+
+@dataclass(frozen=True)
+class WrongCure:
+    """A copied cure, and what the program does with it; `says` is that in one sentence, with the figures."""
+
+    kind: str
+    text: str
+    outcome: Outcome
+    says: str
+
+
+def wrong_cures(
+    source: str, verdict: Verdict, prove: Callable[[str], Verdict], *, file: str = "<program>"
+) -> tuple[WrongCure, ...]:
+    """Returns the copied cures that do not cure this program: each was run, and raises still or gives a wrong gradient.
+
+    Args:
+        source: the program's text, `verdict` what it did as it is, `file` the name its lines have there.
+        prove: runs a changed text and returns its verdict, by both oracles.
+    """
+    case = Case(Source(source), verdict, file)
+    shown = []
+    for candidate in copied_cures(case):
+        text = case.source.apply(candidate.edits)
+        if text and text != source and (seen := prove(text)).outcome != "correct":
+            says = f"{candidate.kind}: {figures(seen, verdict.gradients)}"
+            shown.append(WrongCure(candidate.kind, text, seen.outcome, says))
+    return tuple(shown)
+
+
+def copied_cures(case: Case) -> Iterator[Candidate]:
+    """Yields the changes that answers on the web propose for an in-place error."""
+    for write in case.blamed:
+        if not write.path or write.path[0] not in ("data", "detach"):
+            yield Candidate("write through .data", (insert(case.source, write.root, ".data", after=True),))
+        yield Candidate("torch.no_grad() around the write", wrap(case.source, write.statement, "with torch.no_grad():"))
+    for node in every(ast.Call, case.source.tree):
+        if called(node) == "detach" and (edit := unwrapped(case.source, node)):
+            yield Candidate(".data in place of .detach()", (Edit(edit.start, edit.stop, ".data"),))
+    if retained := tuple(with_retain(case.source, call) for call in backward_calls(case.source)):
+        yield Candidate("retain_graph=True", retained)
+    for kind, block in (("allow_mutation_on_saved_tensors", MUTATION), ("identity saved-tensor hooks", IDENTITY)):
+        yield Candidate(kind, entered(case.source, block))
+
+
+def backward_calls(source: Source) -> list[ast.Call]:
+    """Returns the calls of `something.backward()`."""
+    found = [call for call in every(ast.Call, source.tree) if isinstance(call.func, ast.Attribute)]
+    return [call for call in found if called(call) == "backward"]
+
+
+def entered(source: Source, block: str) -> tuple[Edit, ...]:
+    """Returns the edits that enter a context for the rest of the function (or the text) that calls backward."""
+    calls = backward_calls(source)
+    body = getattr(source.scope(calls[0]), "body", []) if calls else []
+    first = next((one for one in body if not isinstance(one, ast.Import | ast.ImportFrom) and not is_text(one)), None)
+    held = f"context = {block}\ncontext.__enter__()"
+    return (before(source, first, held),) if first is not None else ()
+
+
+def is_text(statement: ast.stmt) -> bool:
+    """Whether the statement is a bare string, a docstring."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def named_cures(case: Case) -> Iterator[str]:
+    """Yields a sentence for each copied cure that the program itself uses, where it did not cure it."""
+    if case.verdict.outcome not in ("raises-backward", "silently-wrong"):
+        return
+    seen = figures(case.verdict, case.verdict.gradients)
+    for node in every(ast.Call, case.source.tree):
+        if called(node) == "allow_mutation_on_saved_tensors":
+            yield f"Line {node.lineno}: allow_mutation_on_saved_tensors() does not see every write (offset views, NumPy): {seen}"
+        if called(node) == "saved_tensors_hooks" and len(node.args) == 2 and is_identity(node.args[0]):
+            yield f"Line {node.lineno}: identity saved-tensor hooks only switch the version check off: {seen}"
+        if called(node) == "backward" and keeps_graph(node) and is_version_error(case.verdict):
+            yield f"Line {node.lineno}: retain_graph=True keeps the graph, it does not bring back overwritten values: {seen}"
+    for write in case.blamed:
+        line = write.statement.lineno
+        if "data" in write.path or is_data_alias(case, write):
+            yield f"Line {line}: a write through .data is hidden from the version counter, and does the same harm: {seen}"
+        elif any(is_under_no_grad(one) for one in case.source.ancestors(write.statement)):
+            yield f"Line {line}: torch.no_grad() does not undo the harm of the write inside it: {seen}"
+
+
+def figures(verdict: Verdict, meant: dict[str, Gradient]) -> str:
+    """Returns what a run did in words: the first gradient that is wrong beside the right one, or that it raises."""
+    if verdict.error:
+        return "it raises still."
+    for name, gradient in verdict.gradients.items():
+        true = meant[name].true if name in meant and meant[name].true is not None else gradient.true
+        if true is not None and gradient.got != true:
+            return f"the gradient of {name} is {short(gradient.got)} where {short(true)} is right."
+    return "a gradient is wrong, and nothing says so."
+
+
+def short(value: object) -> str:
+    """Returns a gradient as text, rounded and cut."""
+    if isinstance(value, list):
+        inside = ", ".join(short(one) for one in value[:4])
+        return f"[{inside}{', …' if len(value) > 4 else ''}]"
+    return f"{value:.4g}" if isinstance(value, int | float) else "none at all"
+
+
+def is_identity(node: ast.expr) -> bool:
+    """Whether the expression is `lambda x: x`."""
+    return (
+        isinstance(node, ast.Lambda)
+        and isinstance(node.body, ast.Name)
+        and [one.arg for one in node.args.args] == [node.body.id]
+    )
+
+
+def keeps_graph(call: ast.Call) -> bool:
+    """Whether the call says `retain_graph=True`."""
+    return any(one.arg == "retain_graph" and getattr(one.value, "value", None) is True for one in call.keywords)
+
+
+def is_version_error(verdict: Verdict) -> bool:
+    """Whether backward refused a saved tensor that was written into."""
+    return verdict.error is not None and "modified by an inplace operation" in verdict.error.message
+
+
+def is_data_alias(case: Case, write: InPlace) -> bool:
+    """Whether the name written through was made by `.data`."""
+    made = bindings(case.source, case.source.of(write.root))
+    return any(one.attr == "data" for statement in made for one in every(ast.Attribute, statement.value))
+
+
+def is_under_no_grad(node: ast.AST) -> bool:
+    """Whether the node is a `with torch.no_grad():` block."""
+    return isinstance(node, ast.With) and any(is_no_grad(one.context_expr) for one in node.items)
