@@ -26,6 +26,20 @@ class Expected(NamedTuple):
     gradients: dict[str, torch.Tensor]
 
 
+class Trials:
+    """The trials of one check, drawn one after another from one seed, each when it is first asked for."""
+
+    def __init__(self) -> None:
+        self._generator = Generator()
+        self._drawn: list[Expected] = []
+
+    def get(self, number: int, like: Callable[..., Any], inputs: dict[str, Any], options: dict[str, Any]) -> Expected:
+        """Returns the trial of this number, counted from 0."""
+        while len(self._drawn) <= number:
+            self._drawn.append(trial(like, inputs, options, self._generator))
+        return self._drawn[number]
+
+
 def trial(like: Callable[..., Any], inputs: dict[str, Any], options: dict[str, Any], generator: Generator) -> Expected:
     """Returns a freshly drawn call and what the program `like` makes of it.
 
@@ -33,14 +47,15 @@ def trial(like: Callable[..., Any], inputs: dict[str, Any], options: dict[str, A
     those of the formula that it writes down, and finite differences of these values are the right gradients.
     """
     call = Call(generator.arguments(inputs), options, _parameters(like, options, generator))
-    values = _values(like, call)
+    oracle = LocalSubject(like)
+    values = _values(oracle, call)
     cotangents = {
         name: array(generator.like(output.tensor()))
         for name, output in values.outputs.items()
         if "float" in output.dtype
     }
     call = msgspec.structs.replace(call, cotangents=cotangents)
-    return Expected(call, values, _gradients(like, call))
+    return Expected(call, values, _gradients(oracle, call))
 
 
 def _parameters(like: Callable[..., Any], options: dict[str, Any], generator: Generator) -> dict[str, Array]:
@@ -49,14 +64,14 @@ def _parameters(like: Callable[..., Any], options: dict[str, Any], generator: Ge
     return {name: array(generator.like(parameter)) for name, parameter in like(**options).named_parameters()}
 
 
-def _values(like: Callable[..., Any], call: Call) -> Report:
-    report = LocalSubject(like).call(msgspec.structs.replace(call, cotangents={}, differentiate=False))
+def _values(oracle: LocalSubject, call: Call) -> Report:
+    report = oracle.call(msgspec.structs.replace(call, cotangents={}, differentiate=False))
     if report.problem is not None:
         raise BrokenExercise(f"the exercise's own program raises {report.problem.type}: {report.problem.message}")
     return report
 
 
-def _gradients(like: Callable[..., Any], call: Call) -> dict[str, torch.Tensor]:
+def _gradients(oracle: LocalSubject, call: Call) -> dict[str, torch.Tensor]:
     """Returns the slope of (outputs · cotangents) along every entry of every leaf, result and parameter."""
     points = {
         name: argument.values.tensor() for name, argument in call.arguments.items() if argument.kind != "constant"
@@ -64,7 +79,7 @@ def _gradients(like: Callable[..., Any], call: Call) -> dict[str, torch.Tensor]:
     points |= {name: values.tensor() for name, values in call.parameters.items()}
 
     def objective(**moved: torch.Tensor) -> torch.Tensor:
-        outputs = _values(like, _at(call, moved)).outputs
+        outputs = _values(oracle, _at(call, moved)).outputs
         pulls = [(outputs[name].tensor() * cotangent.tensor()).sum() for name, cotangent in call.cotangents.items()]
         return torch.stack(pulls).sum() if pulls else torch.zeros(())
 

@@ -56,6 +56,12 @@ def _explain(exercise: str, problem: Problem) -> NoReturn:
         where = "the write that comes after the operation that saved it"
     elif "leaf Variable" in problem.message:
         verdict, expected = "a leaf is written in place", "a leaf that keeps its value while autograd records"
+    elif problem.type == "KeyboardInterrupt":
+        verdict, expected, text = (
+            "your own code did not come to an end",
+            "a function that returns",
+            "stopped from outside",
+        )
     elif problem.phase == "backward":
         verdict, expected = "backward raises", "a backward that runs"
         where = "how the returned values depend on the inputs"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import sys
 import traceback
 import warnings
@@ -39,13 +40,18 @@ class LocalSubject:
     def call(self, request: Call) -> Report:
         """Returns what the call did. Whatever mode, dtype, seed or warning the answer changes is put back."""
         with _quiet_and_restored():
-            return _Run(self.target, request).report()
+            return _Run(self.target, request).report(self.code)
+
+    @functools.cached_property
+    def code(self) -> str | None:
+        """The answer's normal form; read once, because an oracle asks its subject hundreds of times."""
+        return normal_form(self.target)
 
     def program(self) -> Program:
         """Returns the outcome of recording the function once, and the words that its code uses."""
         verdict = record(self.target).verdict
         error = f"{verdict.error.type}: {verdict.error.message}" if verdict.error else ""
-        return Program(verdict.outcome, error, words(self.target), normal_form(self.target))
+        return Program(verdict.outcome, error, words(self.target), self.code)
 
 
 class _Run:
@@ -58,7 +64,7 @@ class _Run:
         self.outputs: dict[str, torch.Tensor] = {}
         self.others: dict[str, str] = {}
 
-    def report(self) -> Report:
+    def report(self, code: str | None) -> Report:
         allocated = _Allocations() if self.request.measure else None
         problem = self._attempt("forward", lambda: self._forward(allocated))
         outputs = {name: array(tensor) for name, tensor in self.outputs.items()}
@@ -72,7 +78,7 @@ class _Run:
             gradients={name: None if leaf.grad is None else array(leaf.grad) for name, leaf in self.leaves.items()},
             shared=self._shared(),
             allocated=allocated.bytes if allocated else None,
-            code=normal_form(self.target),
+            code=code,
             problem=problem,
         )
 
@@ -123,7 +129,10 @@ class _Run:
     def _attempt(self, phase: Any, action: Callable[[], None]) -> Problem | None:
         try:
             action()
-        except Exception as error:
+        except (
+            Exception,
+            KeyboardInterrupt,
+        ) as error:  # an endless loop is interrupted, by hand or by a grader's time limit
             line, text = _innermost_line(error, self.target)
             return Problem(phase, type(error).__name__, str(error), line, text)
         return None
@@ -143,7 +152,7 @@ def _flatten(path: str, value: Any, outputs: dict[str, torch.Tensor], others: di
         others[path] = type(value).__name__
 
 
-def _innermost_line(error: Exception, target: Callable[..., Any]) -> tuple[int | None, str]:
+def _innermost_line(error: BaseException, target: Callable[..., Any]) -> tuple[int | None, str]:
     code = getattr(target, "__code__", None) or getattr(getattr(target, "forward", None), "__code__", None)
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if code is not None and frame.filename == code.co_filename:

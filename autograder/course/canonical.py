@@ -12,6 +12,8 @@ KERNEL = {
     "language_info": {"name": "python"},
 }
 
+KEPT = ("nbgrader", "tags", "deletable", "editable")  # the last two are how nbgrader locks a cell in JupyterLab
+
 
 class NotebookError(ValueError):
     """A file that is no notebook; the message says what was seen and what to do."""
@@ -42,7 +44,7 @@ def canonical(notebook: NotebookNode) -> NotebookNode:
     """Returns a copy without outputs, counters and editors' traces; every cell keeps its id."""
     stored = nbformat.v4.new_notebook(metadata=KERNEL, nbformat_minor=5)
     for cell in notebook.cells:
-        kept = {key: cell.metadata[key] for key in ("nbgrader", "tags") if key in cell.metadata}
+        kept = {key: cell.metadata[key] for key in KEPT if key in cell.metadata}
         new = {
             "code": nbformat.v4.new_code_cell,
             "markdown": nbformat.v4.new_markdown_cell,

@@ -8,8 +8,8 @@ from pathlib import Path
 from IPython.core.getipython import get_ipython
 
 from autograder.course.catalogue import Lesson, lessons
-from autograder.course.paths import NOTEBOOKS, SOLUTIONS
 from autograder.course.passes import store
+from autograder.course.paths import NOTEBOOKS, SOLUTIONS
 
 _shown: Counter[str] = Counter()
 

@@ -81,6 +81,11 @@ def submissions(lesson: Lesson) -> list[Submission]:
 
     endless = "def shifted_exp(w):\n    while True:\n        pass"
     noisy = "import sys\n\ndef shifted_exp(w):\n    print('careful', file=sys.stderr)\n    return w.exp() + 1"
+    # What stock nbgrader gets wrong, each with what it should have been.
+    library = (
+        "import os\n\ndef shifted_exp(w):\n    os.write(2, b'libfast: using one thread\\n')\n    return w.exp() + 1"
+    )
+    forged = "def shifted_exp(w):\n    get_ipython().displayhook(float('nan'))\n    return w"
     raising = "def shifted_exp(w):\n    return w.exp() + undefined"
     syntax = "def shifted_exp(w)\n    return w.exp() + 1"
     return [
@@ -96,6 +101,8 @@ def submissions(lesson: Lesson) -> list[Submission]:
             "endless", written(lesson.answered(right | {"shifted_exp": endless})), all_right | {"shifted_exp": 0}
         ),
         Submission("noisy", written(lesson.answered(right | {"shifted_exp": noisy})), all_right),
+        Submission("noisy_library", written(lesson.answered(right | {"shifted_exp": library})), all_right),
+        Submission("forged", written(lesson.answered(right | {"shifted_exp": forged})), all_right | {"shifted_exp": 0}),
         Submission(
             "raising", written(lesson.answered(right | {"shifted_exp": raising})), all_right | {"shifted_exp": 0}
         ),

@@ -78,7 +78,7 @@ def test_a_prediction_is_held_against_the_run(path, exercise):
     assert 1 == sum(verdict(path, exercise, f'{name} = "{outcome}"') is None for outcome in outcomes)
 
 
-@pytest.mark.parametrize("name", LESSONS)
+@pytest.mark.parametrize("name", sorted(LESSONS.keys() - {"start"}))
 def test_the_catalogue_knows_each_lesson(name):
     """Title, time and three hints for each exercise: no more exercises and no fewer than the notebook has."""
     lesson = {lesson.name: lesson for lesson in catalogue.lessons()}[name]
