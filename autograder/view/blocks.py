@@ -130,6 +130,8 @@ class Block:
         rows = [columns(row_label(row, facts)) * SMALL + 19 * SMALL + 34 for row in self.rows]
         rows += [34 * SMALL + 24 for row in self.rows if row.id in facts.harmed]
         value = 0.0
+        if self.fold:
+            value = columns(inside(self.fold)) * SMALL + 24
         if self.tensor:
             name = min(columns(facts.names.get(self.key, "")), LONGEST)
             line = name * MONO + columns(measure(self.tensor.shape)) * SMALL + CHIP + 34
@@ -235,9 +237,14 @@ def chip(left: float, top: float, family: int, key: str) -> Shape:
     )
 
 
+def inside(fold: Fold) -> str:
+    """Returns how much a fold holds: "12 nodes, lines 4–7"."""
+    return ", ".join(filter(None, [f"{len(fold.nodes)} nodes", fold.lines]))
+
+
 def _inside(fold: Fold, left: float, top: float) -> list[Shape]:
     """Returns what a fold says about its inside."""
     return [
-        text(left + 10, top + 15, ", ".join(filter(None, [f"{len(fold.nodes)} nodes", fold.lines])), kind="values"),
+        text(left + 10, top + 15, inside(fold), kind="values"),
         text(left + 10, top + 30, "open ▸", kind="opens"),
     ]

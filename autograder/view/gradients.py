@@ -115,7 +115,13 @@ def _row(name: str, got: Any, true: Any, axis: tuple[float, float], right: float
     return group(
         text(12, top + 14, clip(name, LONGEST), kind="name"),
         text(right + NUMBER, top + 14, ("✗ " if wrong else "") + written(got), kind="got", anchor="end"),
-        text(right + 2 * NUMBER, top + 14, "not known" if true is None else written(true), kind="right", anchor="end"),
+        text(
+            right + 2 * NUMBER,
+            top + 14,
+            written(true) if true is not None else "not recorded" if got is None else "not known",
+            kind="right",
+            anchor="end",
+        ),
         *_bar(zero, top + 3, length(got) * unit, "got"),
         *_bar(zero, top + 11, length(true) * unit, "right"),
         box(zero - 0.5, top + 1, 1, 18, kind="zero"),

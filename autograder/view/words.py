@@ -70,7 +70,7 @@ class Words:
             return self._visit(frame)
         assert frame.step
         step = frame.step
-        said = [self._made(step), *map(self._write, step.writes), *(self._node(n, step) for n in step.nodes)]
+        said = [self._made(step), *map(self._write, step.writes), self._nodes(step), self._rebased(step)]
         said = [part for part in [*said, self._freed(step)] if part]
         return " ".join([f"Line {frame.step.place.line} runs.", *said] if said else [self._nothing(frame.step)])
 
@@ -118,16 +118,35 @@ class Words:
         """Returns whether a variable's tensor lies in a piece of memory."""
         return self.now.tensors[self.now.names[name]].storage == storage
 
-    def _node(self, node: int, step: Step) -> str:
-        """Returns what a new node remembers."""
-        known = self.now.nodes[node]
-        if known.name.endswith("AccumulateGrad"):
+    def _nodes(self, step: Step) -> str:
+        """Returns which nodes joined the graph, and what they keep."""
+        nodes = [node for node in step.nodes if not self.now.nodes[node].name.endswith("AccumulateGrad")]
+        kept = {node: self._kept(node, step) for node in nodes}
+        told = [f"{self.now.nodes[node].name} keeps {things}" for node, things in kept.items() if things]
+        if len(nodes) == 1:
+            name, things = self.now.nodes[nodes[0]].name, kept[nodes[0]]
+            return f"{name} joins the graph and keeps {things or 'no tensor'}{' for backward' if things else ''}."
+        if not nodes:
             return ""
-        kept = [self.now.saved[edge] for edge in step.saved if self.now.saved[edge].node == node]
-        if not kept:
-            return f"{known.name} joins the graph and keeps no tensor."
-        things = listed([f"{self.name(edge.tensor)}{self._at(edge.saved_version)}" for edge in kept])
-        return f"{known.name} joins the graph and keeps {things} for backward."
+        if not told and len(nodes) <= MOST:
+            return f"{listed([self.now.nodes[node].name for node in nodes])} join the graph and keep no tensor."
+        rest = [f"{len(told) - MOST} more keep tensors too"] if len(told) > MOST else []
+        silent = [f"{len(nodes) - len(told)} keep no tensor"] if len(told) < len(nodes) else []
+        return f"{len(nodes)} nodes join the graph: {'; '.join([*told[:MOST], *rest, *silent])}."
+
+    def _rebased(self, step: Step) -> str:
+        """Returns which tensors an in-place write gave another maker: their history was rebased."""
+        moved = [s for s in step.states if s.node in step.nodes and s.tensor not in step.tensors and s.node is not None]
+        said = [
+            f"{self.name(s.tensor)} now comes from {self.now.nodes[s.node].name}" for s in moved if s.node is not None
+        ]
+        return f"{listed(said)}." if said else ""
+
+    def _kept(self, node: int, step: Step) -> str:
+        """Returns what a new node keeps: "d and w2 at version 0", or nothing."""
+        edges = [self.now.saved[edge] for edge in step.saved if self.now.saved[edge].node == node]
+        things = dict.fromkeys(f"{self.name(edge.tensor)}{self._at(edge.saved_version)}" for edge in edges)
+        return listed(list(things))
 
     def _at(self, version: int | None) -> str:
         """Returns " at version 0", or nothing where no counter counts."""
