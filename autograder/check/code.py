@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 import inspect
 import textwrap
 from collections.abc import Callable
@@ -22,22 +23,34 @@ def normal_form(target: Callable[..., Any]) -> str | None:
         tree = ast.parse(textwrap.dedent(inspect.getsource(target)))
     except (OSError, TypeError, SyntaxError):
         return None
+    return normal_form_of(tree.body[0])
+
+
+def normal_form_of(definition: ast.stmt) -> str:
+    """Returns the normal form of a function's or class's definition that was read from its text; see `normal_form`."""
+    if isinstance(definition, ast.ClassDef):
+        return repr([normal_form_of(member) for member in definition.body if isinstance(member, ast.FunctionDef)])
+    tree = ast.Module([copy.deepcopy(definition)], [])
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             node.body, node.returns = _without_docstring(node.body), None
         if isinstance(node, ast.arg):
             node.annotation = None
-    if isinstance(definition := tree.body[0], ast.FunctionDef):
-        definition.name, definition.decorator_list = "answer", []
+    if isinstance(function := tree.body[0], ast.FunctionDef):
+        function.name, function.decorator_list = "answer", []
     return ast.dump(tree)
 
 
 def words(function: Callable[..., Any]) -> tuple[str, ...]:
     """Returns every name and attribute in a function's code, sorted; empty where it has no source."""
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(function)))
+        return words_of(ast.parse(textwrap.dedent(inspect.getsource(function))))
     except (OSError, TypeError, SyntaxError):
         return ()
+
+
+def words_of(tree: ast.AST) -> tuple[str, ...]:
+    """Returns every name and attribute in a piece of code, sorted."""
     names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     return tuple(sorted(names | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}))
 

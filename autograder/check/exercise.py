@@ -8,10 +8,11 @@ from typing import Any
 import msgspec
 
 from autograder.check.code import normal_form
-from autograder.check.expected import Expected, trial
-from autograder.check.inputs import Drawn, Generator
+from autograder.check.expected import Expected, Trials
+from autograder.check.inputs import Drawn
 from autograder.check.judge import judge
 from autograder.check.learner import find_subject
+from autograder.check.memory import once
 from autograder.check.message import Incorrect, message
 from autograder.check.passing import passed
 from autograder.check.report import Array
@@ -47,11 +48,11 @@ def check(
         Missing: nothing of that name is defined.
     """
     subject = find_subject(exercise)
-    generator = Generator()
+    trials = once(("trials", exercise), Trials)
     untouched = normal_form(given or like)
     options = {name: value for name, value in inputs.items() if not isinstance(value, Drawn)}
-    for _ in range(ROUNDS):
-        expected = trial(like, inputs, options, generator)
+    for number in range(ROUNDS):
+        expected = trials.get(number, like, inputs, options)
         judge(exercise, subject.call(expected.call), expected, given=untouched)
     if at_most is not None:
         _is_cheap(exercise, subject, expected, at_most)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from autograder.check.learner import find_value
+from autograder.check.memory import once
 from autograder.check.message import Incorrect, NotAttempted, message
 from autograder.check.passing import passed
 from autograder.tape import record
@@ -54,7 +55,7 @@ def observed(program: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def _judge(name: str, guess: str, program: Callable[[], Any]) -> Callable[[], Any]:
-    recording = record(program)
+    recording = once(("recording", name), lambda: record(program))
     show(recording)
     outcome = recording.verdict.outcome
     if guess != outcome:
