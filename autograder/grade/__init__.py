@@ -1,0 +1,1 @@
+"""Submissions become grades: isolation, workers, gradebook and feedback."""

@@ -1,0 +1,81 @@
+"""Messages over a socket: a length, then msgpack; read with a deadline and a largest size."""
+
+from __future__ import annotations
+
+import socket
+import struct
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+Message = TypeVar("Message")
+HEADER = struct.Struct("!Q")
+TICK = 0.1  # how often a waiting reader looks after the worker's memory, in seconds
+
+
+class Broken(RuntimeError):
+    """The other side is gone, too slow, or sends something that is no message; the text is fit for a grade's reason."""
+
+
+def send(connection: socket.socket, message: msgspec.Struct) -> None:
+    """Sends one message whole; raises Broken where nobody reads it."""
+    payload = msgspec.msgpack.encode(message)
+    try:
+        connection.sendall(HEADER.pack(len(payload)))
+        connection.sendall(payload)
+    except OSError as error:
+        raise Broken("its process has ended") from error
+
+
+def receive(
+    connection: socket.socket,
+    form: type[Message],
+    *,
+    largest: int,
+    deadline: float | None = None,
+    watch: Callable[[], None] | None = None,
+) -> Message:
+    """Returns the next message, of the given form.
+
+    Args:
+        connection: a stream socket.
+        form: the struct that it must be.
+        largest: its size in bytes may not be above this.
+        deadline: of `time.monotonic()`; None waits for ever.
+        watch: called about ten times a second while waiting; may raise.
+
+    Raises:
+        Broken: the other side is gone, the time is up, or what came is no such message.
+    """
+    (size,) = HEADER.unpack(_exactly(connection, HEADER.size, deadline, watch))
+    if size > largest:
+        raise Broken(f"it sent {size} bytes at once, more than the {largest} that are allowed")
+    payload = _exactly(connection, size, deadline, watch)
+    try:
+        return msgspec.msgpack.decode(payload, type=form)
+    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
+        raise Broken(f"it sent something that is no answer ({str(error)[:80]})") from None
+
+
+def _exactly(
+    connection: socket.socket, size: int, deadline: float | None, watch: Callable[[], None] | None
+) -> bytearray:
+    received = bytearray()
+    while len(received) < size:
+        if deadline is not None and time.monotonic() > deadline:
+            raise Broken("it used up its time")
+        connection.settimeout(TICK if watch or deadline is not None else None)
+        try:
+            chunk = connection.recv(min(size - len(received), 1 << 20))
+        except TimeoutError:
+            if watch:
+                watch()
+            continue
+        except OSError:
+            chunk = b""
+        if not chunk:
+            raise Broken("its process has ended")
+        received += chunk
+    return received

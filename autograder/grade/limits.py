@@ -1,0 +1,35 @@
+"""What one submission may use. Whoever passes a limit is ended with a reason; the batch goes on."""
+
+from __future__ import annotations
+
+import msgspec
+
+MEBIBYTE = 2**20
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """The budget of one submission, the same for every submission of a batch.
+
+    Attributes:
+        cell_seconds: for one cell, or one call that a check makes; nbgrader's own default.
+        submission_seconds: for everything together.
+        memory_bytes: of all its processes together, beyond what the warm worker uses before it begins.
+        processes: how many may live at once, threads included.
+        output_bytes: of text and pictures in one submission's outputs; what comes later is cut, nothing is punished.
+        file_bytes: of the largest file it may write.
+        disk_bytes: of its private /tmp and home folder together; they live in memory.
+        notebook_bytes: of the notebook that is handed in.
+        attachment_bytes: of all other files that are handed in beside it.
+        reply_bytes: of one answer from the worker.
+    """
+
+    cell_seconds: float = 30.0
+    submission_seconds: float = 120.0
+    memory_bytes: int = 1024 * MEBIBYTE
+    processes: int = 64
+    output_bytes: int = 4 * MEBIBYTE
+    file_bytes: int = 64 * MEBIBYTE
+    disk_bytes: int = 128 * MEBIBYTE
+    notebook_bytes: int = 20 * MEBIBYTE
+    attachment_bytes: int = 50 * MEBIBYTE
+    reply_bytes: int = 64 * MEBIBYTE

@@ -1,0 +1,95 @@
+"""A cell's outputs in nbformat's form, collected within a budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+CUT = "\n... Output truncated ...\n"  # nbgrader's own words (0.9.6, LimitOutput)
+
+
+class Outputs:
+    """Collects the outputs of one cell after another. A flood is cut, never an error: much printing is no fault."""
+
+    def __init__(self, budget: int) -> None:
+        self._left = budget
+        self._outputs: list[dict[str, Any]] = []
+        self._by_identity: dict[str, dict[str, Any]] = {}
+        self._clear_next = False
+
+    def stream(self, name: str, text: str) -> None:
+        """Adds text to stdout or stderr; joined to the output before where that is the same stream."""
+        if not text or self._left <= 0:
+            return
+        text = self._afford(text)
+        last = self._outputs[-1] if self._outputs and not self._clear_next else None
+        if last and last["output_type"] == "stream" and last["name"] == name:
+            last["text"] += text
+        else:
+            self._add({"output_type": "stream", "name": name, "text": text})
+
+    def display(self, data: dict, metadata: dict, *, identity: str | None = None, update: bool = False) -> None:
+        """Adds a display_data, or renews the data of the one with this identity."""
+        if not self._pays(data):
+            return
+        if update:
+            if identity in self._by_identity:
+                self._by_identity[identity].update(data=data, metadata=metadata)
+            return
+        output = {"output_type": "display_data", "data": data, "metadata": metadata}
+        self._add(output)
+        if identity is not None:
+            self._by_identity[identity] = output
+
+    def result(self, data: dict, metadata: dict, execution_count: int) -> None:
+        """Adds the value of a cell's last expression."""
+        if self._pays(data):
+            self._add(
+                {
+                    "output_type": "execute_result",
+                    "data": data,
+                    "metadata": metadata,
+                    "execution_count": execution_count,
+                }
+            )
+
+    def error(self, name: str, value: str, traceback: list[str]) -> None:
+        """Adds an error; it is kept, cut to size, also where the budget is used up."""
+        traceback = [line[:20_000] for line in traceback[:100]]
+        self._add({"output_type": "error", "ename": name[:200], "evalue": value[:20_000], "traceback": traceback})
+
+    def clear(self, wait: bool) -> None:
+        """Drops what the cell has put out, at once or with the next output."""
+        self._clear_next = wait
+        if not wait:
+            self._outputs.clear()
+
+    def text(self) -> str:
+        """Returns what was written to stdout so far."""
+        return "".join(output["text"] for output in self._outputs if output.get("name") == "stdout")
+
+    def taken(self) -> list[dict[str, Any]]:
+        """Returns the cell's outputs and begins the next cell's."""
+        taken, self._outputs, self._clear_next = self._outputs, [], False
+        return taken
+
+    def _add(self, output: dict[str, Any]) -> None:
+        if self._clear_next:
+            self._outputs.clear()
+            self._clear_next = False
+        self._outputs.append(output)
+
+    def _afford(self, text: str) -> str:
+        kept = text[: self._left]
+        self._left -= len(text)
+        return kept if len(kept) == len(text) else kept + CUT
+
+    def _pays(self, data: dict[str, Any]) -> bool:
+        if self._left <= 0:
+            return False
+        cost = sum(len(str(value)) for value in data.values())
+        if cost > self._left:
+            self._left = 0
+            self._add({"output_type": "stream", "name": "stdout", "text": CUT})
+            return False
+        self._left -= cost
+        return True

@@ -1,0 +1,262 @@
+"""The warm server: a process with PyTorch and IPython loaded, which forks once for each submission.
+
+Its arguments are the number of the control socket and the level of isolation. It runs nothing of a submission itself, has
+no threads, and holds nothing that a submission may not read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Literal, NoReturn
+
+import msgspec
+
+from autograder.grade import namespaces
+from autograder.grade.channel import Broken, receive, send
+from autograder.grade.limits import Limits
+
+WARM = (
+    "torch",
+    "numpy",
+    "matplotlib.pyplot",
+    "matplotlib_inline.backend_inline",
+    "IPython.display",
+    "autograder.check",
+    "autograder.course",
+    "autograder.tape",
+    "autograder.view",
+    "autograder.grade.worker",
+)
+
+
+class Start(msgspec.Struct, frozen=True, tag="start"):
+    """Fork a worker; its socket comes along as a file descriptor. `folder` is where its cells run."""
+
+    limits: Limits
+    folder: str
+
+
+class Stop(msgspec.Struct, frozen=True, tag="stop"):
+    """End the worker and everything that it left behind."""
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What the grader sends."""
+
+    order: Start | Stop
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """The server's answer to everything, and its first words.
+
+    Attributes:
+        walls: whether each worker gets namespaces of its own.
+        problem: why the worker could not be started, "" where it was.
+    """
+
+    walls: bool
+    problem: str = ""
+
+
+class _Server:
+    def __init__(self, control: socket.socket, level: Literal["bubblewrap", "process"]) -> None:
+        self.control, self.child = control, 0
+        self.walls = level == "bubblewrap" and _may_make_namespaces()
+
+    def serve(self) -> None:
+        send(self.control, Ready(self.walls))
+        while True:
+            try:
+                # One byte carries the descriptor; the message follows it.
+                _, descriptors, _, _ = socket.recv_fds(self.control, 1, 1)
+                request = receive(self.control, Order, largest=1 << 16).order
+            except (Broken, OSError):
+                self._stop()
+                return
+            problem = self._start(request, descriptors[0]) if isinstance(request, Start) else self._stop()
+            send(self.control, Ready(self.walls, problem))
+
+    def _start(self, request: Start, descriptor: int) -> str:
+        try:
+            self.child = os.fork()
+        except OSError as error:
+            return str(error)
+        finally:
+            if self.child:
+                os.close(descriptor)
+        if self.child == 0:
+            _become_worker(request, descriptor, self.walls)
+        return ""
+
+    def _stop(self) -> str:
+        if self.child:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.child, signal.SIGKILL)
+            os.waitpid(self.child, 0)
+            self.child = 0
+        _end_survivors()
+        return ""
+
+
+def _become_worker(request: Start, descriptor: int, walls: bool) -> NoReturn:
+    """Never returns: the forked process serves one submission behind its walls, and ends."""
+    try:
+        namespaces.end_with_parent()
+        _keep_only(descriptor)
+        used = namespaces.address_space()  # before /proc may go
+        if walls:
+            namespaces.enter_own_namespaces()
+            _first_process(request.limits)
+        else:
+            os.setsid()
+        _work(request, descriptor, used)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, this process must not go on as a second server
+        os.write(2, f"worker: {error!r}\n".encode())
+    finally:
+        os._exit(1)
+
+
+def _first_process(limits: Limits) -> None:
+    """Forks twice: into the first process of the new namespace, with which all others end, and into the worker below it."""
+    _leave_to_child()
+    namespaces.hide_the_rest(limits.disk_bytes)
+    _leave_to_child()
+
+
+def _leave_to_child() -> None:
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    namespaces.end_with_parent()
+
+
+def _work(request: Start, descriptor: int, used: int) -> None:
+    from autograder.grade import worker
+    from autograder.grade.shell import Shell
+
+    namespaces.limit(request.limits, used)
+    namespaces.give_up_privileges()
+    folder = Path(request.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(folder)
+    os.environ.update(HOME=str(folder.parent), TMPDIR=str(folder.parent), IPYTHONDIR=str(folder.parent / ".ipython"))
+    worker.forget_the_server()
+    with socket.socket(fileno=descriptor) as connection:
+        worker.serve(connection, Shell.instance(), folder)
+    os._exit(0)
+
+
+def _keep_only(descriptor: int) -> None:
+    for number in [int(name) for name in os.listdir("/proc/self/fd")]:
+        if number > 2 and number != descriptor:
+            with contextlib.suppress(OSError):
+                os.close(number)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+
+
+def _may_make_namespaces() -> bool:
+    child = os.fork()
+    if child == 0:
+        try:
+            namespaces.enter_own_namespaces()
+            if os.fork() == 0:
+                namespaces.hide_the_rest(1 << 20)
+                os._exit(0)
+            os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
+        except OSError:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _end_survivors() -> None:
+    """Ends what a submission left behind where no namespace does: orphans become this process's children."""
+    while True:
+        for name in os.listdir("/proc"):
+            if name.isdigit() and _parent(name) == os.getpid():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(name), signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _parent(process: str) -> int | None:
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, IndexError):
+        return None
+
+
+# What a lesson does, once, so that no submission pays for what is slow the first time.
+REHEARSAL = (
+    """
+import torch
+from torch import nn
+from autograder.check import check, leaf, observed, result
+def repaired(d, w):
+    f = d.clone() * w
+    d[:] = 1
+    return f
+def given(d, w):
+    f = d * w
+    d[:] = 1
+    return f
+class Block(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.gate = nn.Linear(width, width)
+    def forward(self, x):
+        return torch.sigmoid(self.gate(x))
+check("repaired", like=given, at_most=lambda d, w: 9 * d.nbytes, d=result("n", 2), w=leaf(2))
+check("Block", like=Block, width=2, x=leaf("n", 2))
+@observed
+def late_write():
+    w = torch.ones(2, requires_grad=True)
+    a = w.exp()
+    a.mul_(2)
+    a.sum().backward()
+""",
+    "1 / 0",
+    "%pwd",
+    "1",
+)
+
+
+def _warm_up() -> None:
+    for name in WARM:
+        importlib.import_module(name)
+    import torch
+
+    from autograder.grade.shell import make_shell
+
+    torch.set_num_threads(1)
+    torch.set_num_interop_threads(1)
+    shell = make_shell(1 << 20)
+    for text in REHEARSAL:
+        shell.run(text, 60.0)
+    shell.forget()
+
+
+def main() -> None:
+    """Serves until the grader hangs up."""
+    control = socket.socket(fileno=int(sys.argv[1]))
+    os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    gc.disable()  # a collection after the fork would copy every page it touches
+    _warm_up()
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+    namespaces.adopt_orphans()
+    namespaces.lock_memory_from_others()
+    _Server(control, "process" if sys.argv[2] == "process" else "bubblewrap").serve()

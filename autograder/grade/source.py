@@ -1,0 +1,132 @@
+"""The teacher's source notebook, read once: which cells are graded, by whom, and who provides the names they use."""
+
+from __future__ import annotations
+
+import builtins
+import hashlib
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from nbformat import NotebookNode
+from nbgrader import utils
+from nbgrader.preprocessors import ClearHiddenTests
+
+from autograder.course.canonical import read
+from autograder.course.release import AUTHOR_TAGS, KeepStubs
+from autograder.grade.text import bound, definitions, needed, statements
+
+Kind = Literal["test", "manual", "answer", "task", "teacher", "text"]
+
+
+class SourceError(ValueError):
+    """The source notebook cannot be graded by; the message names the cell and what to do."""
+
+
+class SourceCell(NamedTuple):
+    """One cell of the source.
+
+    Attributes:
+        id: nbgrader's grade_id, "" for a cell that nbgrader does not know.
+        kind: "test" is graded by running it, "manual" by a person, "answer" is the learner's, "teacher" is other code.
+        text: with hidden tests, and for an answer as it was handed out.
+        visible: the text that was released.
+        points: the most it can give, 0 for a cell that gives none.
+        cell: the cell as nbgrader would release it, hidden tests included; its metadata are those that count.
+    """
+
+    id: str
+    kind: Kind
+    text: str
+    visible: str
+    points: float
+    cell: NotebookNode
+
+    @property
+    def hides(self) -> bool:
+        """Whether part of the text is hidden from learners."""
+        return self.visible != self.text
+
+
+class Source:
+    """A source notebook. `name` is nbgrader's notebook id; `digest` changes when anything that decides a grade does."""
+
+    def __init__(self, name: str, notebook: NotebookNode) -> None:
+        self.name, self.metadata = name, notebook.metadata
+        kept = [cell for cell in notebook.cells if not set(AUTHOR_TAGS) & set(cell.metadata.get("tags", []))]
+        self.cells = [_source_cell(cell) for cell in kept]
+        self.by_id = {cell.id: cell for cell in self.cells if cell.id}
+        self.digest = hashlib.sha256(repr([(c.id, c.kind, c.text, c.points) for c in self.cells]).encode()).hexdigest()
+        # An answer's names stand in the model solution, which the text that is handed out may lack.
+        self._binders = [
+            (index, cell, {name for part in statements(original.source) for name in bound(part)})
+            for index, (cell, original) in enumerate(zip(self.cells, kept, strict=True))
+            if cell.kind in ("teacher", "answer")
+        ]
+        self._answers = {name for _, cell, names in self._binders if cell.kind == "answer" for name in names}
+
+    @classmethod
+    def read(cls, path: Path) -> Source:
+        """Returns the source at a path.
+
+        Raises:
+            NotebookError: the file is no notebook.
+            SourceError: a cell cannot be graded.
+        """
+        return cls(path.stem, read(path))
+
+    @property
+    def graded(self) -> list[SourceCell]:
+        """The cells that give points, in order."""
+        return [cell for cell in self.cells if cell.kind in ("test", "manual", "task")]
+
+    def provider(self, name: str, before: SourceCell) -> SourceCell | None:
+        """Returns the teacher's cell that gives a name its meaning in a test; None where it is the learner's to define."""
+        position = self.cells.index(before)
+        binders = [cell for index, cell, names in self._binders if index < position and name in names]
+        return binders[-1] if binders and binders[-1].kind == "teacher" else None
+
+    def needs(self, cell: SourceCell) -> set[str]:
+        """Returns the names that a cell uses; a builtin's name only where an answer is to define it."""
+        return needed(cell.text) - (set(dir(builtins)) - self._answers)
+
+    def for_learners(self, cell: SourceCell) -> str:
+        """Returns what of a test cell the learner's process may run: the definitions in its visible part."""
+        return definitions(cell.visible)
+
+
+def _source_cell(cell: NotebookNode) -> SourceCell:
+    known = cell.metadata.get("nbgrader", {})
+    released = _handed_out(cell) if utils.is_solution(cell) else cell
+    visible = _without_hidden_tests(released)
+    kind = _kind(cell)
+    if kind == "test" and "AUTOTEST" in cell.source:
+        raise SourceError(
+            f"the cell {known['grade_id']!r} has AUTOTEST lines, which only `nbgrader generate_assignment` can turn into tests. "
+            f"Write the tests out, or grade with `nbgrader autograde`."
+        )
+    if known.get("grade_id"):
+        known["checksum"] = utils.compute_checksum(released)
+    points = float(known.get("points") or 0) if kind in ("test", "manual", "task") else 0.0
+    return SourceCell(known.get("grade_id", ""), kind, released.source, visible, points, released)
+
+
+def _kind(cell: NotebookNode) -> Kind:
+    if utils.is_task(cell):
+        return "task"
+    if utils.is_grade(cell):
+        return "manual" if utils.is_solution(cell) or cell.cell_type != "code" else "test"
+    if utils.is_solution(cell):
+        return "answer"
+    return "teacher" if cell.cell_type == "code" else "text"
+
+
+def _handed_out(cell: NotebookNode) -> NotebookNode:
+    copy = NotebookNode(cell | {"metadata": NotebookNode(cell.metadata)})
+    cleared, _ = KeepStubs().preprocess_cell(copy, {"language": "python"}, 0)
+    return cleared
+
+
+def _without_hidden_tests(cell: NotebookNode) -> str:
+    copy = NotebookNode(cell)
+    ClearHiddenTests()._remove_hidden_test_region(copy)  # nbgrader 0.9.6 has no public name for it
+    return copy.source
