@@ -63,7 +63,7 @@ def show(recording: Recording, predict: bool = False) -> None:
     """
     shell = _shell()
     if shell is None:
-        print(as_text(recording))
+        print(as_text(recording), end="")
         return
     from IPython.display import display
 

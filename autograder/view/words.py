@@ -131,7 +131,7 @@ class Words:
         if not told and len(nodes) <= MOST:
             return f"{listed([self.now.nodes[node].name for node in nodes])} join the graph and keep no tensor."
         rest = [f"{len(told) - MOST} more keep tensors too"] if len(told) > MOST else []
-        silent = [f"{len(nodes) - len(told)} keep no tensor"] if len(told) < len(nodes) else []
+        silent = [times(len(nodes) - len(told), "keeps", "keep") + " no tensor"] if len(told) < len(nodes) else []
         return f"{len(nodes)} nodes join the graph: {'; '.join([*told[:MOST], *rest, *silent])}."
 
     def _rebased(self, step: Step) -> str:

@@ -62,6 +62,17 @@ for t in range(12):
 loss = out.sum()
 loss.backward()
 """,
+    "training": """\
+import torch
+
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.1)
+for epoch in range(2):
+    optimizer.zero_grad()
+    loss = (w * w).sum()
+    loss.backward()
+    optimizer.step()
+""",
     "odd_values": """\
 import torch
 

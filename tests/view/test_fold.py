@@ -1,0 +1,56 @@
+"""Folding hides nothing for good, and never what matters."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autograder.tape.recording import Node, Place
+from autograder.view.fold import CHUNKS, LIMIT, Fold, Outline
+
+lines = st.lists(st.integers(1, 12), max_size=300)
+scopes = st.lists(st.sampled_from([(), ("net",), ("net", "0"), ("net", "1")]), min_size=300, max_size=300)
+
+
+def nodes(at: list[int], within: list[tuple[str, ...]]) -> list[Node]:
+    """Returns nodes made at lines, within scopes."""
+    return [Node(i, "AddBackward0", (), None, Place("f", line, ""), within[i]) for i, line in enumerate(at)]
+
+
+@given(lines, scopes, st.sets(st.integers(0, 299), max_size=3))
+def test_every_node_is_somewhere_once(at, within, keep):
+    """Opening every fold shows each node exactly once, in the order of creation."""
+    given_nodes = nodes(at, within)
+    folded = Outline(keep, {node.id: node.id for node in given_nodes}).of(given_nodes)
+
+    assert given_nodes == Fold("", folded).nodes
+
+
+@given(lines, scopes, st.sets(st.integers(0, 299), max_size=3))
+def test_what_is_kept_stays_in_sight(at, within, keep):
+    """A node with a harmed saved tensor is never inside a fold at the top."""
+    given_nodes = nodes(at, within)
+    folded = Outline(keep, {node.id: node.id for node in given_nodes}).of(given_nodes)
+    hidden = {node.id for entry in folded if isinstance(entry, Fold) for node in entry.nodes}
+
+    assert not keep & hidden
+
+
+def test_a_thousand_rounds_open_in_a_few_clicks():
+    """A loop of 1,000 nodes shows a dozen blocks, and no fold inside shows more than LIMIT."""
+    loop = nodes([1, 2, 3, 4] * 250, [()] * 1000)
+    folded = Outline(set(), {node.id: node.id for node in loop}).of(loop)
+
+    assert ["rounds 2–249 of lines 1–4"] == [entry.title for entry in folded if isinstance(entry, Fold)]
+    assert len(folded) <= CHUNKS + 2
+    assert deepest(folded) <= LIMIT
+
+
+def deepest(entries: list) -> int:
+    """Returns the largest number of blocks that one opened fold shows."""
+    return max([len(entries), *(deepest(entry.inside) for entry in entries if isinstance(entry, Fold))])
+
+
+def test_a_short_program_does_not_fold():
+    """Up to LIMIT nodes all are shown."""
+    short = nodes([1, 2] * (LIMIT // 2), [()] * 300)
+
+    assert short == Outline(set(), {}).of(short)

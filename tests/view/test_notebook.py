@@ -1,0 +1,97 @@
+"""One output, three forms: live where a kernel is, static and text everywhere else."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from IPython.core.interactiveshell import InteractiveShell
+
+from autograder import view
+from autograder.view import notebook
+
+
+class Kernel:
+    """Stands for the shell of a kernel: keeps what is displayed, and says which cell runs."""
+
+    kernel = True
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        """Takes the place of IPython's shell and display."""
+        self.outputs: list[dict] = []
+        self.request = 0
+        self.cell = "first"
+        monkeypatch.setattr("IPython.get_ipython", lambda: self)
+        monkeypatch.setattr("IPython.display.display", lambda bundle, raw: self.outputs.append(bundle))
+        monkeypatch.setattr(notebook, "_open", {})
+        monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+
+    def get_parent(self) -> dict:
+        """Returns the request that is running."""
+        return {"header": {"msg_id": str(self.request)}, "metadata": {"cellId": self.cell}}
+
+
+@pytest.fixture
+def kernel(monkeypatch) -> Kernel:
+    """A kernel that a notebook talks to."""
+    return Kernel(monkeypatch)
+
+
+def live(cell: str = "first") -> list:
+    """Returns the widgets that are open for a cell."""
+    return [picture for picture in notebook._open.get(cell, ("", []))[1] if picture.comm is not None]
+
+
+def test_a_live_picture_finds_its_static_form(kernel, recorded):
+    """The model names the class of the very element that the output holds, and that output is no widget."""
+    view.show(recorded("correct"))
+
+    assert ["text/html", "text/plain"] == list(kernel.outputs[0])
+    assert f'<div class="{live()[0].scene["place"]}">' in kernel.outputs[0]["text/html"]
+
+
+def test_a_cell_that_runs_again_closes_its_old_pictures(kernel, recorded):
+    """Two pictures of one run stay; the next run's take their place; another cell's are left alone."""
+    view.show(recorded("correct"))
+    view.show(recorded("views"))
+    kernel.cell = "second"
+    view.show(recorded("loop"))
+    kernel.cell, kernel.request = "first", 1
+    view.show(recorded("correct"))
+
+    assert (1, 1) == (len(live("first")), len(live("second")))
+
+
+@pytest.mark.parametrize("mode", ["autograde", "validate"])
+def test_nbgrader_gets_static_forms_only(kernel, recorded, monkeypatch, mode):
+    """While nbgrader executes, no comm opens and no element waits for one."""
+    monkeypatch.setenv("NBGRADER_EXECUTION", mode)
+    view.show(recorded("correct"))
+
+    assert [] == live()
+    assert '<div class=""><img' in kernel.outputs[0]["text/html"]
+
+
+def test_a_terminal_gets_text(recorded, monkeypatch, capsys):
+    """Where no kernel runs, showing prints the whole verdict."""
+    monkeypatch.setattr("IPython.get_ipython", lambda: None)
+    view.show(recorded("views"))
+
+    assert view.as_text(recorded("views")) == capsys.readouterr().out
+
+
+def test_a_plain_shell_is_a_terminal(recorded, monkeypatch, capsys):
+    """IPython in a terminal has no front end that draws."""
+    monkeypatch.setattr("IPython.get_ipython", lambda: InteractiveShell())
+    view.show(recorded("correct"))
+
+    assert capsys.readouterr().out.startswith("correct: the gradients are right")
+
+
+@pytest.mark.parametrize(("module", "loads_torch"), [("autograder.view", False), ("autograder.tape.run", True)])
+def test_drawing_needs_no_torch(module, loads_torch):
+    """A stored recording is drawn where torch is absent; the second row shows that the test can tell."""
+    code = f"import sys, {module}; print('torch' in sys.modules)"
+
+    assert f"{loads_torch}\n" == subprocess.check_output([sys.executable, "-c", code], text=True)

@@ -1,0 +1,152 @@
+"""The static picture and the page: small, safe, and readable where no script runs."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from urllib.parse import unquote
+from xml.etree import ElementTree
+
+import pytest
+
+from autograder import view
+from autograder.view.scene import build
+
+SVG = "{http://www.w3.org/2000/svg}"
+LESSON_SNIPPETS = ["raises_backward", "silently_wrong", "correct", "raises_forward", "views"]
+
+
+class Tags(HTMLParser):
+    """Collects the tags of a page, and the text inside each of `script` and `style`."""
+
+    def __init__(self, page: str):
+        """Reads a page."""
+        super().__init__()
+        self.tags: list[tuple[str, dict]] = []
+        self.inside: dict[str, str] = {}
+        self.within = ""
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        """Notes a tag."""
+        self.tags.append((tag, dict(attrs)))
+        self.within = f"{tag} {dict(attrs).get('type', '')}".strip()
+
+    def handle_data(self, data):
+        """Notes a text under the tag that it stands in."""
+        self.inside[self.within] = self.inside.get(self.within, "") + data
+
+    def handle_endtag(self, tag):
+        """Forgets the tag."""
+        self.within = ""
+
+
+def test_each_frame_is_well_formed(recording):
+    """Every frame of every recording is an XML document of shapes."""
+    for step in range(1, len(build(recording).moments) + 1):
+        tree = ElementTree.fromstring(view.as_svg(recording, step))
+
+        assert f"{SVG}svg" == tree.tag
+
+
+def test_names_never_become_markup(hostile):
+    """Markup in names, values, source and messages is shown as the text it is."""
+    tree = ElementTree.fromstring(view.as_svg(hostile))
+
+    assert {"svg", "title", "style", "g", "rect", "path", "text", "tspan", "circle"} >= {
+        element.tag.removeprefix(SVG) for element in tree.iter()
+    }
+    assert "onerror=alert(1)" in "".join(tree.itertext())
+
+
+def test_what_xml_cannot_hold_is_replaced(recorded):
+    """A control character in the source does not break the picture."""
+    import msgspec
+
+    recording = recorded("correct")
+    program = msgspec.structs.replace(
+        recording.programs[0], source="a = 1  # \x00\x1b\n" + recording.programs[0].source
+    )
+    tree = ElementTree.fromstring(view.as_svg(msgspec.structs.replace(recording, programs=(program,))))
+
+    assert "\ufffd\ufffd" in "".join(tree.itertext())
+
+
+def test_the_picture_shows_the_point(recorded):
+    """The default frame is the write that harmed: both versions, the line, and the gradients."""
+    words = " ".join(ElementTree.fromstring(view.as_svg(recorded("silently_wrong"))).itertext())
+    for fact in (
+        "silently-wrong",
+        "saved v0, now v0",
+        "[[4]] became [[1]]",
+        "d.data",
+        "did not count it",
+        "w2.grad[0]",
+    ):
+        assert fact in words
+
+
+def test_a_step_out_of_the_film_is_refused(recorded):
+    """The message says which steps there are."""
+    with pytest.raises(ValueError, match="has the steps 1 to 10; you asked for step 11"):
+        view.as_svg(recorded("raises_backward"), 11)
+
+
+@pytest.mark.parametrize("name", LESSON_SNIPPETS)
+def test_a_saved_output_is_small(recorded, name):
+    """A lesson snippet's picture, with all its saved forms, takes at most 30 kB."""
+    for predict in (False, True):
+        assert 30_000 >= sum(len(form.encode()) for form in view.mimebundle(recorded(name), predict).values())
+
+
+def test_colours_are_written_out(recorded):
+    """No viewer needs CSS variables, and both colour schemes are there."""
+    picture = view.as_svg(recorded("raises_backward"))
+
+    assert "var(" not in picture
+    assert "light-dark" not in picture
+    assert "@media(prefers-color-scheme:dark)" in picture
+
+
+def test_a_prediction_is_not_given_away(recorded):
+    """Before the reader opens the words, nothing says the outcome: neither picture nor its description."""
+    output = view.mimebundle(recorded("silently_wrong"), predict=True)["text/html"]
+    before = unquote(output.split("<details>")[0])
+
+    assert "What will this program do?" in before
+    for word in ("silently-wrong", "w2.grad", "will be wrong"):
+        assert word not in before
+
+
+def test_the_saved_output_needs_no_script(recorded, hostile):
+    """JupyterLab's sanitiser for untrusted notebooks keeps every tag and attribute of it."""
+    for recording in (recorded("views"), hostile):
+        tags = Tags(view.mimebundle(recording)["text/html"]).tags
+
+        assert [("div", ["class"]), ("img", ["alt", "src"]), ("details", []), ("summary", []), ("pre", [])] == [
+            (tag, list(attributes)) for tag, attributes in tags
+        ]
+
+
+def test_a_page_allows_only_itself(hostile):
+    """The page's policy names its own script and style by hash, and nothing else is allowed to run or load."""
+    page = view.as_html(hostile)
+    read = Tags(page)
+    policy = next(attributes["content"] for tag, attributes in read.tags if attributes.get("http-equiv"))
+
+    def digest(text: str) -> str:
+        return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+    assert (
+        f"default-src 'none'; img-src data:; style-src {digest(read.inside['style'])}; "
+        f"script-src {digest(read.inside['script module'])}"
+    ) == policy
+    assert {"json", "module"} == {a["type"].split("/")[-1] for tag, a in read.tags if tag == "script"}
+    assert ["src"] == [name for tag, a in read.tags for name in a if name in ("src", "href", "onerror", "style")]
+
+
+def test_a_page_names_no_other_place(recording):
+    """No address but that of SVG's namespace stands in a page."""
+    assert {"http://www.w3.org/2000/svg"} == set(re.findall(r"https?://[\w./-]+", unquote(view.as_html(recording))))

@@ -1,0 +1,59 @@
+"""Text is the first drawing, and the test surface."""
+
+import pytest
+
+from autograder import view
+from autograder.view.playback import Playback
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        pytest.param("raises_backward", "raises-backward: backward() stops with an error", id="the outcome, first"),
+        pytest.param("raises_backward", "MulBackward0 joins the graph and keeps", id="who keeps"),
+        pytest.param("raises_backward", "d is now at version 1.", id="the version that ticked"),
+        pytest.param(
+            "raises_backward",
+            "MulBackward0 (line 8) keeps d from version 0, and it is now at version 1: backward will refuse it.",
+            id="what the write means for backward",
+        ),
+        pytest.param("raises_backward", "d was saved at version 0 and is at version 1.", id="why backward stopped"),
+        pytest.param("silently_wrong", "It writes into d.data, the same memory as d.", id="the alias and its memory"),
+        pytest.param("silently_wrong", "another counter than the one that autograd checks", id="what autograd misses"),
+        pytest.param("silently_wrong", "the check will pass and the gradient will be wrong.", id="what follows"),
+        pytest.param("silently_wrong", "If you call backward now: silently wrong.", id="the forecast"),
+        pytest.param("silently_wrong", "w2.grad gets [1]; right is [4].", id="the wrong gradient beside the right one"),
+        pytest.param("silently_wrong", "w2.grad  got [1.0]  right [4.0]  <- differs", id="the gradients' table"),
+        pytest.param("correct", "It shares memory and version counter with out.", id="detach shares both"),
+        pytest.param("correct", "lets go of 1 saved tensor.", id="backward frees"),
+        pytest.param(
+            "raises_forward", "Line 4 stops: a leaf Variable that requires grad", id="an error in the forward"
+        ),
+        pytest.param("views", "u now comes from CopySlices", id="history is rebased"),
+        pytest.param("views", "It writes into u, the same memory as i.", id="a write to the base reaches the view"),
+        pytest.param("odd_values", "nan is [nan, inf, -inf].", id="not a number"),
+        pytest.param("odd_values", "重み is [2, 2].", id="a name in another script"),
+        pytest.param("odd_values", "empty is [].", id="no element"),
+    ],
+)
+def test_text_tells(recorded, name, sentence):
+    """The text form holds each fact that the picture shows, so a picture is never the only witness."""
+    assert sentence in view.as_text(recorded(name))
+
+
+def test_every_step_has_its_sentence(recording):
+    """No frame of any recording is left without words."""
+    text = view.as_text(recording)
+    film = Playback(recording).frames
+
+    assert all(f"{frame.number:>3}  " in text for frame in film if frame.kind == "step")
+    assert len(recording.backward) == sum(frame.kind == "visit" for frame in film)
+
+
+def test_a_long_run_is_cut_in_the_middle_only_where_asked(recorded):
+    """`most` keeps the first and the last steps and says how many are left out; without it all are told."""
+    whole, cut = view.as_text(recorded("loop")), view.as_text(recorded("loop"), most=10)
+
+    assert "more steps" not in whole
+    assert "… 82 more steps …" in cut
+    assert whole.splitlines()[:5] == cut.splitlines()[:5]
