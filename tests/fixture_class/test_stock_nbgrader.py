@@ -51,7 +51,7 @@ def course(tmp_path_factory) -> Path:
         target.write_text(submission.text, "utf-8")
     for words in (
         ["generate_assignment", ASSIGNMENT],
-        ["autograde", ASSIGNMENT, "--Execute.timeout=5"],
+        ["autograde", ASSIGNMENT, "--Execute.timeout=15"],
         ["generate_feedback", ASSIGNMENT],
         ["export"],
     ):

@@ -1,0 +1,231 @@
+"""The check itself: what it asks, what it compares with, and how it says no."""
+
+import re
+
+import pytest
+import torch
+from torch import nn
+
+from autograder.check import Incorrect, NotAttempted, check, constant, indices, leaf, predicted, result
+from autograder.check.exercise import ROUNDS
+from autograder.check.expected import trial
+from autograder.check.inputs import Generator
+from autograder.check.learner import Missing, through
+from autograder.check.message import WIDTH, message
+from autograder.check.report import Report
+from autograder.check.subject import LocalSubject
+
+
+class Door:
+    """Hands a check the names of a test."""
+
+    def __init__(self, **names):
+        self.names = names
+
+    def subject(self, name):
+        """Returns the subject of that name, made from a function where it is one."""
+        found = self.names[name]
+        return found if hasattr(found, "call") else LocalSubject(found)
+
+    def value(self, name):
+        """Returns the plain value of that name."""
+        return self.names[name]
+
+
+def given(d, w):
+    """The program that the tests below hand out."""
+    f = d * w
+    d[:] = 1
+    return f
+
+
+def judged(answer) -> str:
+    """Returns what the check of `given` says of an answer, "" where it passes; whitespace folded."""
+    with through(Door(task=answer)):
+        try:
+            check("task", like=given, d=result("n", 3), w=leaf(3))
+        except Incorrect as no:
+            return re.sub(r"\s+", " ", str(no))
+    return ""
+
+
+def right(d, w):
+    """A right answer."""
+    f = d.clone() * w
+    d[:] = 1
+    return f
+
+
+def test_a_right_answer_passes_silently(capfd):
+    """One line on stdout, nothing on stderr, nothing returned."""
+    with through(Door(task=right)):
+        assert check("task", like=given, d=result("n", 3), w=leaf(3)) is None
+    shown = capfd.readouterr()
+    assert ("task: correct\n", "") == (shown.out, shown.err)
+
+
+def zeros(d, w):
+    """Returns zeros of the right shape."""
+    d[:] = 1
+    return 0 * d * w
+
+
+def nan(d, w):
+    """Returns nan, with which every comparison is false."""
+    return right(d, w) * float("nan")
+
+
+def half(d, w):
+    """Computes in half precision, near enough for a loose tolerance."""
+    return right(d, w).half().double()
+
+
+def single(d, w):
+    """Returns another dtype."""
+    return right(d, w).float()
+
+
+def broadcast(d, w):
+    """Returns a shape that broadcasts to the right one."""
+    return right(d, w)[:1]
+
+
+def nothing(d, w):
+    """Returns nothing."""
+    right(d, w)
+
+
+def remembered(d, w):
+    """Returns what it returned the first time."""
+    if not hasattr(remembered, "value"):
+        remembered.value = right(d, w)
+    d[:] = 1
+    return remembered.value
+
+
+@pytest.mark.parametrize(
+    ("answer", "phrase"),
+    [
+        (zeros, "computes something else"),
+        (nan, "computes something else"),
+        (half, "computes something else"),
+        (single, "computes something else"),
+        (broadcast, "computes something else"),
+        (nothing, "value is a NoneType"),
+        (remembered, "task:"),
+    ],
+)
+def test_near_misses_are_refused(answer, phrase):
+    """Values are held tightly: dtype, shape, every number, on fresh inputs each time."""
+    assert phrase in judged(answer)
+
+
+def test_each_round_asks_with_fresh_inputs():
+    """Every call draws new numbers, and sizes that the exercise leaves open vary."""
+    asked = []
+
+    class Watched(LocalSubject):
+        def call(self, request):
+            asked.append(request)
+            return super().call(request)
+
+    for _ in range(6):
+        with through(Door(task=Watched(right))):
+            check("task", like=given, d=result("n", 3), w=leaf(3))
+    values = {request.arguments["w"].values.data for request in asked}
+    sizes = {request.arguments["d"].values.shape[0] for request in asked}
+    assert 6 * ROUNDS == len(asked) == len(values)
+    assert len(sizes) > 1
+
+
+def test_only_the_subject_is_asked():
+    """The verdict rests on the report alone: a subject in another process would do as well."""
+
+    class Elsewhere:
+        def call(self, request):
+            return Report()
+
+    with through(Door(task=Elsewhere())), pytest.raises(Incorrect, match="another form"):
+        check("task", like=given, d=result("n", 3), w=leaf(3))
+
+
+def test_the_oracle_agrees_with_autograd():
+    """On a program without a fault, the expected gradients are PyTorch's own."""
+
+    class Net(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.linear = nn.Linear(width, 2)
+
+        def forward(self, x, index):
+            return torch.tanh(self.linear(x))[index]
+
+    inputs = {"x": leaf("n", 3), "index": indices(4, below=2)}
+    expected = trial(Net, inputs, {"width": 3}, Generator(seed=1))
+    report = LocalSubject(Net).call(expected.call)
+    assert {"x", "linear.weight", "linear.bias"} == expected.gradients.keys()
+    for name, slope in expected.gradients.items():
+        assert torch.allclose(slope, report.gradients[name].tensor(), rtol=1e-6, atol=1e-7)
+
+
+def test_an_untouched_answer_is_recognised_by_its_code():
+    """Comments, blank lines and a docstring do not make an attempt."""
+
+    def untouched(d, w):
+        # a comment of the learner's
+        f = d * w
+
+        d[:] = 1
+        return f
+
+    with through(Door(task=untouched)), pytest.raises(NotAttempted):
+        check("task", like=given, d=result("n", 3), w=leaf(3))
+
+
+def test_a_missing_answer_is_told_in_words():
+    """A cell that was not run, was deleted or ended in an error is told as such."""
+    with through(Door()), pytest.raises(Missing, match="nothing to check"):
+        check("task", like=given, d=result("n", 3), w=leaf(3))
+
+
+@pytest.mark.parametrize(
+    ("guess", "kind"), [("...", NotAttempted), (..., NotAttempted), ("perhaps", Incorrect), (3, Incorrect)]
+)
+def test_a_prediction_comes_before_the_run(guess, kind):
+    """Without one of the four words nothing runs and nothing is shown."""
+    ran = []
+    with through(Door(mine=guess)), pytest.raises(kind):
+
+        @predicted("mine")
+        def program():
+            ran.append(1)
+
+    assert [] == ran
+
+
+def test_a_constant_needs_no_gradient():
+    """An argument that requires no grad is compared in value only."""
+
+    def double(x):
+        return x * 2
+
+    def add(x):
+        return x + x
+
+    with through(Door(task=add)):
+        check("task", like=double, x=constant(3))
+
+
+@pytest.mark.parametrize("text", ["short", "word " * 60, "x" * 300])
+def test_no_line_is_cut_by_nbgrader(text):
+    """Messages have four labelled parts, and no line is longer than nbgrader shows."""
+    lines = message(text, saw=text, expected=text, look_at=text).splitlines()
+    assert max(map(len, lines)) <= WIDTH
+    labels = [line.split()[0] for line in lines if line.startswith("  ") and not line.startswith(" " * 4)]
+    assert ["saw", "expected", "look"] == labels
+
+
+def test_a_verdict_shows_no_traceback():
+    """A notebook shows the message alone: IPython asks the exception how it wants to look."""
+    told = Incorrect("one\ntwo")
+    assert ["one", "two"] == told._render_traceback_()
