@@ -79,8 +79,19 @@ def repair(
         if kept:
             linecache.cache[search.path] = kept  # tracebacks show the user's own text again, not a candidate's
     fixes = tuple(as_fix(source, one.text, one.candidate.kind) for one in found)
-    reason = None if fixes else f"None of the {search.tried} changes tried repairs it with the values kept."
+    reason = None if fixes else why_none(search)
     return Repairs(fixes, tuple(one.changes for one in found), named, reason)
+
+
+def why_none(search: Search) -> str:
+    """Returns why there is no fix, in one sentence."""
+    tried = f"{search.tried} changes were tried" if search.tried else "no known change applies"
+    error = search.verdict.error
+    if error and "inplace" not in error.message.replace("-", ""):
+        return (
+            f"No repair was found ({tried}): {error.type} in line {error.line} is not the doing of an in-place write."
+        )
+    return f"No repair was found: {tried}, and none makes both oracles agree with the values kept."
 
 
 def proved_by_recording(remake: Remake) -> Prove:

@@ -18,12 +18,14 @@ class Candidate:
 
     Attributes:
         kind: what it does, in a few words a reader knows.
-        changes: what it changes in what the program computes, as a sentence; None where it is meant to keep every value.
+        changes: what it does to the gradients, as a sentence; None where they are meant to stay.
+        may_change: what to say where backward starts from other numbers after it; None where that rules it out.
     """
 
     kind: str
     edits: Edits
     changes: str | None = None
+    may_change: str | None = None
 
 
 class Case:

@@ -61,9 +61,10 @@ def different(meant: dict[str, Tensor], now: dict[str, Tensor]) -> list[str]:
 def changed_values(reference: Reference, trial: Trial) -> str | None:
     """Returns a sentence that says which names end with other values or are no leaf any more, None where all are kept."""
     sentences = []
-    lost = [name for name in reference.meant.leaves if name in trial.values and name not in trial.leaves]
-    if lost:
-        sentences.append(f"{listed(lost)} is no longer the leaf: its gradient arrives in the tensor it was made from.")
+    if lost := lost_leaves(reference, trial):
+        sentences.append(
+            f"{', '.join(lost[:FEW])} is no longer the leaf: its gradient arrives in the tensor it was made from."
+        )
     meant = reference.meant
     if reference.ran:
         names = [name for name in different(meant.values, trial.values) if not is_gradient(name, meant)]
@@ -74,15 +75,22 @@ def changed_values(reference: Reference, trial: Trial) -> str | None:
     return " ".join(sentences) or None
 
 
+def lost_leaves(reference: Reference, trial: Trial) -> list[str]:
+    """Returns the names that held a leaf and hold something else now."""
+    return [name for name in reference.meant.leaves if name in trial.values and name not in trial.leaves]
+
+
+def hides_a_leaf(reference: Reference, trial: Trial) -> bool:
+    """Whether no name leads to some leaf any more, so that nobody could read its gradient."""
+    leaves = reference.meant.leaves
+    kept = {leaf for name, leaf in leaves.items() if name in trial.leaves}
+    return any(leaves[name] not in kept for name in lost_leaves(reference, trial))
+
+
 def is_gradient(name: str, trial: Trial) -> bool:
     """Whether a name holds a gradient, which the oracles compare, and not this module."""
     value = trial.values[name]
     return name.endswith(".grad") or any(same(value, one) for one in trial.gradients)
-
-
-def listed(names: list[str]) -> str:
-    """Returns the names as a reader would say them."""
-    return ", ".join(names[:FEW])
 
 
 def text(value: Tensor) -> str:

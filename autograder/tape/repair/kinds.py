@@ -38,5 +38,6 @@ KINDS: tuple[Kind, ...] = (
     order.forward_again,
     order.forward_each_time,
     leaves.retained,
+    leaves.summed,
     order.write_earlier,
 )

@@ -9,6 +9,7 @@ from .case import Candidate, Case
 from .source import Edit, Source, before, every, replace, wrap
 from .writes import InPlace, called
 
+SUMMED = "The gradients of all its numbers are added up."
 ADDS_UP = "Both backward calls run over one graph, and their gradients add up."
 
 
@@ -57,6 +58,16 @@ def retained(case: Case) -> Iterator[Candidate]:
     for call in every(ast.Call, case.source.tree):
         if called(call) in ("backward", "grad") and isinstance(call.func, ast.Attribute):
             yield Candidate("keep the graph", (with_retain(case.source, call),), ADDS_UP)
+
+
+def summed(case: Case) -> Iterator[Candidate]:
+    """`y.backward()` of several numbers becomes `y.sum().backward()`, which is what a gradient of ones means."""
+    error = case.verdict.error
+    if error and "only for scalar outputs" in error.message:
+        for call in every(ast.Call, case.source.tree):
+            if called(call) == "backward" and isinstance(call.func, ast.Attribute) and call.lineno == error.line:
+                at = case.source.span(call.func)[1] - len(".backward")
+                yield Candidate("backward from a sum", (Edit(at, at, ".sum()"),), SUMMED)
 
 
 def with_retain(source: Source, call: ast.Call) -> Edit:

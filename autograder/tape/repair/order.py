@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from .case import Candidate, Case
 from .clones import loops
-from .source import Edits, Source, after, before, dedented, delete
+from .source import Edits, Source, after, before, dedented, delete, every
 from .writes import called, calls
 
 AGAIN = "The loss is computed again after the write, so its value and gradients are those of the new numbers."
+ANEW = "Each backward starts from a loss computed anew, with the numbers of that moment."
 EARLIER = "The write comes before the operation, which then computes with the new numbers."
-AFTER_LOOP = "The write happens once, after the last round of the loop."
 LONGEST = 8  # statements that are repeated at most
 CUT = "No gradient flows through {0} into earlier rounds of the loop any more."
 
@@ -25,8 +25,17 @@ def write_later(case: Case) -> Iterator[Candidate]:
             yield Candidate("move the write after backward", moved(case.source, moving, last, text))
         for loop in loops(case.source, statement):
             if any(calls_backward(one) for one in loop.body):
-                text = dedented(case.source, statement)
-                yield Candidate("move the write after the loop", moved(case.source, statement, loop, text), AFTER_LOOP)
+                edits = (
+                    delete(case.source, with_its_if(case.source, statement)),
+                    after(case.source, loop, case.source.of(statement)),
+                )
+                yield Candidate("move the write after the loop", edits)
+
+
+def with_its_if(source: Source, statement: ast.stmt) -> ast.stmt:
+    """Returns the `if` around the statement where it holds nothing else, else the statement."""
+    holder = source.parents[statement]
+    return holder if isinstance(holder, ast.If) and len(holder.body) == 1 and not holder.orelse else statement
 
 
 def movable(case: Case) -> list[ast.stmt]:
@@ -67,7 +76,7 @@ def forward_again(case: Case) -> Iterator[Candidate]:
         for moving, last in followed_by_backward(case.source, statement):
             text = leading_to(case, moving, last)
             if text:
-                yield Candidate("forward again after the write", (before(case.source, last, text),), AGAIN)
+                yield Candidate("forward again after the write", (before(case.source, last, text),), may_change=AGAIN)
 
 
 def forward_each_time(case: Case) -> Iterator[Candidate]:
@@ -79,7 +88,8 @@ def forward_each_time(case: Case) -> Iterator[Candidate]:
         for place in [last, *heads(case.source, last)]:
             for count in range(1, 5):
                 if text := last_assignments(case.source, place, last, count):
-                    yield Candidate("forward again for each backward", (before(case.source, place, text),))
+                    edits = (before(case.source, place, text),)
+                    yield Candidate("forward again for each backward", edits, may_change=ANEW)
 
 
 def heads(source: Source, statement: ast.stmt) -> list[ast.stmt]:
@@ -90,15 +100,29 @@ def heads(source: Source, statement: ast.stmt) -> list[ast.stmt]:
 
 def last_assignments(source: Source, place: ast.stmt, last: ast.stmt, count: int) -> str:
     """Returns the text of the last `count` assignments before `place` that the names of `last` were computed from."""
-    visible = [one for one in source.statements() if isinstance(one, ast.Assign) and one.lineno < last.lineno]
+    scopes = [source.scope(last), *source.ancestors(last)]
+    visible = [
+        one for one in every(ast.Assign, source.tree) if one.lineno < last.lineno and source.scope(one) in scopes
+    ]
+    visible = [one for one in visible if not makes_anew(source, one)]
     wanted = loaded(last)
     text: list[str] = []
-    for one in reversed(visible):
+    for one in reversed(sorted(visible, key=lambda one: one.lineno)):
         if stored(one) & wanted and len(text) < count:
             wanted |= loaded(one)
             if one.lineno < place.lineno:
                 text.insert(0, dedented(source, one))
     return "\n".join(text)
+
+
+def makes_anew(source: Source, statement: ast.Assign) -> bool:
+    """Whether the statement makes a leaf, a module's parameters or an optimizer, which a second forward must share."""
+    text = source.of(statement)
+    value = statement.value
+    is_maker = (
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and not value.args and not value.keywords
+    )
+    return is_maker or any(word in text for word in ("requires_grad", "Parameter", "optim"))
 
 
 def leading_to(case: Case, write: ast.stmt, last: ast.stmt) -> str:
@@ -185,4 +209,4 @@ def write_earlier(case: Case) -> Iterator[Candidate]:
                 calls_backward(one) for one in between
             ):  # a step needs the gradients of its own backward
                 edits = (delete(case.source, statement), before(case.source, saver, dedented(case.source, statement)))
-                yield Candidate("move the write before the save", edits, EARLIER)
+                yield Candidate("move the write before the save", edits, may_change=EARLIER)

@@ -9,7 +9,12 @@ from .case import Candidate, Case
 from .source import Edit, Edits, Source, before, insert, replace
 from .writes import InPlace, called, calls, of_module
 
-MAKERS = {"zero_": "torch.zeros_like({0})", "fill_": "torch.full_like({0}, {1})", "copy_": "{1}.expand_as({0}).clone()"}
+MAKERS = {
+    "zero_": "torch.zeros_like({0})",
+    "fill_": "torch.full_like({0}, {1})",
+    "copy_": "({1}).expand_as({0}).clone()",
+}
+NOT_CUT = "`detach()` returns a cut tensor beside {0}, which keeps its own history."
 NUMBERS = {"0": "torch.zeros_like({0})", "1": "torch.ones_like({0})"}
 
 
@@ -35,7 +40,10 @@ def spelled_out(source: Source, node: ast.AugAssign) -> Edits:
 def method(case: Case) -> Iterator[Candidate]:
     """`h.add_(1)` becomes `h = h.add(1)`; inside a larger expression the call loses its underscore."""
     for write in case.writes:
-        if not write.is_method or of_module(case.source, write.node) or set(write.path) - in_place_names(write.path):
+        if not write.is_method or of_module(case.source, write.node) or is_inner(case.source, write):
+            continue
+        if set(write.path) - in_place_names(write.path):
+            yield from view_detached(case.source, write)
             continue
         edits = renamed(case.source, write)
         name = case.source.of(write.root)
@@ -47,6 +55,18 @@ def method(case: Case) -> Iterator[Candidate]:
             yield Candidate("out of place", edits)
             first = before(case.source, write.statement, f"{name} = {case.source.apply_to(write.node, edits)}")
             yield Candidate("out of place", (first, replace(case.source, write.node, name)))
+
+
+def is_inner(source: Source, write: InPlace) -> bool:
+    """Whether the call is the `x.a_()` of `x.a_().b_()`, which is changed as one."""
+    holder = source.parents[write.node]
+    return isinstance(holder, ast.Attribute) and holder.attr.endswith("_")
+
+
+def view_detached(source: Source, write: InPlace) -> Iterator[Candidate]:
+    """`m[:1].detach_()`, which PyTorch refuses for a view, loses its underscore."""
+    if called(write.node) == "detach_":
+        yield Candidate("detach, not in place", renamed(source, write), NOT_CUT.format(source.of(write.root)))
 
 
 def in_place_names(path: tuple[str, ...]) -> set[str]:
@@ -70,7 +90,7 @@ def renamed(source: Source, write: InPlace) -> Edits:
 def made(source: Source, write: InPlace) -> Edits:
     """Returns the edit that binds the name to a tensor filled anew, () where the fill is one of several calls in a row."""
     name, maker = source.of(write.root), MAKERS.get(called(write.node), "")
-    values = [source.operand(one) for one in write.node.args]
+    values = [source.of(one) for one in write.node.args]
     if len(values) != maker.count("{1}") or len(list(chain(write.node))) > 1 or not maker:
         return ()
     return (replace(source, write.node, f"{name} = {maker.format(name, *values)}"),)
@@ -156,8 +176,7 @@ def filled(case: Case) -> Iterator[Candidate]:
             name, value = source.of(write.root), write.node.value
             number = is_number(value)
             maker = NUMBERS.get(source.of(value), MAKERS["fill_"]) if number else MAKERS["copy_"]
-            text = source.of(value) if number else source.operand(value)
-            yield Candidate("out of place", assigned(source, write, maker.format(name, text)))
+            yield Candidate("out of place", assigned(source, write, maker.format(name, source.of(value))))
 
 
 def assigned(source: Source, write: InPlace, text: str) -> Edits:

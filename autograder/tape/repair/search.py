@@ -5,11 +5,11 @@ from __future__ import annotations
 import difflib
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..recording import Fix, Verdict
 from .case import Candidate, Case
-from .compare import Reference, changed_losses, changed_values, keeps_losses
+from .compare import Reference, changed_losses, changed_values, hides_a_leaf, keeps_losses
 from .kinds import KINDS
 from .remade import Remake
 from .source import Source
@@ -18,6 +18,7 @@ from .trial import Trial, try_out
 CANDIDATES = 90  # tried of one text
 DEEPER = 6  # half-repaired texts that are looked into once more
 KEPT = 5
+LAST = 3  # the level of what is only taken where nothing else repairs
 Prove = Callable[[str], Verdict]
 
 
@@ -29,6 +30,7 @@ class Found:
     text: str
     changes: str | None
     order: tuple[int, int, int]
+    other_gradients: bool = False
 
 
 @dataclass
@@ -71,7 +73,7 @@ class Search:
                 continue
             seen = self.prove(found.text)
             if seen.outcome == "correct":
-                proven += [found] if found.changes or self.keeps_gradients(seen) else []
+                proven += [found] if found.other_gradients or self.keeps_gradients(seen) else []
             else:
                 halves.append(found)
         if proven or depth == 1:
@@ -81,7 +83,7 @@ class Search:
     def last_resort(self) -> list[Found]:
         """Returns proven changes after which backward starts from other numbers, which is said."""
         proven: list[Found] = []
-        for found in self.otherwise:
+        for found in sorted(self.otherwise, key=lambda one: one.order):
             if len(proven) == KEPT or self.is_late():
                 break
             if not any(is_like(found.candidate, one.candidate) for one in proven):
@@ -107,15 +109,24 @@ class Search:
             trial = self.run(changed)
             if trial.error is not None:
                 if trial.error != self.reference.plain.error and trial.error.startswith("RuntimeError:"):
-                    halves.append(Found(candidate, changed, None, (3, 0, rank)))
+                    halves.append(Found(candidate, changed, None, (LAST, 0, rank)))
                 continue
-            if not candidate.changes and text == self.source and (lost := changed_losses(self.reference, trial)):
-                self.otherwise.append(Found(candidate, changed, lost, (3, 0, rank)))
-            changes = candidate.changes or changed_values(self.reference, trial)
-            if candidate.changes or keeps_losses(self.reference, trial):
-                level = 2 if candidate.changes else 1 if changes else 0
-                running.append(Found(candidate, changed, changes, (level, size(self.source, changed), rank)))
+            if found := self.weighed(Found(candidate, changed, None, (0, size(self.source, changed), rank)), trial):
+                (self.otherwise if found.order[0] == LAST else running).append(found)
         return running, halves
+
+    def weighed(self, found: Found, trial: Trial) -> Found | None:
+        """Returns the change with what it changes in what is computed, None where that is more than can be said."""
+        candidate, (_, lines, rank) = found.candidate, found.order
+        if hides_a_leaf(self.reference, trial):
+            return None
+        said = candidate.changes if keeps_losses(self.reference, trial) else candidate.changes or candidate.may_change
+        if not said and not keeps_losses(self.reference, trial):
+            lost = changed_losses(self.reference, trial)
+            return replace(found, changes=lost, other_gradients=True, order=(LAST, lines, rank)) if lost else None
+        named = changed_values(self.reference, trial)
+        level = 2 if said else 1 if named else 0
+        return replace(found, changes=said or named, other_gradients=bool(said), order=(level, lines, rank))
 
     def candidates(self, text: str, verdict: Verdict) -> Iterator[tuple[int, Candidate, str]]:
         """Yields each new text that a kind proposes, with the rank of its kind, at most `CANDIDATES` of them."""
@@ -161,7 +172,7 @@ def together(case: Case, proposed: list[tuple[int, Candidate]]) -> Iterator[tupl
             if case.source.apply([*edits, *candidate.edits]) is not None:
                 edits |= set(candidate.edits)
         if len(some) > 1:
-            yield rank, Candidate(kind, tuple(sorted(edits)), some[0].changes)
+            yield rank, Candidate(kind, tuple(sorted(edits)), some[0].changes, some[0].may_change)
 
 
 def is_python(text: str) -> bool:

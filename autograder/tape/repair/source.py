@@ -127,9 +127,13 @@ class Source:
 
     def line_end(self, position: int) -> int:
         """Returns the byte at which the line's text ends, before its line break."""
-        end = self.data.find(b"\n", position)
-        end = len(self.data) if end < 0 else end
+        end = self.line_break(position)
         return end - 1 if self.data[end - 1 : end] == b"\r" and end > position else end
+
+    def line_break(self, position: int) -> int:
+        """Returns the byte of the line feed that ends the line, the text's length where none does."""
+        end = self.data.find(b"\n", position)
+        return len(self.data) if end < 0 else end
 
     def apply_to(self, node: ast.AST, edits: Iterable[Edit]) -> str:
         """Returns the node's text with those of the edits made that lie inside it."""
@@ -201,9 +205,10 @@ def delete(source: Source, statement: ast.stmt) -> Edit:
     if len(block) == 1:
         return Edit(start, stop, "pass")
     if source.stands_alone(statement):
-        first = source.data.rfind(b"\n", 0, start) + 1
-        end = source.data.find(b"\n", stop)
-        return Edit(first, end + 1 if end >= 0 else len(source.data), "")
+        # The break before it goes, not the one behind: another edit may put something right after its line.
+        if statement.lineno > 1:
+            return Edit(source.line_end(source.starts[statement.lineno - 2]), source.line_end(stop), "")
+        return Edit(0, source.line_break(stop) + 1, "")
     place = block.index(statement)
     if place + 1 < len(block) and block[place + 1].lineno == statement.end_lineno:
         return Edit(start, source.span(block[place + 1])[0], "")

@@ -29,14 +29,14 @@ class Trial(Listener):
         error: the exception's text, or None.
         losses: what backward was called on, call by call.
         values: the tensors that names held when their function returned, keyed "name" or "function.name"; and the results.
-        leaves: the names among them that held a leaf which requires grad.
+        leaves: the names among them that held a leaf which requires grad, each with what tells one leaf from another.
         gradients: what backward left in leaves or returned.
     """
 
     error: str | None = None
     losses: list[Tensor] = field(default_factory=list)
     values: dict[str, Tensor] = field(default_factory=dict)
-    leaves: set[str] = field(default_factory=set)
+    leaves: dict[str, int] = field(default_factory=dict)
     gradients: list[Tensor] = field(default_factory=list)
     careful: Listener = field(default_factory=Listener)
 
@@ -55,7 +55,7 @@ class Trial(Listener):
         if isinstance(value, Tensor):
             self.values[name] = snapshot(value)
             if value.is_leaf and value.requires_grad:
-                self.leaves.add(name)
+                self.leaves[name] = id(value)
                 self.keep(f"{name}.grad", value.grad)
         elif isinstance(value, float):
             self.values[name] = torch.tensor(value, dtype=torch.float64)
