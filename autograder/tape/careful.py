@@ -34,11 +34,11 @@ class Careful(Listener):
         """The copies are made inside."""
         with ExitStack() as stack:
             stack.enter_context(clone_on_save())
-            stack.enter_context(_replaced(torch.autograd.graph.saved_tensors_hooks, "__enter__", _enter_with_copies))
-            stack.enter_context(_replaced(torch.autograd.Function, "apply", classmethod(_apply_with_copies)))
-            stack.enter_context(_replaced(torch.Tensor, "register_hook", _register_with_copy))
-            stack.enter_context(_replaced(checkpoint, "_checkpoint_without_reentrant_generator", _nothing_around))
-            stack.enter_context(_replaced(checkpoint.CheckpointFunction, "apply", staticmethod(_called_once)))
+            stack.enter_context(replaced(torch.autograd.graph.saved_tensors_hooks, "__enter__", _enter_with_copies))
+            stack.enter_context(replaced(torch.autograd.Function, "apply", classmethod(_apply_with_copies)))
+            stack.enter_context(replaced(torch.Tensor, "register_hook", _register_with_copy))
+            stack.enter_context(replaced(checkpoint, "_checkpoint_without_reentrant_generator", _nothing_around))
+            stack.enter_context(replaced(checkpoint.CheckpointFunction, "apply", staticmethod(_called_once)))
             stack.enter_context(self.buffers)
             yield
 
@@ -152,7 +152,8 @@ def _called_once(function, _preserve_rng_state, *args):
 
 
 @contextmanager
-def _replaced(owner: object, name: str, value: object) -> Iterator[None]:
+def replaced(owner: object, name: str, value: object) -> Iterator[None]:
+    """The attribute is another inside."""
     inherited = name not in vars(owner)
     original = vars(owner).get(name)
     setattr(owner, name, value)

@@ -104,7 +104,7 @@ def nested(value: object) -> list | float | None:
         return None
     if isinstance(value, torch.Tensor) and value.is_floating_point() and value.dtype != torch.float64:
         # 0.1 in single precision reads 0.10000000149 in double; the shortest text that means the same number is what people know.
-        return _shortest(value.detach().to(torch.float32).tolist())
+        return _shortest(numbers.to(torch.float32).tolist())
     return numbers.tolist()
 
 

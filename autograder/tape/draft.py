@@ -7,15 +7,22 @@ from dataclasses import dataclass, field
 from autograder.tape.graph import Kept
 from autograder.tape.memory import Memory
 from autograder.tape.recording import Forecast, NameChange, Place, Step, TensorState, Write
+from autograder.tape.statements import Activation
 from autograder.tape.tensors import Seen
 
 
 @dataclass(eq=False)
 class Wrote:
-    """One write into existing memory, of the bytes [start, stop); `exact` says that `place` is surely the line that did it."""
+    """One write into existing memory, of the bytes [start, stop).
+
+    Attributes:
+        exact: `place` is surely the line that did it, and not only the one after which it was noticed.
+        swapped: the object was given other memory; nothing was written into the old.
+        in_backward: it was done while the engine ran, by a hook or a backward of the user's own.
+        activation: the user's function that was running.
+    """
 
     index: int
-    step: int
     place: Place
     operation: str
     memory: Memory
@@ -28,6 +35,9 @@ class Wrote:
     version: int | None = None
     exact: bool = True
     harmed: list[Kept] = field(default_factory=list)
+    swapped: bool = False
+    in_backward: bool = False
+    activation: Activation | None = None
 
     def record(self) -> Write:
         """Returns the frozen form."""

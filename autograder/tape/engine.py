@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -16,7 +17,7 @@ class Backward:
     """One call of the engine by the program.
 
     Attributes:
-        roots: the tensors it starts from; `asked` those it was told to stop at, if any.
+        roots: the tensors it starts from; `asked` those it was told to stop at, if any; `weights` the gradients at the roots.
         targets: the tensors it has a gradient for: the leaves it reaches, or the `inputs` it was asked for.
         returns: whether the gradients come back as values (`autograd.grad`) and not in `.grad`.
         keys: for each target, its shape and values now: what finds it again in another run.
@@ -30,6 +31,7 @@ class Backward:
     keeps_graph: bool
     creates_graph: bool
     asked: tuple[torch.Tensor, ...] = ()
+    weights: tuple = ()
     keys: list[tuple] = field(default_factory=list)
     gradients: list[torch.Tensor | None] = field(default_factory=list)
     error: BaseException | None = None
@@ -54,12 +56,20 @@ class Listener:
         yield
 
 
+def node_of(root: Any) -> Any:
+    """Returns the node that made a tensor, or that a gradient edge names; None for a leaf."""
+    try:
+        return root.grad_fn if isinstance(root, torch.Tensor) else root.node
+    except RuntimeError:  # a view made under no_grad whose base was written with grad enabled has no node to give
+        return None
+
+
 def nodes_below(roots: tuple, asked: tuple = ()) -> list:
     """Returns the nodes that backward would visit from these tensors or gradient edges, each once, in a fixed order.
 
     With `asked` (the `inputs` of `autograd.grad`) only those that lead to one of them.
     """
-    stack = [node for node in (getattr(root, "grad_fn", None) or getattr(root, "node", None) for root in roots) if node]
+    stack = [node for node in map(node_of, roots) if node is not None]
     found = dict.fromkeys(stack)
     while stack:
         for node, _ in stack.pop().next_functions:
@@ -127,7 +137,7 @@ def watched(listener: Listener) -> Iterator[list[Backward]]:
         if depth:
             _add_targets(calls[-1], [] if inputs else leaves_below(tuple(outputs)))
             return original(outputs, *rest, **kwargs)
-        call = _started(outputs, keep_graph, create_graph, inputs, kwargs)
+        call = _started(outputs, grad_tensors, keep_graph, create_graph, inputs, kwargs)
         calls.append(call)
         depth += 1
         try:
@@ -145,7 +155,7 @@ def watched(listener: Listener) -> Iterator[list[Backward]]:
             with torch._C.DisableTorchFunction():
                 call.gradients = call.gradients or _filled(call, ())
                 listener.after_backward(call)
-            call.roots = ()  # a kept root would keep its whole graph
+            call.roots = call.weights = ()  # a kept root would keep its whole graph
 
     torch.autograd._engine_run_backward = torch.autograd.graph._engine_run_backward = run  # type: ignore[assignment]
     try:
@@ -154,10 +164,12 @@ def watched(listener: Listener) -> Iterator[list[Backward]]:
         torch.autograd._engine_run_backward = torch.autograd.graph._engine_run_backward = original
 
 
-def _started(outputs, keep_graph, create_graph, inputs, options: dict) -> Backward:
+def _started(outputs, grads, keep_graph, create_graph, inputs, options: dict) -> Backward:
     with torch._C.DisableTorchFunction():
         asked = tuple(target for target in inputs if isinstance(target, torch.Tensor))
-        call = Backward(tuple(outputs), [], not options.get("accumulate_grad", False), keep_graph, create_graph, asked)
+        call = Backward(
+            tuple(outputs), [], not options.get("accumulate_grad", False), keep_graph, create_graph, asked, tuple(grads)
+        )
         _add_targets(call, list(asked) or leaves_below(tuple(outputs)))
         return call
 

@@ -31,15 +31,20 @@ FACTS = {
     "_set_grad_enabled",
     "__len__",
 }
+# Attributes that are tensors, or whose assignment gives a tensor other memory or another gradient.
+TENSORS = {"data", "grad", "T", "H", "mT", "mH", "real", "imag", "_grad"}
 
 
 def function_name(func: Callable) -> str:
-    """Returns a short name of what was called: "add_", "data" for reading an attribute, "data =" for assigning one."""
+    """Returns a short name of what was called: "add_", "data" for reading an attribute, "data =" for assigning it; "" for facts."""
     name = getattr(func, "__name__", str(func))
-    if name in ("__get__", "__set__"):
-        attribute = getattr(getattr(func, "__self__", None), "__name__", "")
-        return attribute if name == "__get__" else f"{attribute} ="
-    return name
+    if name not in ("__get__", "__set__"):
+        return name
+    attribute = getattr(getattr(func, "__self__", None), "__name__", "")
+    # PyTorch sets `_backward_hooks` itself while it rebuilds a view's node, holding a lock that `is_leaf` waits for (2.13).
+    if attribute not in TENSORS:
+        return ""
+    return attribute if name == "__get__" else f"{attribute} ="
 
 
 def tensors(value: object, depth: int = 3) -> Iterator[torch.Tensor]:
@@ -54,41 +59,59 @@ def tensors(value: object, depth: int = 3) -> Iterator[torch.Tensor]:
             yield from tensors(item, depth - 1)
 
 
-class Functions(TorchFunctionMode):
-    """Tells `before(tensors)` and `after(name, tensors, result)` about each call.
+class Hearing(TorchFunctionMode):
+    """A function mode that can go on listening inside a call it handles."""
 
-    A function mode changes neither versions nor the graph (torch 2.13).
-    """
-
-    def __init__(self, before: Callable[[list], None], after: Callable[[str, list, object], None]):
+    def __init__(self):
         super().__init__()
-        self.before, self.after = before, after
-        self.handling = 0
-
-    def __torch_function__(self, func, _types, args=(), kwargs=None):
-        """Runs the function, then reports it."""
-        name = function_name(func)
-        if name in FACTS:
-            return func(*args, **(kwargs or {}))
-        self.handling += 1
-        try:
-            inputs = list(tensors((kwargs or {}).get("out"))) + list(tensors(args)) + list(tensors(kwargs or {}))
-            self.before(inputs)
-            result = func(*args, **(kwargs or {}))
-            self.after(name, inputs, result)
-        finally:
-            self.handling -= 1
-        return result
+        self._handling = 0
 
     @contextmanager
-    def again(self) -> Iterator[None]:
+    def handled(self) -> Iterator[None]:
+        """Stands around the handling of one call."""
+        self._handling += 1
+        try:
+            yield
+        finally:
+            self._handling -= 1
+
+    @contextmanager
+    def hearing(self) -> Iterator[None]:
         """Listens inside too: PyTorch switches a mode off while it handles a call, and a user's hooks run inside `backward`."""
-        if not self.handling:
+        if not self._handling:
             yield
             return
-        handling, self.handling = self.handling, 0
+        handling, self._handling = self._handling, 0
         try:
             with self:
                 yield
         finally:
-            self.handling = handling
+            self._handling = handling
+
+
+class Functions(Hearing):
+    """Tells `before(name, tensors)` and `after(name, tensors, result, count)` about each call.
+
+    A function mode changes neither versions nor the graph (torch 2.13).
+
+    Attributes:
+        count: how many calls there were; the same in each run of a program that repeats.
+    """
+
+    def __init__(self, before: Callable[[str, list], None], after: Callable[[str, list, object, int], None]):
+        super().__init__()
+        self.before, self.after = before, after
+        self.count = -1
+
+    def __torch_function__(self, func, _types, args=(), kwargs=None):
+        """Runs the function, then reports it."""
+        self.count += 1
+        count, name = self.count, function_name(func)
+        if not name or name in FACTS:
+            return func(*args, **(kwargs or {}))
+        with self.handled():
+            inputs = [*tensors((kwargs or {}).get("out")), *tensors(args), *tensors(kwargs or {})]
+            self.before(name, inputs)
+            result = func(*args, **(kwargs or {}))
+            self.after(name, inputs, result, count)
+            return result

@@ -42,12 +42,10 @@ class Kept:
     version: int | None
     checked: bool
     stashed: bool
-    step: int
     content: object = None
     generation: int = 0
     tensor: int | None = None
     counter: int = -1
-    place: Place | None = None
     version_now: int | None = None
     changed: bool = False
     freed: bool = False
@@ -58,6 +56,11 @@ class Kept:
         """Returns whether its values are not those that were saved."""
         tensor = self.read()
         return tensor is not None and fingerprint(tensor) != self.content
+
+    @property
+    def place(self) -> Place:
+        """The user's line whose operation saved it."""
+        return self.node.place
 
     @property
     def stale(self) -> bool:
@@ -84,7 +87,6 @@ class GraphNode:
     inputs: tuple[int | None, ...]
     place: Place
     scope: tuple[str, ...]
-    step: int
     tensor: int | None = None
     kept: list[Kept] = field(default_factory=list)
     consumers: list[GraphNode] = field(default_factory=list)
@@ -103,7 +105,7 @@ class Graph:
         self.kept: list[Kept] = []
         self._edges = 0
 
-    def grow(self, root: Any, place: Place, scope: tuple[str, ...], step: int) -> list[GraphNode]:
+    def grow(self, root: Any, place: Place, scope: tuple[str, ...]) -> list[GraphNode]:
         """Returns the nodes below `root` that were not known, inputs first."""
         new: list[GraphNode] = []
         stack = [root]
@@ -117,12 +119,12 @@ class Graph:
                 stack.extend(unknown)
             else:
                 stack.pop()
-                new.append(self._add(node, place, scope, step))
+                new.append(self._add(node, place, scope))
         return new
 
-    def _add(self, node, place: Place, scope: tuple[str, ...], step: int) -> GraphNode:
+    def _add(self, node, place: Place, scope: tuple[str, ...]) -> GraphNode:
         below = [self.of[n] if n is not None else None for n, _ in node.next_functions]
-        made = GraphNode(len(self.nodes), node, type(node).__name__, (), place, scope, step)
+        made = GraphNode(len(self.nodes), node, type(node).__name__, (), place, scope)
         made.inputs = tuple(n.id if n else None for n in below)
         for input_ in dict.fromkeys(n for n in below if n):
             input_.consumers.append(made)
@@ -186,10 +188,7 @@ def kept_by(node: Any) -> Iterator[tuple[str, Callable[[], torch.Tensor | None],
     neither, and is None once freed. `unpack_hook` tells whether hooks are set, which switch the check off (torch 2.13).
     """
     for attribute in _attributes(type(node)):  # type: ignore[arg-type]
-        try:
-            saved = getattr(node, attribute)
-        except RuntimeError:  # freed
-            continue
+        saved = _attribute(node, attribute)
         many = isinstance(saved, (tuple, list))
         for index, one in enumerate(saved if many else (saved,)):
             if one is not None and isinstance(one.data, torch.Tensor):
@@ -206,17 +205,33 @@ def kept_by(node: Any) -> Iterator[tuple[str, Callable[[], torch.Tensor | None],
                 yield f"ctx.{path}", functools.partial(_same, tensor), False, True
 
 
+def hidden_in(node: Any) -> list[str]:
+    """Returns the names of what a node keeps in a form that only the user's hooks or `torch.utils.checkpoint` can turn back."""
+    return [
+        attribute.removeprefix(_PREFIX)
+        for attribute in _attributes(type(node))  # type: ignore[arg-type]
+        if (saved := _attribute(node, attribute)) is not None
+        and not isinstance(saved, (tuple, list))
+        and saved.data is not None
+        and not isinstance(saved.data, torch.Tensor)
+    ]
+
+
+def _attribute(node: Any, attribute: str) -> Any:
+    try:
+        return getattr(node, attribute)
+    except RuntimeError:  # freed
+        return None
+
+
 @functools.cache
 def _attributes(kind: type) -> tuple[str, ...]:
     return tuple(name for name in dir(kind) if name.startswith(_PREFIX))
 
 
 def _raw(node, attribute: str, index: int | None) -> torch.Tensor | None:
-    try:
-        saved = getattr(node, attribute)
-        tensor = (saved if index is None else saved[index]).data
-    except (RuntimeError, IndexError):
-        return None
+    saved = _attribute(node, attribute)
+    tensor = None if saved is None else (saved if index is None else saved[index]).data
     return tensor if isinstance(tensor, torch.Tensor) else None
 
 

@@ -15,7 +15,7 @@ def harms_of(observer: Observer, outcome: Outcome, run: Run) -> tuple[Harm, ...]
     """Returns the saved tensors that were spoilt before a backward used them, the one that backward refused first."""
     if outcome == "correct":
         return ()
-    kept = list(dict.fromkeys(kept for _, kept in observer.consumed))
+    kept = list(dict.fromkeys(kept for kept in observer.ledger.consumed))
     if outcome == "raises-backward":
         raised = [visit["node"] for visit in observer.walks.visits if not visit["passed"]]
         kept.sort(key=lambda one: (one.node.id not in raised, not one.stale))
@@ -26,7 +26,7 @@ def harms_of(observer: Observer, outcome: Outcome, run: Run) -> tuple[Harm, ...]
 def writes_after(observer: Observer, kept: Kept) -> list[Wrote]:
     """Returns the writes that moved a saved tensor's counter, or changed its bytes, since it was saved."""
     found = []
-    for wrote in observer.wrote[kept.wrote :]:
+    for wrote in observer.ledger.wrote[kept.wrote :]:
         moved = kept.checked and kept.counter in wrote.counters
         swapped = wrote.operation in ("data =", "set_") and kept in wrote.harmed
         touched = wrote.changed and wrote.memory is kept.memory and kept.overlaps(wrote.start, wrote.stop)
@@ -40,7 +40,7 @@ def _harm(observer: Observer, kept: Kept) -> Harm | None:
     if not writes or kept.place is None:
         return None
     places: tuple[Place, ...] = tuple(dict.fromkeys(wrote.place for wrote in writes))
-    owner = observer.tensors.all[kept.tensor] if kept.tensor is not None else None
+    owner = observer.ledger.tensors.all[kept.tensor] if kept.tensor is not None else None
     name = (owner and owner.name) or f"{kept.name} of {kept.node.name}"
     through = next((w.through for w in writes if w.through and w.through != name), None)
     return Harm(
@@ -50,7 +50,7 @@ def _harm(observer: Observer, kept: Kept) -> Harm | None:
 
 def blamed(observer: Observer, outcome: Outcome) -> Iterator[str]:
     """Yields what is worth a word besides the harms."""
-    for suspect in observer.untracked.used_writes:
+    for suspect in observer.ledger.untracked.used_writes:
         wrote = suspect.wrote
         yield (
             f"Line {wrote.place.line} wrote into {suspect.seen.name or 'a tensor with history'} behind autograd's back "

@@ -56,14 +56,14 @@ def _is_plain_object(value: object) -> bool:
     return hasattr(value, "__dict__") and not library and not isinstance(value, (type, torch.optim.Optimizer))
 
 
-def bindings(space: Mapping[str, object], seen_modules: set[int]) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yields the names that a frame's variables give to tensors; a module's own are listed only the first time it is met."""
+def bindings(space: Mapping[str, object], modules: dict[str, int]) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yields the names that a frame's variables give to tensors; a module's own only when its name is new (`modules`)."""
     for name, value in list(space.items()):
         if isinstance(value, torch.Tensor):
             yield name, value
         elif isinstance(value, torch.nn.Module):
-            if id(value) not in seen_modules:
-                seen_modules.add(id(value))
+            if modules.get(name) != id(value):
+                modules[name] = id(value)
                 yield from _module(value, name, 1)
         elif isinstance(value, (list, tuple, dict)) and not name.startswith("_"):
             yield from tensors_in(value, name, 2)

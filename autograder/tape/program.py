@@ -88,13 +88,18 @@ def compiled(source: str, file: str) -> types.CodeType:
     return code
 
 
-def from_source(source: str, file: str = "<program>", names: dict | None = None) -> Program:
-    """Returns the program that is this text; each run starts from an empty module, plus copies of `names`."""
+def from_source(
+    source: str, file: str = "<program>", names: dict | None = None, function: str | None = None
+) -> Program:
+    """Returns the program that is this text, or one function of it; each run starts from an empty module and copies of `names`."""
     code = compiled(source, file)
 
-    def call(_backwards: Callable[[], int]) -> object:
-        exec(code, fresh_names(names))
-        return None
+    def call(backwards: Callable[[], int]) -> object:
+        module = types.ModuleType("__main__" if function is None else "program")
+        module.__dict__.update(fresh_names(names))
+        with _importable(module, None):
+            _import(code, module, file, guarded=function is not None)
+            return _chosen(module, function, file, backwards)
 
     return Program(file, source, call, code.co_filename)
 
@@ -104,7 +109,7 @@ def fresh_names(names: dict | None) -> dict:
     import copy
 
     memo: dict = {}
-    space = {"__name__": "__main__", "__builtins__": __builtins__}
+    space: dict = {}
     for name, value in (names or {}).items():
         try:
             space[name] = copy.deepcopy(value, memo)
@@ -160,16 +165,18 @@ def from_file(path: str | os.PathLike, function: str | None = None) -> Program:
 class _importable:  # noqa: N801 - reads as a statement
     """The module can be found by its name, its neighbours can be imported, and afterwards all are forgotten."""
 
-    def __init__(self, module: types.ModuleType, folder: str):
+    def __init__(self, module: types.ModuleType, folder: str | None):
         self.module, self.folder = module, folder
 
     def __enter__(self):
         self.before = dict(sys.modules)
         sys.modules[self.module.__name__] = self.module
-        sys.path.insert(0, self.folder)
+        if self.folder:
+            sys.path.insert(0, self.folder)
 
     def __exit__(self, *_):
-        sys.path.remove(self.folder)
+        if self.folder in sys.path:
+            sys.path.remove(self.folder)
         sys.modules[self.module.__name__] = self.before.get(self.module.__name__, self.module)
         if self.module.__name__ not in self.before:
             del sys.modules[self.module.__name__]

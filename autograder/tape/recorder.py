@@ -8,6 +8,7 @@ import torch
 
 from autograder.tape import recording as form
 from autograder.tape.careful import Careful
+from autograder.tape.doubt import Doubt, doubt_of
 from autograder.tape.observer import Observer
 from autograder.tape.program import Program as Runnable
 from autograder.tape.program import from_function, from_source
@@ -36,7 +37,9 @@ def record(
     Raises:
         ProgramError: it could not be run; the message says why in one sentence.
     """
-    made = from_source(program, file, names, function) if isinstance(program, str) else from_function(program, file, names)
+    made = (
+        from_source(program, file, names, function) if isinstance(program, str) else from_function(program, file, names)
+    )
     return record_program(made, seconds)
 
 
@@ -56,7 +59,8 @@ def record_program(program: Runnable, seconds: float = SECONDS) -> Recording:
     observed = run_once(program, observer, observer.watching, seconds=seconds)
     careful = Careful()
     done = run_once(program, careful, careful.around, seconds=seconds)
-    evidence = Evidence(plain, observed, done, observer)
+    doubt = doubt_of(program, observer, seconds) if plain.error is None else Doubt()
+    evidence = Evidence(plain, observed, done, observer, doubt)
     return assembled(program, observer, careful, verdict_of(evidence))
 
 
@@ -66,16 +70,16 @@ def assembled(program: Runnable, observer: Observer, careful: Careful, verdict: 
         version=form.VERSION,
         torch=str(torch.__version__),
         programs=(form.Program(program.file, program.source),),
-        steps=tuple(draft.record(index) for index, draft in enumerate(observer.drafts)),
-        tensors=tuple(seen.record() for seen in observer.tensors.all),
-        storages=tuple(form.Storage(memory.id, memory.size) for memory in observer.memories.all),
-        nodes=tuple(form.Node(n.id, n.name, n.inputs, n.tensor, n.place, n.scope) for n in observer.graph.nodes),
+        steps=tuple(draft.record(index) for index, draft in enumerate(observer.ledger.drafts)),
+        tensors=tuple(seen.record() for seen in observer.ledger.tensors.all),
+        storages=tuple(form.Storage(memory.id, memory.size) for memory in observer.ledger.memories.all),
+        nodes=tuple(form.Node(n.id, n.name, n.inputs, n.tensor, n.place, n.scope) for n in observer.ledger.graph.nodes),
         saved=tuple(
             form.SavedEdge(
                 kept.record_id, kept.node.id, kept.name, kept.memory.id, kept.start, kept.stop, kept.version,
                 kept.version_now, kept.changed, kept.tensor, kept.place,
             )
-            for kept in observer.graph.kept
+            for kept in observer.ledger.graph.kept
             if kept.record_id is not None
         ),
         backward=observer.walks.records(careful.walks.visits),

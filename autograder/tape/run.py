@@ -165,7 +165,8 @@ def closed_world(*, silent: bool) -> Iterator[None]:
             numpy.random.set_state(numpy_state)
         torch.set_default_dtype(dtype)
         torch.autograd.set_detect_anomaly(anomaly, checks_nan)
-        torch.use_deterministic_algorithms(deterministic)
+        if torch.are_deterministic_algorithms_enabled() != deterministic:
+            torch.use_deterministic_algorithms(deterministic)  # it imports the compiler, which takes a second
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
         sys.argv, sys.path[:] = arguments, path

@@ -9,7 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import CodeType, FrameType
 
 from autograder.tape.program import Program
@@ -49,7 +49,7 @@ def statements_of(file: str) -> dict[int, tuple[int, bool]]:
 
 @dataclass(eq=False)
 class Activation:
-    """One call of a user's function that is under way, and the statement it is at."""
+    """One call of a user's function that is under way, and the statement it is at; `modules` are those its names were read from."""
 
     frame: FrameType
     function: str
@@ -58,6 +58,12 @@ class Activation:
     line: int = 0
     event_line: int = 0
     declares: bool = False
+    modules: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def owner(self) -> object:
+        """The object whose method this is, if any."""
+        return self.frame.f_locals.get("self")
 
 
 class Statements:
@@ -92,6 +98,11 @@ class Statements:
     def place_of(self, activation: Activation) -> Place:
         """Returns the first line of the statement that an activation is at."""
         return place(self.program, activation.file, activation.line or activation.frame.f_lineno)
+
+    @property
+    def top(self) -> Activation | None:
+        """The innermost of the user's own calls."""
+        return self.stack[-1] if self.stack else None
 
     @property
     def frames(self) -> list[FrameType]:

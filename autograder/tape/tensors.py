@@ -47,7 +47,11 @@ class Seen:
     parameter: bool = False
     leaf: bool = False
     pointer: int = 0
+    itemsize: int = 1
+    tracked: bool = False
+    event: int | None = None
     name: str | None = None
+    name_depth: int = 1 << 30
     node: int | None = None
     stated: TensorState | None = None
 
@@ -114,7 +118,8 @@ class Tensors:
             known_base.id if known_base else None, alias, (source, by) if source and by else None,
             isinstance(tensor, torch.nn.Parameter), tensor.is_leaf and tensor.requires_grad,
         )  # fmt: skip
-        seen.pointer = (address_of(tensor) or (0, 0))[0]
+        seen.tracked = tensor.requires_grad
+        seen.pointer, seen.itemsize = (address_of(tensor) or (0, 0))[0], tensor.element_size()
         self.all.append(seen)
         self.of[id(tensor)] = seen
         self.living.setdefault(memory.id, []).append(seen)

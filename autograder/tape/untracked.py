@@ -8,17 +8,19 @@ from types import FrameType
 import torch
 
 from autograder.tape.draft import Wrote
+from autograder.tape.engine import node_of
 from autograder.tape.graph import Graph
 from autograder.tape.tensors import Seen
 
 
 @dataclass(eq=False)
 class Suspect:
-    """An untracked write into a tensor whose node was `node` then."""
+    """An untracked write into a tensor whose node was `node` then; `inside_custom`: its values were used by a custom forward."""
 
     wrote: Wrote
     seen: Seen
     node: object
+    inside_custom: bool = False
 
 
 class Untracked:
@@ -35,11 +37,11 @@ class Untracked:
             return
         for seen in [wrote.seen] if swapped is not None and wrote.seen else neighbours:
             tensor = seen.ref()
-            if tensor is None or tensor.grad_fn is None or not (seen.start < wrote.stop and wrote.start < seen.stop):
+            if tensor is None or node_of(tensor) is None or not (seen.start < wrote.stop and wrote.start < seen.stop):
                 continue
             base = tensor._base if tensor._is_view() else None
             if (base is None or not base.is_leaf) or swapped is not None:
-                self.pending.append(Suspect(wrote, seen, tensor.grad_fn))
+                self.pending.append(Suspect(wrote, seen, node_of(tensor)))
 
     def used(self, inputs: list[torch.Tensor], result: object, frames: list[FrameType], graph: Graph) -> None:
         """Takes note of an operation: with a recorded result, or inside a custom Function, which autograd records as a whole."""
@@ -48,12 +50,13 @@ class Untracked:
             return
         for suspect in list(self.pending):
             tensor = suspect.seen.ref()
-            if tensor is None or tensor.grad_fn is not suspect.node and not _is_rebuilt_view(tensor):
+            if tensor is None or node_of(tensor) is not suspect.node and not _is_rebuilt_view(tensor):
                 self.pending.remove(suspect)
             elif any(one is tensor for one in inputs):
                 self.pending.remove(suspect)
+                suspect.inside_custom = not recorded
                 self.used_writes.append(suspect)
-                node = graph.of.get(getattr(result, "grad_fn", None))
+                node = graph.of.get(node_of(result)) if isinstance(result, torch.Tensor) else None
                 if node is not None:
                     graph.mark_untracked(node)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from autograder.tape.compare import Gradients, aligned, gap, gradients_of, nested
+from autograder.tape.doubt import Doubt
 from autograder.tape.harms import blamed, harms_of
 from autograder.tape.observer import Observer
 from autograder.tape.recording import Gradient, Harm, Outcome, Verdict
@@ -16,13 +17,15 @@ WITNESSED, UNWITNESSED = 2e-6, 1e-3
 class Evidence:
     """What the runs left, each compared with the plain one."""
 
-    def __init__(self, plain: Run, observed: Run, careful: Run, observer: Observer):
+    def __init__(self, plain: Run, observed: Run, careful: Run, observer: Observer, doubt: Doubt):
         self.plain, self.observed, self.careful, self.observer = plain, observed, careful, observer
+        self.doubt = doubt
         self.got, self.true = gradients_of(plain), gradients_of(careful)
+        _corrected(self.true, doubt)
         self.watched = gradients_of(observed)
         self.pairs = aligned(self.got, self.true)
         self.repeats = plain.problem == observed.problem and _same(self.got, self.watched)
-        self.witnessed = any(kept.changed for _, kept in observer.consumed)
+        self.witnessed = any(kept.changed for kept in observer.ledger.consumed)
         self.wrong_call = self._first_wrong_call()
 
     @property
@@ -33,7 +36,11 @@ class Evidence:
     @property
     def wrong(self) -> bool:
         """Whether what the plain run left is not what the formulas give."""
-        return self.wrong_call is not None or any(self.differs(g, t) for g, t in self.final_pairs())
+        return (
+            bool(self.doubt.wrong)
+            or self.wrong_call is not None
+            or any(self.differs(g, t) for g, t in self.final_pairs())
+        )
 
     def differs(self, got: object, true: object) -> bool:
         """Returns whether two gradients are not the same."""
@@ -49,6 +56,22 @@ class Evidence:
             if any(self.differs(got[i], true.get(self.pairs.get(i, -1))) for i in got):
                 return number
         return None
+
+
+def _corrected(true: Gradients, doubt: Doubt) -> None:
+    """Adds to the gradients of the careful run what finite differences say is missing in them."""
+    for (number, position), missing in doubt.corrections.items():
+        call = true.calls[number]
+        index = list(call)[position]
+        before = call[index]
+        after = missing if before is None else (before.double() + missing).to(before.dtype)
+        call[index] = after
+        if number == len(true.calls) - 1:
+            for key, value in true.returned.items():
+                if gap(value, before) == 0.0 and before is not None:
+                    true.returned[key] = after
+            if gap(true.final[index], before) == 0.0:
+                true.final[index] = after
 
 
 def _same(one: Gradients, other: Gradients) -> bool:
@@ -128,13 +151,15 @@ def _decisive(evidence: Evidence) -> int | None:
 def _names(evidence: Evidence) -> list[str]:
     names: list[str] = []
     for index, target in enumerate(evidence.watched.targets):
-        seen = evidence.observer.tensors.get(target)
+        seen = evidence.observer.ledger.tensors.get(target)
         name = (seen and seen.name) or f"leaf {index}"
         names.append(name if name not in names else f"{name} ({index})")
     return names + [f"leaf {index}" for index in range(len(names), len(evidence.got.targets))]
 
 
 def _notes(evidence: Evidence, outcome: Outcome, harms: tuple[Harm, ...]):
+    if evidence.observer.failure is not None:
+        yield f"The observer stopped early: {evidence.observer.failure!r}. Please report it with this program."
     if not evidence.plain.calls and evidence.plain.error is None:
         yield "The program never called backward; nothing here says what it would have given."
     if not evidence.repeats:
@@ -145,9 +170,11 @@ def _notes(evidence: Evidence, outcome: Outcome, harms: tuple[Harm, ...]):
     if outcome == "raises-backward" and harms and not any(harm.bytes_changed for harm in harms):
         yield "The error was not needed: no saved value changed. PyTorch counts writes to a storage, not changes of its values."
     yield from blamed(evidence.observer, outcome)
+    if evidence.doubt.note:
+        yield evidence.doubt.note
     if evidence.observer.statements.threads:
         yield "The program started threads; what they did is not told statement by statement."
-    if any(memory.sampled for memory in evidence.observer.memories.all):
+    if any(memory.sampled for memory in evidence.observer.ledger.memories.all):
         yield "Storages over 64 MiB were only sampled; a small write into one may have gone unseen."
-    if len(evidence.observer.drafts) >= 20_000:
+    if len(evidence.observer.ledger.drafts) >= 20_000:
         yield "Only the first 20,000 statements are told one by one."

@@ -1,0 +1,73 @@
+"""All that is known of a run so far: tensors, memory, graph, writes, and the statements with what each changed."""
+
+from __future__ import annotations
+
+import torch
+
+from autograder.tape.draft import Draft, Wrote
+from autograder.tape.forecast import Heads, forecast
+from autograder.tape.graph import Graph, Kept
+from autograder.tape.memory import Memories
+from autograder.tape.names import find_name
+from autograder.tape.recording import Place
+from autograder.tape.statements import Activation, Statements
+from autograder.tape.tensors import Seen, Tensors
+from autograder.tape.untracked import Untracked
+
+STEPS = 20_000  # statements told one by one; a longer run goes on being watched, its further steps are not kept
+_FORMS = {"data": ".data", "detach": ".detach()", "__getitem__": "[…]"}
+
+
+class Ledger:
+    """The tables that the parts of the observer share."""
+
+    def __init__(self):
+        self.memories = Memories()
+        self.tensors = Tensors(self.memories)
+        self.graph = Graph()
+        self.heads = Heads()
+        self.untracked = Untracked()
+        self.wrote: list[Wrote] = []
+        self.consumed: list[Kept] = []
+        self.drafts: list[Draft] = []
+        self.draft = Draft()
+        self.steps = 0
+        self.engine_depth = 0
+        self.place: Place | None = None
+        self.statements: Statements
+
+    def here(self) -> Place:
+        """Returns the line that runs now, or the statement that has just run."""
+        return self.place or self.statements.here()
+
+    def close(self, activation: Activation, place: Place) -> None:
+        """Ends the present step and begins the next."""
+        draft, self.draft = self.draft, Draft()
+        draft.place, draft.function, draft.depth = place, activation.function, activation.depth
+        draft.state_all()
+        draft.forecast = draft.forecast or forecast(self.heads.current())
+        self.steps += 1
+        if self.steps <= STEPS:
+            self.drafts.append(draft)
+
+    def name_of(self, seen: Seen, *, look: bool = False) -> str | None:
+        """Returns what a reader calls a tensor: a variable's name, else how it was reached from one; `look` searches the frames."""
+        tensor = seen.ref()
+        if seen.name is None and look and tensor is not None:
+            seen.name = find_name(tensor, self.statements.frames)
+        if seen.name is None and seen.origin:
+            source, by = seen.origin
+            name = self.name_of(source, look=look)
+            return name and name + _FORMS.get(by, f".{by}(…)")
+        return seen.name
+
+    def scope(self) -> tuple[str, ...]:
+        """Returns the modules and functions that are running, outermost first."""
+        scope = []
+        for activation in self.statements.stack:
+            owner = activation.owner
+            if isinstance(owner, torch.nn.Module):
+                scope.append(type(owner).__name__)
+            elif activation.depth:
+                scope.append(activation.function)
+        return tuple(dict.fromkeys(scope))

@@ -1,0 +1,57 @@
+"""The variables of the user's frames: which of them name a tensor, and since when."""
+
+from __future__ import annotations
+
+from autograder.tape.ledger import Ledger
+from autograder.tape.links import Links
+from autograder.tape.names import bindings
+from autograder.tape.recording import NameChange
+from autograder.tape.source import written_through
+from autograder.tape.statements import Activation
+from autograder.tape.writes import Writes
+
+
+class Variables:
+    """Compares a frame's names with what they were after the statement before."""
+
+    def __init__(self, ledger: Ledger, links: Links, writes: Writes):
+        self.ledger, self.links, self.writes = ledger, links, writes
+        self._frames: list[tuple[Activation, dict[str, int]]] = []
+
+    def read(self, activation: Activation) -> None:
+        """Takes note of what changed in a frame: names, and tensors written or linked where no function was heard."""
+        if not self._frames or self._frames[-1][0] is not activation:
+            if any(one is activation for one, _ in self._frames):
+                return
+            self._frames.append((activation, {}))
+        known, now = self._frames[-1][1], {}
+        for name, tensor in bindings(activation.frame.f_locals, activation.modules):
+            seen = self.links.meet(tensor)
+            if self.writes.check(seen, tensor, ""):
+                self._name_operation()
+            seen = self.links.meet(tensor)
+            if tensor.requires_grad:
+                self.links.link(seen, tensor)
+            now[name] = seen.id
+            if seen.name is None or activation.depth < seen.name_depth:
+                seen.name, seen.name_depth = name, activation.depth
+        self._tell(known, now)
+
+    def _name_operation(self) -> None:
+        wrote = self.ledger.wrote[-1]
+        wrote.operation = written_through(wrote.place.text)[1]
+
+    def _tell(self, known: dict[str, int], now: dict[str, int]) -> None:
+        gone = [name for name in known if name not in now and "." not in name]
+        self.ledger.draft.names += [NameChange(name, seen) for name, seen in now.items() if known.get(name) != seen]
+        self.ledger.draft.names += [NameChange(name, None) for name in gone]
+        known.update(now)
+        for name in gone:
+            del known[name]
+
+    def forget(self, activation: Activation) -> None:
+        """Drops a call's names; those of the caller that they hid are told again."""
+        if self._frames and self._frames[-1][0] is activation:
+            _, gone = self._frames.pop()
+            outer = self._frames[-1][1] if self._frames else {}
+            self.ledger.draft.names += [NameChange(name, outer.get(name)) for name in gone]
