@@ -1,0 +1,102 @@
+"""The code of a source notebook as plain Python: its programs without the decorators that judge and show them."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import functools
+import io
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import torch
+
+from autograder.course.canonical import read
+from autograder.course.release import AUTHOR_TAGS
+from tests.lessons.namespace import Namespace
+
+SHOWN = ("predicted", "observed", "culprit")
+"""The decorators whose functions are programs without arguments that a learner sees run."""
+
+
+class Outcome(NamedTuple):
+    """What plain PyTorch made of a program: the outcome, the gradients that it returned, and the error's message."""
+
+    word: str
+    gradients: dict
+    error: str = ""
+
+
+class Ran(NamedTuple):
+    """One code cell after it ran: its tags, the programs that it defines by name, and what it printed."""
+
+    tags: tuple[str, ...]
+    programs: dict[str, Callable]
+    printed: str
+
+
+@functools.cache
+def ran(path: Path) -> tuple[Ran, ...]:
+    """Returns every code cell of a source notebook, run from top to bottom in one namespace, answers and checks left out."""
+    learner = Namespace()
+    cells = []
+    for cell in read(path).cells:
+        tags = tuple(cell.metadata.get("tags", []))
+        is_check = cell.metadata.get("nbgrader", {}).get("grade") and not names_of_programs(cell.source)
+        if cell.cell_type != "code" or is_check or {"stub", *AUTHOR_TAGS} & set(tags):
+            continue
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            learner.run(undecorated(cell.source))
+        programs = {name: learner.names[name] for name in names_of_programs(cell.source)}
+        cells.append(Ran(tags, programs, printed.getvalue()))
+    return tuple(cells)
+
+
+def names_of_programs(source: str) -> list[str]:
+    """Returns the functions in a cell that one of the course's decorators runs."""
+    functions = [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef)]
+    return [function.name for function in functions if any(_name(d) in SHOWN for d in function.decorator_list)]
+
+
+def undecorated(source: str) -> str:
+    """Returns the cell with its programs defined but not run; the line numbers stay."""
+    lines = source.splitlines()
+    for node in ast.parse(source).body:
+        for decorator in getattr(node, "decorator_list", []):
+            if _name(decorator) in SHOWN:
+                lines[decorator.lineno - 1] = ""
+    return "\n".join(lines)
+
+
+def outcome_of(program: Callable) -> Outcome:
+    """Returns what plain PyTorch makes of a program without arguments, nothing of this package in between.
+
+    The right gradients are those of a second run in which every saved tensor is a copy that no later write can reach.
+    """
+    try:
+        gradients = program()
+    except Exception as error:
+        # torch.autograd.backward and .grad live in this one file (torch 2.13): what fails below them, fails in backward.
+        frames = traceback.extract_tb(error.__traceback__)
+        backward = any(frame.filename.endswith("torch/autograd/__init__.py") for frame in frames)
+        return Outcome("raises-backward" if backward else "raises-forward", {}, str(error))
+    with torch.autograd.graph.saved_tensors_hooks(lambda saved: saved.detach().clone(), lambda kept: kept):
+        right = program()
+    return Outcome("correct" if agree(gradients, right) else "silently-wrong", gradients)
+
+
+def agree(first: dict, second: dict) -> bool:
+    """Returns whether two sets of gradients are the same to four decimals, a missing one only like a missing one."""
+    return first.keys() == second.keys() and all(
+        (first[name] is None) == (second[name] is None)
+        and (first[name] is None or torch.allclose(first[name], second[name], atol=5e-5))
+        for name in first
+    )
+
+
+def _name(decorator: ast.expr) -> str:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return called.id if isinstance(called, ast.Name) else ""
