@@ -55,6 +55,22 @@ def _parser() -> argparse.ArgumentParser:
     release.add_argument("--check", action="store_true", help="only say which cells drifted")
     release.set_defaults(run=_release)
 
+    grade = verbs.add_parser("grade", help="grade a class: isolated, into nbgrader's gradebook")
+    grade.add_argument("assignment", help="a lesson's name")
+    grade.add_argument(
+        "--course", type=Path, metavar="DIR", help="holds submitted/STUDENT/ASSIGNMENT (default: class/)"
+    )
+    grade.add_argument("--jobs", type=int, default=0, help="submissions at once (default: one for each core)")
+    grade.add_argument(
+        "--isolation", choices=("bubblewrap", "process"), default="bubblewrap", help="give no marks below it"
+    )
+    grade.add_argument("--resume", action="store_true", help="go on with a run that was cut short")
+    grade.add_argument("--force", action="store_true", help="grade unchanged submissions again")
+    grade.add_argument("--one-process", action="store_true", help="run tests beside the answers, as nbgrader does")
+    grade.add_argument("--feedback", choices=("off", "none", "name", "message"), default="name", help="of hidden tests")
+    grade.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    grade.set_defaults(run=_grade)
+
     verbs.add_parser("doctor", help="say what this machine has and lacks").set_defaults(run=_doctor)
     return parser
 
@@ -97,6 +113,25 @@ def _release(chosen: argparse.Namespace) -> int:
         print("\n".join(lines))
         print("notebooks/ is generated; edit solutions/ instead, run `autograder release` and commit both.")
     return 1 if lines else 0
+
+
+def _grade(chosen: argparse.Namespace) -> int:
+    from autograder.course.paths import ROOT
+    from autograder.grade.batch import Options, grade_assignment
+    from autograder.grade.report import as_json, print_table, progress_bar
+
+    options = Options(
+        jobs=chosen.jobs,
+        isolation=chosen.isolation,
+        resume=chosen.resume,
+        force=chosen.force,
+        one_process=chosen.one_process,
+        feedback=chosen.feedback,
+    )
+    with progress_bar() as draw:
+        rows = grade_assignment(chosen.assignment, chosen.course or ROOT / "class", options, draw)
+    print(as_json(rows)) if chosen.json else print_table(rows)
+    return 1 if any(row.ended for row in rows) else 0
 
 
 def _doctor(chosen: argparse.Namespace) -> int:

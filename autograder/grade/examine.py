@@ -43,7 +43,7 @@ class Examiner:
             cells = align(source, parse(data))
         except Unreadable as error:
             return unreadable(source, str(error))
-        run = _Run(source, cells)
+        run = Run(source, cells)
         try:
             with self._server.worker(files) as worker:
                 door = RemoteDoor(worker)
@@ -54,13 +54,13 @@ class Examiner:
         return run.graded(time.monotonic() - start)
 
 
-class _Run:
+class Run:
     """The course of one submission's notebook."""
 
     def __init__(self, source: Source, cells: list[Aligned]) -> None:
         self._source, self._cells = source, cells
-        self._grades: dict[str, CellGrade] = {}
-        self._ended = ""
+        self.grades: dict[str, CellGrade] = {}
+        self.ended = ""  # why, once the program is gone
         self._count = 0
 
     def through(self, worker: Worker, door: RemoteDoor, examination: Examination) -> None:
@@ -69,48 +69,50 @@ class _Run:
             if cell.cell_type != "code":
                 continue
             if own is None or own.kind != "test":
-                self._learners(cell, worker)
+                self.learners(cell, worker)
                 door.has_run(cell.source)
                 continue
-            self._learners(cell, worker, instead=self._source.for_learners(own))
+            self.learners(cell, worker, instead=self._source.for_learners(own))
             tested = examination.test(own, self._count)
             cell.outputs = [nbformat.from_dict(output) for output in tested.outputs]
-            self._grades[own.id] = tested.grade
+            self.grades[own.id] = tested.grade
+            cell.metadata["autograder"] = {"status": tested.grade.status, "hidden": tested.grade.hidden}
 
     def never_started(self, reason: str) -> None:
         """Takes note that there was no process to run the cells in."""
-        self._ended = self._ended or reason
+        self.ended = self.ended or reason
 
     def graded(self, seconds: float) -> Graded:
         """Returns what it all came to."""
         for _, own, _ in self._cells:
-            if own is not None and own.kind == "test" and own.id not in self._grades:
-                self._grades[own.id] = _not_run(own, self._ended)
+            if own is not None and own.kind == "test" and own.id not in self.grades:
+                self.grades[own.id] = _not_run(own, self.ended)
         for cell, own, _ in self._cells:
             if own is not None and own.kind in ("manual", "task"):
-                self._grades[own.id] = _by_a_person(cell, own)
+                self.grades[own.id] = _by_a_person(cell, own)
         return Graded(
-            cells={cell.id: self._grades[cell.id] for cell in self._source.graded},
+            cells={cell.id: self.grades[cell.id] for cell in self._source.graded},
             comments={own.id: _comment(cell) for cell, own, _ in self._cells if own and _has_comment(cell)},
-            notebook=_written(self._source, self._cells, self._ended),
-            ended=self._ended,
+            notebook=_written(self._source, self._cells, self.ended),
+            ended=self.ended,
             notes=tuple(f"{own.id}: {PUT_BACK}" for _, own, put_back in self._cells if own and put_back),
             seconds=seconds,
         )
 
-    def _learners(self, cell: NotebookNode, worker: Worker, instead: str | None = None) -> None:
+    def learners(self, cell: NotebookNode, worker: Worker, instead: str | None = None) -> None:
+        """Runs a cell in the worker and keeps its outputs; with `instead`, runs that text and keeps none."""
         self._count += 1
         cell.execution_count = self._count
         text = cell.source if instead is None else instead
-        if self._ended or not text.strip():
+        if self.ended or not text.strip():
             return
         try:
             ran = worker.ask(messages.RunCell(text), messages.Ran)
             if instead is None:
                 cell.outputs = _outputs(ran.outputs)
         except Ended as error:
-            self._ended = f"the program was ended in cell {self._count}: {error}"
-            cell.outputs = [_ended(self._ended)]
+            self.ended = f"the program was ended in cell {self._count}: {error}"
+            cell.outputs = [_ended(self.ended)]
         except KeyError as error:
             cell.outputs = [_ended(str(error))]
 

@@ -90,7 +90,6 @@ def server_environment(level: Level) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONHASHSEED": "0",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",
-        "NBGRADER_EXECUTION": "autograde",
     }
 
 

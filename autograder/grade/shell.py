@@ -77,6 +77,7 @@ class Shell(InteractiveShell):
     displayhook_class = Type(_Hook)
     display_pub_class = Type(_Publisher)
     outputs = AnyTrait()
+    kernel = None  # libraries ask `hasattr(get_ipython(), "kernel")` to know whether displays are shown
 
     def run(self, text: str, seconds: float) -> Ran:
         """Returns what the cell did; the interrupt after `seconds` can be swallowed, so it is no defence."""
@@ -123,6 +124,7 @@ def make_shell(output_bytes: int) -> Shell:
     config.HistoryManager.enabled = False  # its SQLite file has a thread of its own, and we fork
     config.InteractiveShell.colors = "Neutral"  # as ipykernel 7 colours its tracebacks
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    os.environ["NBGRADER_EXECUTION"] = "autograde"  # as nbgrader tells the notebooks that it runs (0.9.6)
     os.environ.setdefault("IPYTHONDIR", tempfile.mkdtemp(prefix="ipython-"))
     shell = Shell.instance(config=config)
     shell.outputs = Outputs(output_bytes)

@@ -1,0 +1,171 @@
+"""Several trusted processes, each with a warm server of its own, that grade what they are handed and keep nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from autograder.grade.examine import Examiner
+from autograder.grade.isolation import IsolationError, Level
+from autograder.grade.limits import Limits
+from autograder.grade.oneprocess import OneProcess
+from autograder.grade.remote import Server
+from autograder.grade.result import Graded
+from autograder.grade.source import Source
+
+MARGIN_SECONDS = 60  # for the trusted side's own work on one notebook
+TRIES = 2
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One notebook of one student: its bytes, and the other files that were handed in."""
+
+    student: str
+    notebook: str
+    data: bytes
+    files: dict[str, bytes]
+
+
+class Done(msgspec.Struct, frozen=True):
+    """What came of a job; `failure` says why the grader itself could not, and then `graded` is None."""
+
+    student: str
+    notebook: str
+    graded: Graded | None
+    failure: str = ""
+
+
+class Terms(NamedTuple):
+    """What is the same for every job."""
+
+    sources: dict[str, Source]
+    level: Level
+    limits: Limits
+    seed: int
+    one_process: bool
+
+
+class _Lane:
+    """One trusted process, and the job it is at."""
+
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
+        self.job: Job | None = None
+        self.tries = 0
+        self._start()
+
+    def give(self, job: Job, tries: int = 1) -> None:
+        self.job, self.tries = job, tries
+        self.deadline = time.monotonic() + self.terms.limits.submission_seconds + MARGIN_SECONDS
+        with contextlib.suppress(OSError):  # a process that has died is found when its answer is awaited
+            self.pipe.send_bytes(msgspec.msgpack.encode(job))
+
+    def answer(self) -> Done | None:
+        """Returns the finished job; None where the process died and the job was begun anew by another."""
+        assert self.job is not None
+        job = self.job
+        try:
+            done = msgspec.msgpack.decode(self.pipe.recv_bytes(), type=Done)
+        except (EOFError, OSError, msgspec.MsgspecError):
+            return self._again(job)
+        if not done.student:
+            raise IsolationError(done.failure)
+        self.job = None
+        return done
+
+    def _again(self, job: Job) -> Done | None:
+        self.close()
+        self._start()
+        if self.tries < TRIES:
+            self.give(job, self.tries + 1)
+            return None
+        self.job = None
+        return Done(job.student, job.notebook, None, f"the grading process ended {TRIES} times over this submission")
+
+    def overdue(self) -> bool:
+        return self.job is not None and time.monotonic() > self.deadline
+
+    def end(self) -> None:
+        """Ends a process that takes too long; its pipe then reports the end."""
+        self.process.kill()
+
+    def close(self) -> None:
+        self.pipe.close()
+        self.process.join(timeout=10)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+    def _start(self) -> None:
+        self.pipe, theirs = multiprocessing.Pipe()
+        context = multiprocessing.get_context("fork")  # PyTorch is loaded here already, and there is no thread yet
+        self.process = context.Process(target=_examine, args=(self.pipe, theirs, self.terms), daemon=True)
+        self.process.start()
+        theirs.close()
+
+
+def grade_all(jobs: Iterable[Job], terms: Terms, lanes: int) -> Iterator[Done]:
+    """Yields every job's outcome as it comes; jobs are taken from the iterable only when a process is free.
+
+    Raises:
+        IsolationError: the servers do not start.
+    """
+    waiting = iter(jobs)
+    busy: list[_Lane] = []
+    free: list[_Lane] = []
+    try:
+        while True:
+            while len(busy) < lanes and (job := next(waiting, None)) is not None:
+                busy.append(free.pop() if free else _Lane(terms))
+                busy[-1].give(job)
+            if not busy:
+                return
+            pipes: Any = {lane.pipe: lane for lane in busy}
+            ready = multiprocessing.connection.wait(list(pipes), timeout=1.0)
+            for pipe in ready:
+                lane = pipes[pipe]
+                done = lane.answer()
+                if lane.job is None:
+                    busy.remove(lane)
+                    free.append(lane)
+                if done is not None:
+                    yield done
+            for lane in busy:
+                if lane.overdue():
+                    lane.end()
+    finally:
+        for lane in [*busy, *free]:
+            lane.close()
+
+
+def _examine(main_end: Any, pipe: Any, terms: Terms) -> None:
+    """The trusted process: grades until nobody hands it anything any more."""
+    main_end.close()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which then hangs up
+    import torch
+
+    torch.set_num_threads(1)
+    with Server(terms.level, terms.limits) as server:
+        grader = OneProcess(server, terms.limits) if terms.one_process else Examiner(server, terms.limits)
+        while True:
+            try:
+                job = msgspec.msgpack.decode(pipe.recv_bytes(), type=Job)
+            except (EOFError, OSError):
+                break
+            try:
+                graded = grader.grade(terms.sources[job.notebook], job.data, job.files, terms.seed)
+                done = Done(job.student, job.notebook, graded)
+            except IsolationError as error:
+                done = Done("", "", None, str(error))
+            except Exception as error:  # noqa: BLE001 - the batch goes on, and the teacher reads what happened
+                done = Done(job.student, job.notebook, None, f"the grader failed ({type(error).__name__}: {error})")
+            pipe.send_bytes(msgspec.msgpack.encode(done))
+    os._exit(0)
