@@ -90,8 +90,7 @@ def unwrapped(source: Source, node: Any) -> Edit | None:
     is_data = isinstance(node, ast.Attribute) and node.attr == "data"
     if not is_detach and not is_data:
         return None
-    owner = node.func.value if is_detach else node.value
-    return Edit(source.span(owner)[1], source.span(node)[1], "")
+    return Edit(source.dot(node.func if is_detach else node), source.span(node)[1], "")
 
 
 def attached(case: Case) -> Iterator[Candidate]:
@@ -121,13 +120,8 @@ def detached_for_numpy(case: Case) -> Iterator[Candidate]:
     if case.verdict.error and "Can't call numpy()" in case.verdict.error.message:
         for node in ast.walk(case.source.tree):
             if isinstance(node, ast.Call) and called(node) == "numpy" and isinstance(node.func, ast.Attribute):
-                yield Candidate("detach for NumPy", (dot_detach(case.source, node.func),))
-
-
-def dot_detach(source: Source, method: ast.Attribute) -> Edit:
-    """Returns the edit that puts `.detach()` before the last name of a method."""
-    at = source.span(method)[1] - len(method.attr) - 1
-    return Edit(at, at, ".detach()")
+                at = case.source.dot(node.func)
+                yield Candidate("detach for NumPy", (Edit(at, at, ".detach()"),))
 
 
 def no_grad_lifted(case: Case) -> Iterator[Candidate]:

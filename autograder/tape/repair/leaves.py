@@ -66,7 +66,7 @@ def summed(case: Case) -> Iterator[Candidate]:
     if error and "only for scalar outputs" in error.message:
         for call in every(ast.Call, case.source.tree):
             if called(call) == "backward" and isinstance(call.func, ast.Attribute) and call.lineno == error.line:
-                at = case.source.span(call.func)[1] - len(".backward")
+                at = case.source.dot(call.func)
                 yield Candidate("backward from a sum", (Edit(at, at, ".sum()"),), SUMMED)
 
 

@@ -102,7 +102,8 @@ class Search:
 
     def tried_out(self, text: str, verdict: Verdict) -> tuple[list[Found], list[Found]]:
         """Returns the changes that run to their end with the values kept, and those that at least fail differently."""
-        running, halves = [], []
+        running: list[Found] = []
+        halves: list[Found] = []
         for rank, candidate, changed in self.candidates(text, verdict):
             if self.is_late():
                 break

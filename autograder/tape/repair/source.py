@@ -73,6 +73,10 @@ class Source:
         """Returns the expression's text, in parentheses where it could not stand after an operator; a number can."""
         return self.of(node) if isinstance(node, ast.Constant) else self.operand(node)
 
+    def dot(self, node: ast.Attribute) -> int:
+        """Returns the byte of the dot before the attribute's name; a bracket may stand between it and what it belongs to."""
+        return self.data.rfind(b".", 0, self.span(node)[1] - len(node.attr.encode()))
+
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """Yields what holds the node, innermost first, the module last."""
         while node in self.parents:

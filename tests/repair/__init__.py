@@ -1,0 +1,1 @@
+"""Repairs: each kind, odd syntax, the search and the corpus."""

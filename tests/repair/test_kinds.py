@@ -1,0 +1,48 @@
+import pytest
+
+from autograder.tape.recorder import record_program
+from autograder.tape.repair import Repairs, apply, kinds, remaker, repair, search
+
+from .plain import flat, plain, slopes
+from .programs import BROKEN, Broken
+
+# Their faults are seen by finite differences alone; `test_untracked.py` repairs them against such a proof.
+UNTRACKED = {"marked_dirty"}
+
+
+def repaired(broken: Broken, monkeypatch) -> Repairs:
+    """Returns what the one kind can do for the program."""
+    monkeypatch.setattr(search, "KINDS", (broken.kind,))
+    remake = remaker("broken.py", broken.function)
+    verdict = record_program(remake(broken.source)).verdict
+    return repair(broken.source, verdict, file="broken.py", remake=remake)
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name)
+def test_kind_repairs(broken, monkeypatch):
+    """Each kind repairs its program by itself, and in plain PyTorch the gradient is the one that the formula has."""
+    found = repaired(broken, monkeypatch)
+    texts = [apply(broken.source, fix) for fix in found.fixes]
+    chosen = next((text for text in texts if broken.after in text), None)
+    assert chosen is not None, found
+    got = plain(chosen, broken.function).gradients
+    for leaf, expected in broken.gradients.items():
+        assert pytest.approx(expected, rel=1e-4) == flat(got[leaf])
+        assert (
+            broken.free or broken.function or pytest.approx(expected, rel=1e-4) == slopes(chosen, leaf, len(expected))
+        )
+
+
+@pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name)
+def test_change_of_meaning_is_said(broken, monkeypatch):
+    """A repair after which a name holds another value, or a gradient takes another way, says so; any other is silent."""
+    found = repaired(broken, monkeypatch)
+    place = next(at for at, fix in enumerate(found.fixes) if broken.after in apply(broken.source, fix))
+    meaning = found.meanings[place]
+    assert meaning is None if broken.says is None else broken.says in (meaning or "")
+
+
+def test_every_kind_has_a_program():
+    """No kind of repair goes untested."""
+    tested = {broken.kind.__name__ for broken in BROKEN} | UNTRACKED
+    assert {kind.__name__ for kind in kinds.KINDS} == tested
