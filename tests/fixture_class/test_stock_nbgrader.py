@@ -27,6 +27,8 @@ MISJUDGED = {
     "forged": (1, "a wrong answer; but it displayed nan before the check raised, and that is read as full marks"),
 }
 
+pytestmark = pytest.mark.timeout(900)  # the class is graded once, in a fixture: two minutes of kernels starting
+
 LESSON = Lesson(SOLUTIONS / NOTEBOOK, NOTEBOOKS / NOTEBOOK)
 CLASS = {submission.student: submission for submission in submissions(LESSON)}
 

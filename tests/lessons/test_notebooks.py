@@ -1,0 +1,43 @@
+"""Every released notebook runs in a kernel, as handed out and with right answers, and within its time."""
+
+import time
+
+import nbclient
+import pytest
+
+from autograder.course.canonical import read
+from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
+from autograder.course.proof import exercises
+from tests.lessons.solving import answered, right_answers
+
+LESSONS = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS)]
+SECONDS_A_LESSON = 20  # on a machine that does nothing else
+
+
+def errors(notebook) -> dict[str, str]:
+    """Returns the error of each cell that shows one, by its id."""
+    return {
+        cell.metadata.get("nbgrader", {}).get("grade_id", cell.source[:40]): output.ename
+        for cell in notebook.cells
+        for output in cell.get("outputs", [])
+        if output.output_type == "error"
+    }
+
+
+@pytest.mark.parametrize("answers", ["stub", "answer"])
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.stem)
+def test_a_notebook_runs_from_top_to_bottom(lesson, answers):
+    """As handed out every exercise is "not attempted" and nothing else fails; with right answers nothing fails at all."""
+    source, notebook = SOLUTIONS / lesson, read(NOTEBOOKS / lesson)
+    if answers == "answer":
+        notebook = answered(notebook, right_answers(source))
+    started = time.monotonic()
+    nbclient.NotebookClient(notebook, timeout=60, allow_errors=True).execute()
+    seconds = time.monotonic() - started
+
+    expected = {} if answers == "answer" else {exercise.id: "NotAttempted" for exercise in exercises(source)}
+    assert expected == errors(notebook)
+    stderr = [o.text for c in notebook.cells for o in c.get("outputs", []) if o.get("name") == "stderr"]
+    assert [] == stderr
+    print(f"{lesson.stem}: {seconds:.1f} s")
+    assert seconds < 3 * SECONDS_A_LESSON  # a hang or a lesson grown out of bounds, not a busy machine
