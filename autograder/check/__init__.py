@@ -6,6 +6,7 @@ A check never calls the learner's function itself. It asks a subject for a repor
 a notebook and in a grader that keeps the function in another, isolated process.
 """
 
+from autograder.check.blame import culprit
 from autograder.check.exercise import check
 from autograder.check.expected import slope
 from autograder.check.inputs import constant, indices, leaf, result
@@ -19,6 +20,7 @@ __all__ = [
     "check",
     "check_outcome",
     "constant",
+    "culprit",
     "indices",
     "leaf",
     "observed",

@@ -1,0 +1,128 @@
+"""A line that a learner names is held against what the recording of the program found."""
+
+import pytest
+import torch
+
+from autograder.check import culprit
+from autograder.check.expected import BrokenExercise
+from autograder.check.learner import Missing, through
+from autograder.check.message import Incorrect, NotAttempted
+
+
+class Named:
+    """A door behind which a learner has named one line; a name that was never defined raises KeyError."""
+
+    def __init__(self, **values):
+        self.values = values
+
+    def value(self, name):
+        """Returns the learner's value of that name."""
+        return self.values[name]
+
+
+def late_write():
+    """A write that backward refuses."""
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    a = w.exp()
+    b = a + 1  # nobody saves a here
+    a.mul_(2)
+    (a + b).sum().backward()
+    return {"w": w.grad}
+
+
+def unseen_write():
+    """A write that no version shows."""
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    a = w.exp()
+    a.data.mul_(2)
+    a.sum().backward()
+    return {"w": w.grad}
+
+
+def no_write():
+    """A program that is right."""
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    a = w.exp()
+    a.sum().backward()
+    return {"w": w.grad}
+
+
+def judged(program, **named):
+    """Runs the check on one program, with these names behind the door."""
+    with through(Named(**named)):
+        culprit("line")(program)
+
+
+@pytest.mark.parametrize("line", ["a.mul_(2)", "    a.mul_(2)", "a.mul_(2)   # this one"])
+def test_the_line_that_wrote_passes_however_it_is_spaced(line, capsys):
+    """Spaces around it and a comment behind it do not count."""
+    judged(late_write, line=line)
+    assert "line: correct" in capsys.readouterr().out
+
+
+def test_a_write_that_pytorch_does_not_notice_can_be_named_too():
+    """The recording decides, not the error: a silently wrong program has a culprit as well."""
+    judged(unseen_write, line="a.data.mul_(2)")
+
+
+@pytest.mark.parametrize(
+    ("line", "phrase"),
+    [
+        pytest.param("a = w.exp()", "made the node that saved", id="the line that saved"),
+        pytest.param("b = a + 1", "no tensor that backward still needed", id="a harmless line"),
+        pytest.param("(a + b).sum().backward()", "no tensor that backward", id="the line that raised"),
+        pytest.param("a.mul_(3)", "no line of the program", id="a line that is not there"),
+        pytest.param("", "no line of the program", id="an empty text"),
+        pytest.param(4, "no line of the program", id="a number"),
+        pytest.param(None, "no line of the program", id="nothing"),
+    ],
+)
+def test_any_other_answer_is_told_why(line, phrase):
+    """A wrong line is refused with what it did, and the message never gives the right one away."""
+    with pytest.raises(Incorrect) as refused:
+        judged(late_write, line=line)
+    told = " ".join(str(refused.value).split())
+    assert phrase in told
+    assert "a.mul_(2)" not in told
+    assert max(map(len, str(refused.value).splitlines())) <= 76
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Returns the recordings that the check shows, as they come."""
+    recordings = []
+    monkeypatch.setattr("autograder.check.blame.show", recordings.append)
+    return recordings
+
+
+@pytest.mark.parametrize("line", ["...", ...])
+def test_no_line_yet_shows_the_picture_and_is_not_attempted(line, shown):
+    """The picture is what the answer is read from, so it comes before the answer."""
+    with pytest.raises(NotAttempted):
+        judged(late_write, line=line)
+    assert ["raises-backward"] == [recording.verdict.outcome for recording in shown]
+
+
+@pytest.mark.parametrize("program", [late_write, unseen_write])
+def test_the_picture_blames_nobody_until_the_answer_is_right(program, shown):
+    """What each step did can always be read; the summary that names the line comes with the right answer."""
+    line = "a.mul_(2)" if program is late_write else "a.data.mul_(2)"
+    for named in ("...", "a = w.exp()"):
+        with pytest.raises((NotAttempted, Incorrect)):
+            judged(program, line=named)
+    judged(program, line=line)
+    assert [(), ()] == [recording.verdict.harms for recording in shown[:2]]
+    assert [line] == [place.text for harm in shown[2].verdict.harms for place in harm.mutated_at]
+    assert shown[0].steps == shown[2].steps
+
+
+def test_a_name_that_was_never_defined_is_missing():
+    """A deleted or unrun answer cell is told so."""
+    with pytest.raises(Missing):
+        judged(late_write)
+
+
+def test_a_program_that_harms_nothing_is_its_authors_mistake():
+    """No answer could be right, so the author is told and no learner is blamed."""
+    with pytest.raises(BrokenExercise, match="harms no saved tensor"):
+        judged(no_write, line="a = w.exp()")

@@ -1,0 +1,64 @@
+"""Every line of every clinic program is tried as the answer: those that harm pass, and no other does."""
+
+import ast
+import inspect
+import re
+
+import pytest
+
+from autograder.check.message import Incorrect, NotAttempted, Unsolved
+from autograder.course.paths import SOLUTIONS, lessons
+from autograder.course.proof import exercises, setup
+from autograder.tape import record
+from tests.lessons.namespace import Namespace
+
+CULPRITS = [
+    pytest.param(path, exercise, id=exercise.id)
+    for path in lessons(SOLUTIONS)
+    for exercise in exercises(path)
+    if exercise.check.startswith("@culprit(")
+]
+
+
+def after(path, exercise, answer: str) -> Unsolved | None:
+    """Returns what the check cell raises after this answer, None where it passes."""
+    learner = Namespace()
+    learner.run(setup(path))
+    learner.run(answer)
+    try:
+        learner.run(exercise.check)
+    except Unsolved as raised:
+        return raised
+    return None
+
+
+def harmful_lines(path, exercise) -> set[str]:
+    """Returns the lines that the recording of the cell's program blames."""
+    learner = Namespace()
+    learner.run(setup(path))
+    learner.run(re.sub(r"^@culprit\(.*\)\n", "", exercise.check))
+    program = learner.names[ast.parse(exercise.check).body[0].name]
+    return {place.text for harm in record(program).verdict.harms for place in harm.mutated_at}
+
+
+def test_the_clinic_has_a_culprit_for_at_least_eight_patients():
+    """An empty list would pass every test below."""
+    assert 8 <= len(CULPRITS)
+
+
+@pytest.mark.parametrize(("path", "exercise"), CULPRITS)
+def test_what_is_handed_out_names_no_line(path, exercise):
+    """An untouched cell is told so, and gives no marks."""
+    assert NotAttempted is type(after(path, exercise, exercise.stub))
+
+
+@pytest.mark.parametrize(("path", "exercise"), CULPRITS)
+def test_exactly_the_harmful_lines_pass(path, exercise, monkeypatch):
+    """Each line of the program is named in turn; one line is the culprit, and its neighbours are not."""
+    harmful = harmful_lines(path, exercise)
+    name = exercise.stub.partition(" ")[0]
+    lines = [line.strip() for line in inspect.cleandoc(exercise.check).splitlines()[2:] if line.strip()]
+    verdicts = {line: after(path, exercise, f"{name} = {line!r}") for line in dict.fromkeys(lines)}
+    assert harmful == {line for line, verdict in verdicts.items() if verdict is None}
+    assert 1 == len(harmful)
+    assert {Incorrect} == {type(verdict) for verdict in verdicts.values() if verdict is not None}
