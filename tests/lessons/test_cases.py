@@ -89,7 +89,10 @@ CASES = {
     "S1": Case("a select, then the row is written", (Run("raises-backward"),)),
     "S2": Case("the same times three", (Run("correct", {"parameter": [[3, 3, 3], [0, 0, 0]]}),)),
     "S3": Case("the same with an index", (Run("correct"),)),
-    "S4": Case("who shares memory when read, who writes", prints=("SelectBackward0  shares memory: True", "IndexBackward0   shares memory: False")),
+    "S4": Case(
+        "who shares memory when read, who writes",
+        prints=("SelectBackward0  shares memory: True", "IndexBackward0   shares memory: False"),
+    ),
     "S5": Case("a view's node is built anew", prints=("SliceBackward0", "after:  AsStridedBackward0 | base: CopySlices")),
     "S6": Case("a recurrence by index", (Run("correct", {"a": [[12]], "d": [[14]]}),)),
     "S7": Case("the recurrence by select", (Run("raises-backward"),)),

@@ -1,0 +1,190 @@
+"""Whether an answer is right, asked without the package's checks: plain PyTorch runs it, finite differences judge it.
+
+Of the package only the description of the inputs is read (`leaf("n", 3)` and the like), from the exercise's own check cell.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import textwrap
+import warnings
+from typing import Any, NamedTuple
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from autograder.check.inputs import Drawn
+from autograder.check.message import Unsolved
+from autograder.course.proof import Exercise
+from tests.corpus.oracles import close, differences
+from tests.corpus.programs import Program
+from tests.lessons.namespace import Namespace
+
+DRAWS = 4
+STEP = 1e-5
+
+
+class Judge:
+    """Knows what one exercise asks for, and says of any answer whether it is right; memory used is not looked at."""
+
+    def __init__(self, exercise: Exercise, setup: str) -> None:
+        author = Namespace()
+        with contextlib.redirect_stdout(io.StringIO()):
+            author.run(setup)
+        self.exercise, self._names = exercise, dict(author.names)
+        self._asked: tuple[str, dict[str, Any]] = ("", {})
+        author.names["check"] = lambda name, **options: self._ask("check", options)
+        author.names["check_outcome"] = lambda name, outcome, **options: self._ask("outcome", options | {"is": outcome})
+        with contextlib.suppress(Unsolved):  # a check of predictions asks for words, and finds none here
+            author.run(exercise.check)
+
+    def _ask(self, kind: str, options: dict[str, Any]) -> None:
+        self._asked = (kind, options)
+
+    def after(self, answer: str) -> Namespace:
+        """Returns a learner's names once the lesson's imports and the answer have run; raises what the answer raises."""
+        learner = Namespace()
+        learner.names = dict(self._names)
+        learner.run(answer)
+        return learner
+
+    def is_right(self, answer: str) -> bool:
+        """Returns whether the answer does what the exercise's check cell asks for."""
+        kind, options = self._asked
+        try:
+            target = self.after(answer).names.get(self.exercise.id)
+        except Exception:
+            return False
+        if kind == "check":
+            return callable(target) and _computes_the_same(target, options)
+        # Of predictions every other word than the author's is wrong.
+        return kind == "outcome" and _comes_to(options["is"], options.get("without", ()), answer)
+
+
+def _computes_the_same(target: Any, options: dict[str, Any]) -> bool:
+    like = options["like"]
+    inputs = {name: drawn for name, drawn in options.items() if isinstance(drawn, Drawn)}
+    plain = {name: value for name, value in options.items() if isinstance(value, int | float | str)}
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with warnings.catch_warnings(), torch.random.fork_rng(devices=[]):
+            warnings.simplefilter("ignore")
+            return all(_agrees(target, like, inputs, plain, seed) for seed in range(DRAWS))
+    except Exception:
+        return False
+    finally:
+        torch.set_default_dtype(before)
+        torch.set_grad_enabled(True)
+
+
+def _agrees(target: Any, like: Any, inputs: dict[str, Drawn], plain: dict[str, Any], seed: int) -> bool:
+    torch.manual_seed(1000 + seed)
+    kinds = {name: drawn.kind for name, drawn in inputs.items()}
+    points = _points(inputs)
+    if isinstance(like, type):
+        for name, parameter in like(**plain).named_parameters():
+            points[name], kinds[name] = torch.randn_like(parameter).detach(), "parameter"
+    right = _run(like, plain, points, {})
+    got = _run(target, plain, points, kinds)
+    if not _equal_all(got.outputs, right.outputs) or not _equal_all(got.memory, right.memory):
+        return False
+    pulls = [torch.randn_like(output) if output.is_floating_point() else None for output in right.outputs]
+    _backward(got.outputs, pulls)
+    return all(_close_to_slope(leaf.grad, like, plain, points, name, pulls) for name, leaf in got.leaves.items())
+
+
+class _Ran(NamedTuple):
+    """What came back, what the caller's memory holds afterwards, and the leaves that gradients arrive at."""
+
+    outputs: list[torch.Tensor]
+    memory: list[torch.Tensor]
+    leaves: dict[str, torch.Tensor]
+
+
+def _run(target: Any, plain: dict[str, Any], points: dict[str, torch.Tensor], kinds: dict[str, str]) -> _Ran:
+    """Runs a function, or builds a module and loads what carries its parameters' names; without kinds nothing is recorded."""
+    leaves = {name: points[name].clone().requires_grad_() for name, kind in kinds.items() if kind in ("leaf", "result")}
+    handed = {name: leaves.get(name, point.clone()) for name, point in points.items()}
+    handed |= {name: leaf.clone() for name, leaf in leaves.items() if kinds[name] == "result"}
+    if isinstance(target, type):
+        target, plain = target(**plain), {}
+        parameters = dict(target.named_parameters())
+        with torch.no_grad():
+            for name, parameter in parameters.items():
+                parameter.copy_(handed.pop(name))
+        leaves |= parameters if kinds else {}
+    memory = [tensor.detach() for tensor in handed.values()]
+    with torch.set_grad_enabled(bool(kinds)):
+        value = target(**handed, **plain)
+    return _Ran([torch.as_tensor(leaf) for leaf in tree_leaves(value)], [tensor.clone() for tensor in memory], leaves)
+
+
+def _points(inputs: dict[str, Drawn]) -> dict[str, torch.Tensor]:
+    words = {size for drawn in inputs.values() for size in drawn.shape if isinstance(size, str)}
+    sizes = {word: int(torch.randint(2, 5, ())) for word in sorted(words)}
+    return {name: _point(drawn, [sizes.get(size, size) for size in drawn.shape]) for name, drawn in inputs.items()}
+
+
+def _point(drawn: Drawn, shape: list[int]) -> torch.Tensor:
+    if drawn.integers:
+        return torch.randint(int(drawn.low), int(drawn.high), shape)
+    return drawn.low + (drawn.high - drawn.low) * torch.rand(shape)
+
+
+def _backward(outputs: list[torch.Tensor], pulls: list[torch.Tensor | None]) -> None:
+    pairs = [(o, pull) for o, pull in zip(outputs, pulls, strict=True) if pull is not None and o.requires_grad]
+    if pairs:
+        torch.autograd.backward([output for output, _ in pairs], [pull for _, pull in pairs])
+
+
+def _close_to_slope(gradient, like: Any, plain: dict[str, Any], points, name: str, pulls) -> bool:
+    def value(index: int, distance: float) -> float:
+        moved = {key: point.clone() for key, point in points.items()}
+        moved[name].view(-1)[index] += distance
+        outputs = _run(like, plain, moved, {}).outputs
+        return sum(float((o * pull).sum()) for o, pull in zip(outputs, pulls, strict=True) if pull is not None)
+
+    slopes = torch.tensor([(value(i, STEP) - value(i, -STEP)) / (2 * STEP) for i in range(points[name].numel())])
+    got = torch.zeros_like(slopes) if gradient is None else gradient.reshape(-1)
+    return torch.allclose(got, slopes, rtol=1e-4, atol=1e-5)
+
+
+def _equal_all(first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:
+    return len(first) == len(second) and all(map(_equal, first, second))
+
+
+def _equal(first: torch.Tensor, second: torch.Tensor) -> bool:
+    return (first.dtype, first.shape) == (second.dtype, second.shape) and torch.allclose(
+        first, second, rtol=1e-6, atol=1e-8
+    )
+
+
+def _comes_to(outcome: str, without: tuple[str, ...], answer: str) -> bool:
+    """Returns whether a program without arguments runs, avoids the words, and leaves right or wrong gradients as asked."""
+    tree = ast.parse(answer)
+    words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    words |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    function = tree.body[-1]
+    if words & set(without) or not isinstance(function, ast.FunctionDef):
+        return False
+    namespace: dict = {}
+    imports = "import torch\nimport torch.nn.functional as F\n"
+    try:
+        exec(imports + answer, namespace)
+        got = namespace[function.name]()
+        body = "\n".join(ast.unparse(statement) for statement in function.body if not isinstance(statement, ast.Return))
+        right = differences(_as_program(imports + body))
+    except Exception:
+        return False
+    kept = {name: slope for name, slope in right.items() if name in got}
+    return close(got, kept) == (outcome == "correct")
+
+
+def _as_program(source: str) -> Program:
+    none: frozenset[int] = frozenset()
+    return Program(
+        "mutant", "mutant", textwrap.dedent(source), "correct", none, none, None, None, False, False, "", None
+    )

@@ -1,0 +1,121 @@
+"""A score for the checks: small edits of every right answer are refused, unless they are right all the same.
+
+An edit that passes its check is judged again by plain PyTorch and finite differences on other inputs (`rightness.py`). Where
+these find it wrong the check is too weak, and the test fails with the edit. The score of a lesson is the share of wrong
+edits that its checks refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import zlib
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from autograder.check.inputs import seeded
+from autograder.check.memory import remembering
+from autograder.check.message import Unsolved
+from autograder.course.paths import SOLUTIONS, lessons
+from autograder.course.proof import Exercise, exercises, setup
+from tests.lessons.mutations import Mutant, mutants
+from tests.lessons.rightness import Judge
+
+LESSONS = {
+    path.parent.name: (setup(path), [exercise for exercise in exercises(path) if exercise.answers])
+    for path in lessons(SOLUTIONS)
+    if any(exercise.answers for exercise in exercises(path))
+}
+SHARE = 3  # of the mutants of each answer but the model answer, one in so many is tried: all would take two minutes
+
+KNOWN_WEAK = {
+    # The subject of a module switches requires_grad on for every parameter, so a parameter that lost it is not noticed.
+    "01_leaf_in_place": ["AnchoredScale: in place for out of place: self.weight.detach()"],
+}
+
+
+class Tried(NamedTuple):
+    """One mutant, whether its check refused it, and the verdict's first line."""
+
+    exercise: str
+    mutant: Mutant
+    refused: bool
+    verdict: str
+
+
+@pytest.fixture(autouse=True)
+def _one_thread():
+    """For a few numbers a second thread only waits."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def tried(exercise: Exercise, judge: Judge) -> Iterator[Tried]:
+    """Yields the verdict of the exercise's check for each chosen mutant of its right answers."""
+    memory: dict = {}
+    for mutant in dict.fromkeys(chosen(exercise)):
+        with seeded(1), remembering(memory), contextlib.redirect_stdout(io.StringIO()):
+            try:
+                judge.after(mutant.source).run(exercise.check)
+                yield Tried(exercise.id, mutant, False, "")
+            except Unsolved as verdict:
+                yield Tried(exercise.id, mutant, True, str(verdict).splitlines()[0])
+            except Exception as error:  # the answer itself does not run, so a learner never comes to the check
+                yield Tried(exercise.id, mutant, True, repr(error))
+
+
+def chosen(exercise: Exercise) -> Iterator[Mutant]:
+    """Yields every mutant of the model answer, and a fixed share of those of the other right answers."""
+    for answer in exercise.of_kind("answer", "right"):
+        for mutant in mutants(answer.source):
+            if answer.kind == "answer" or zlib.crc32(mutant.source.encode()) % SHARE == 0:
+                yield mutant
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_every_wrong_edit_is_refused(name, capsys):
+    """No edit of a right answer passes its check and is wrong; the lesson's score is printed."""
+    imports, all_exercises = LESSONS[name]
+    refused, equivalent, weak = 0, 0, []
+    for exercise in all_exercises:
+        judge = Judge(exercise, imports)
+        for result in tried(exercise, judge):
+            refused += result.refused
+            if not result.refused and judge.is_right(result.mutant.source):
+                equivalent += 1
+            elif not result.refused:
+                weak.append(f"{result.exercise}: {result.mutant.edit}\n{result.mutant.source}")
+    with capsys.disabled():
+        score = refused / (refused + len(weak))
+        print(f"\n{name}: {score:.1%} of {refused + len(weak)} wrong edits refused; {equivalent} more were right")
+    assert refused > 20
+    assert KNOWN_WEAK.get(name, []) == [text.partition("\n")[0] for text in weak], "\n".join(weak)
+
+
+@pytest.mark.parametrize("name", LESSONS)
+def test_the_oracle_agrees_with_the_author(name):
+    """Plain PyTorch and finite differences find right and wrong what the author calls so; cost and closed ways apart."""
+    imports, all_exercises = LESSONS[name]
+    for exercise in all_exercises:
+        judge = Judge(exercise, imports)
+        right = [answer.name for answer in exercise.of_kind("answer", "right") if judge.is_right(answer.source)]
+        costly = ("copies more than it must", "this way is closed here")
+        wrong = [a.name for a in exercise.of_kind("wrong") if a.phrase not in costly and judge.is_right(a.source)]
+        if "@predicted(" not in exercise.check:
+            assert [answer.name for answer in exercise.of_kind("answer", "right")] == right
+        assert [] == wrong
+
+
+def test_a_check_that_looks_at_values_only_is_found_weak():
+    """The score can fall: with a check that forgets the gradients, edits that cut the graph survive and are told."""
+    imports, all_exercises = LESSONS["02_mutating_a_saved_tensor"]
+    exercise = next(exercise for exercise in all_exercises if exercise.id == "shifted_exp")
+    judge = Judge(exercise, imports)
+    blind = exercise._replace(check=exercise.check.replace('w=leaf("n", 2)', 'w=constant("n", 2)'))
+    survivors = [result.mutant for result in tried(blind, judge) if not result.refused]
+    assert any(mutant.edit.startswith("detaches") and not judge.is_right(mutant.source) for mutant in survivors)
