@@ -9,14 +9,24 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from autograder.tape.explain import explain_file as explain_file
+    from autograder.tape.explain import explain_json as explain_json
+    from autograder.tape.oracles import clone_on_save as clone_on_save
+    from autograder.tape.oracles import finite_differences as finite_differences
     from autograder.tape.program import ProgramError as ProgramError
     from autograder.tape.recorder import outcome_of as outcome_of
     from autograder.tape.recorder import record as record
+    from autograder.tape.recorder import record_cell as record_cell
 
 _HOMES = {
     "ProgramError": "program",
+    "clone_on_save": "oracles",
+    "explain_file": "explain",
+    "explain_json": "explain",
+    "finite_differences": "oracles",
     "outcome_of": "recorder",
     "record": "recorder",
+    "record_cell": "recorder",
 }
 
 __all__ = sorted(_HOMES)

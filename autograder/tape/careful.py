@@ -24,10 +24,10 @@ from autograder.tape.walks import Walks
 class Careful(Listener):
     """Give it to a run as its listener, and `around` as the context of the program's code."""
 
-    def __init__(self):
+    def __init__(self, *, keep_graph: bool = False):
+        self._keep_graph = keep_graph
         self.walks = Walks()
         self.buffers = _Buffers()
-        self._leaves: dict[int, torch.Tensor] = {}
 
     @contextmanager
     def around(self) -> Iterator[None]:
@@ -41,6 +41,10 @@ class Careful(Listener):
             stack.enter_context(replaced(checkpoint.CheckpointFunction, "apply", staticmethod(_called_once)))
             stack.enter_context(self.buffers)
             yield
+
+    def keep_graph(self, asked: bool) -> bool:
+        """Returns whether the graph is kept: always, where the same graph will be needed by another run."""
+        return asked or self._keep_graph
 
     def before_backward(self, call: Backward) -> None:
         """Gives each leaf a gradient buffer of its own to be added to."""
@@ -62,17 +66,20 @@ class _Buffers(TorchFunctionMode):
         self.given: set[int] = set()
 
     def separate(self, leaves: list[torch.Tensor]) -> None:
+        taken: set[int] = set()
         for leaf in leaves:
-            if not leaf.is_leaf:
+            if not leaf.is_leaf or (leaf.grad is not None and leaf.grad.layout != torch.strided):
                 continue
             self.leaves[id(leaf)] = leaf
-            # A buffer that the program itself put there (a slice of a flat one) is meant to be shared.
-            if leaf.grad is not None and not leaf.grad.requires_grad and id(leaf.grad) not in self.given:
-                leaf.grad = leaf.grad.detach().clone()
+            # A buffer that the program itself put there (a slice of a flat one) is meant to be seen elsewhere; not by another leaf.
+            if leaf.grad is not None and not leaf.grad.requires_grad:
+                if id(leaf.grad) not in self.given or leaf.grad.data_ptr() in taken:
+                    leaf.grad = leaf.grad.detach().clone()
+                taken.add(leaf.grad.data_ptr())
 
     def __torch_function__(self, func, _types, args=(), kwargs=None):
         name = function_name(func)
-        if name == "grad =" and isinstance(args[1], torch.Tensor):
+        if name in ("grad =", "_grad =") and isinstance(args[1], torch.Tensor):
             self.given.add(id(args[1]))
             self.keep = (getattr(self, "keep", ()), args[1])  # its id stays its own
         if name in ("zero_", "_foreach_zero_") and args:

@@ -224,8 +224,8 @@ def _mapped(result: Any, one: Callable[[torch.Tensor], torch.Tensor]) -> object:
 class Differences:
     """The slopes of every loss that a program gives to backward."""
 
-    def __init__(self, program: Program, live: frozenset[int], seconds: float):
-        self.program, self.live, self.seconds = program, live, seconds
+    def __init__(self, program: Program, live: frozenset[int], seconds: float, *, seeded: bool = True):
+        self.program, self.live, self.seconds, self.seeded = program, live, seconds, seeded
         self.nominal = Nominal()
         first = Replay(self.nominal, live)
         self._run(first)
@@ -237,7 +237,7 @@ class Differences:
 
     def _run(self, replay: Replay) -> None:
         try:
-            run = run_once(self.program, replay, replay.around, seconds=self.seconds)
+            run = run_once(self.program, replay, replay.around, seconds=self.seconds, seeded=self.seeded)
         except ProgramError as error:
             raise NotApplicable(str(error)) from None
         if isinstance(run.error, NotApplicable):

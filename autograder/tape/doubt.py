@@ -31,7 +31,7 @@ class Doubt:
     note: str | None = None
 
 
-def doubt_of(program: Program, observer: Observer, seconds: float) -> Doubt:
+def doubt_of(program: Program, observer: Observer, seconds: float, *, seeded: bool = True) -> Doubt:
     """Returns what finite differences say of the untracked writes that were seen; without such writes they are not asked."""
     doubt = Doubt(observer.ledger.untracked.used_writes)
     if not doubt.suspects:
@@ -40,7 +40,7 @@ def doubt_of(program: Program, observer: Observer, seconds: float) -> Doubt:
         doubt.note = "A custom Function's backward is a choice of its own, so finite differences do not apply."
         return doubt
     try:
-        differences = Differences(program, _live(observer, doubt.suspects), seconds)
+        differences = Differences(program, _live(observer, doubt.suspects), seconds, seeded=seeded)
         doubt.wrong = differences.disagreements()
         if doubt.wrong:
             _correct(doubt, differences)

@@ -64,6 +64,14 @@ def node_of(root: Any) -> Any:
         return None
 
 
+def standing(tensor: torch.Tensor) -> tuple[bool, bool]:
+    """Returns whether a tensor requires grad, and whether it is a leaf."""
+    try:
+        return tensor.requires_grad, tensor.is_leaf
+    except RuntimeError:  # the same view again: autograd knows it is no leaf, and will not say more
+        return True, False
+
+
 def nodes_below(roots: tuple, asked: tuple = ()) -> list:
     """Returns the nodes that backward would visit from these tensors or gradient edges, each once, in a fixed order.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,7 +16,7 @@ from autograder.tape.recording import Place
 
 _PREFIX = "_raw_saved_"
 # The words around the two numbers have changed between releases; "is at version N; expected version M" has not (1.4 to 2.13).
-_VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
+VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
 
 
 @dataclass(eq=False)
@@ -23,11 +24,13 @@ class Kept:
     """One tensor that a node keeps for backward.
 
     Attributes:
-        read: returns the tensor as it is now, unchecked, or None once it was freed.
+        saved: asks the node for the tensor, unchecked; None once it was freed. Not to be called while one of the node's own
+            hooks runs: the node is half made then, and reading it ends the process (torch 2.13).
+        held: the tensor as the node gave it when it was new, or a weak reference to it; None once it was freed.
         checked: whether backward compares versions: not under saved-tensor hooks, not for what a custom Function stashed on ctx.
         stashed: it is an attribute of ctx, which autograd knows nothing of.
         content, generation: its values, and how often its memory had changed, when it was saved.
-        wrote: how many writes the run had seen until then.
+        wrote, until: how many writes the run had seen when it was saved, and when a backward used it (the one numbered `call`).
         tensor: the id of the tensor it is, or shares its bytes with.
         record_id: its id as a SavedEdge; None for what is only stashed.
     """
@@ -35,7 +38,8 @@ class Kept:
     id: int
     node: GraphNode
     name: str
-    read: Callable[[], torch.Tensor | None]
+    saved: Callable[[], torch.Tensor | None]
+    held: torch.Tensor | weakref.ref | None
     memory: Memory
     start: int
     stop: int
@@ -48,9 +52,15 @@ class Kept:
     counter: int = -1
     version_now: int | None = None
     changed: bool = False
+    until: int | None = None
+    call: int = -1
     freed: bool = False
     record_id: int | None = None
     wrote: int = 0
+
+    def read(self) -> torch.Tensor | None:
+        """Returns the tensor as it is now, or None where it is gone."""
+        return self.held() if isinstance(self.held, weakref.ref) else self.held
 
     def differs(self) -> bool:
         """Returns whether its values are not those that were saved."""
@@ -136,10 +146,11 @@ class Graph:
         self.of[node] = made
         return made
 
-    def keep(self, node: GraphNode, name: str, read, tensor: torch.Tensor, memory: Memory, **facts) -> Kept:
+    def keep(self, node: GraphNode, name: str, saved, tensor: torch.Tensor, memory: Memory, **facts) -> Kept:
         """Returns the record of one tensor that `node` keeps."""
-        start, stop = extent_of(tensor)
-        kept = Kept(len(self.kept), node, name, read, memory, start, stop, **facts)
+        start, stop = extent_of(tensor) if memory.size else (0, 0)
+        held = saved if isinstance(saved, weakref.ref) else tensor
+        kept = Kept(len(self.kept), node, name, saved, held, memory, start, stop, **facts)
         kept.version_now = kept.version
         if not kept.stashed:
             kept.record_id, self._edges = self._edges, self._edges + 1
@@ -168,9 +179,9 @@ class Graph:
 
     def release(self, node: GraphNode) -> list[Kept]:
         """Returns what `node` kept until a backward freed it just now."""
-        freed = [kept for kept in node.kept if not kept.freed and not kept.stashed and kept.read() is None]
+        freed = [kept for kept in node.kept if not kept.freed and not kept.stashed and kept.saved() is None]
         for kept in freed:
-            kept.freed = True
+            kept.freed, kept.held = True, None
         if freed:
             stack = [node]
             while stack:
@@ -264,6 +275,6 @@ def saved_version(node: object, name: str, tensor: torch.Tensor) -> int | None:
     try:
         getattr(node, f"_saved_{name}")
     except RuntimeError as error:
-        found = _VERSIONS.search(str(error))
+        found = VERSIONS.search(str(error))
         return int(found[2]) if found else version_of(tensor)
     return version_of(tensor)

@@ -1,58 +1,142 @@
-"""Which write spoilt which saved tensor, in words and lines."""
+"""Which write spoilt what backward needed, in words and lines."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autograder.tape.doubt import Doubt
 from autograder.tape.draft import Wrote
-from autograder.tape.graph import Kept
+from autograder.tape.graph import VERSIONS, Kept
+from autograder.tape.ledger import Ledger
 from autograder.tape.observer import Observer
 from autograder.tape.recording import Harm, Outcome, Place
 from autograder.tape.run import Run
 
+_EMPTIES = ("zero_", "_foreach_zero_", "zero_grad")
 
-def harms_of(observer: Observer, outcome: Outcome, run: Run) -> tuple[Harm, ...]:
-    """Returns the saved tensors that were spoilt before a backward used them, the one that backward refused first."""
-    if outcome == "correct":
+
+def harms_of(observer: Observer, outcome: Outcome, run: Run, doubt: Doubt) -> tuple[Harm, ...]:
+    """Returns what was written into before a backward used it; the tensor that backward refused comes first."""
+    ledger = observer.ledger
+    if outcome not in ("raises-backward", "silently-wrong"):
         return ()
-    kept = list(dict.fromkeys(kept for kept in observer.ledger.consumed))
+    harms = [harm for kept in _spoilt(observer, outcome) if (harm := _harm(ledger, kept))]
     if outcome == "raises-backward":
-        raised = [visit["node"] for visit in observer.walks.visits if not visit["passed"]]
-        kept.sort(key=lambda one: (one.node.id not in raised, not one.stale))
-    harms = [harm for one in kept if (harm := _harm(observer, one))]
+        harms = harms or list(_counted_in_message(ledger, str(run.error)))
+    else:
+        harms += _untracked(ledger, doubt)
+        harms = harms or [*_in_flight(ledger), *_shared_buffers(ledger)] or list(_gradient_buffers(ledger))
     return tuple(dict.fromkeys(harms))
 
 
-def writes_after(observer: Observer, kept: Kept) -> list[Wrote]:
-    """Returns the writes that moved a saved tensor's counter, or changed its bytes, since it was saved."""
+def _spoilt(observer: Observer, outcome: Outcome) -> list[Kept]:
+    kept = observer.ledger.consumed
+    if outcome == "silently-wrong":
+        return list(dict.fromkeys(kept))
+    last = observer.ledger.calls - 1
+    raised = {visit["node"] for visit in observer.walks.visits if not visit["passed"]}
+    found = [one for one in dict.fromkeys(kept) if one.call == last]
+    return sorted(found, key=lambda one: (one.node.id not in raised, not one.stale))
+
+
+def writes_into(ledger: Ledger, kept: Kept) -> list[Wrote]:
+    """Returns the writes that moved a saved tensor's counter or changed its bytes, from its save to its use."""
     found = []
-    for wrote in observer.ledger.wrote[kept.wrote :]:
+    for wrote in ledger.wrote[kept.wrote : kept.until]:
         moved = kept.checked and kept.counter in wrote.counters
-        swapped = wrote.operation in ("data =", "set_") and kept in wrote.harmed
         touched = wrote.changed and wrote.memory is kept.memory and kept.overlaps(wrote.start, wrote.stop)
-        if moved or swapped or touched and kept.changed:
+        if moved or (kept in wrote.harmed if wrote.swapped else touched and kept.changed):
             found.append(wrote)
     return found
 
 
-def _harm(observer: Observer, kept: Kept) -> Harm | None:
-    writes = writes_after(observer, kept)
-    if not writes or kept.place is None:
+def _harm(ledger: Ledger, kept: Kept) -> Harm | None:
+    writes = writes_into(ledger, kept)
+    if not writes:
         return None
-    places: tuple[Place, ...] = tuple(dict.fromkeys(wrote.place for wrote in writes))
-    owner = observer.ledger.tensors.all[kept.tensor] if kept.tensor is not None else None
-    name = (owner and owner.name) or f"{kept.name} of {kept.node.name}"
+    name = _name(ledger, kept)
     through = next((w.through for w in writes if w.through and w.through != name), None)
     return Harm(
-        name, places, through, kept.place, kept.node.name, kept.version, kept.version_now, kept.changed, kept.record_id
-    )
+        name, _places(writes), through, kept.place, kept.node.name, kept.version, kept.version_now, kept.changed, kept.record_id
+    )  # fmt: skip
 
 
-def blamed(observer: Observer, outcome: Outcome) -> Iterator[str]:
-    """Yields what is worth a word besides the harms."""
-    for suspect in observer.ledger.untracked.used_writes:
+def _places(writes: list[Wrote]) -> tuple[Place, ...]:
+    return tuple(dict.fromkeys(wrote.place for wrote in writes))
+
+
+def _name(ledger: Ledger, kept: Kept) -> str:
+    """Returns the name of a saved tensor, of what it is a view of, or of its place in the node."""
+    if kept.tensor is None:
+        return f"{kept.name} of {kept.node.name}"
+    owner = ledger.tensors.all[kept.tensor]
+    base = ledger.tensors.all[owner.base] if owner.base is not None else None
+    return owner.name or (base and base.name) or ledger.name_of(owner) or f"{kept.name} of {kept.node.name}"
+
+
+def _counted_in_message(ledger: Ledger, message: str) -> Iterator[Harm]:
+    """Yields the writes behind a refusal that no readable node explains: CopySlices keeps tensors out of sight (torch 2.13)."""
+    found = VERSIONS.search(message)
+    if not found:
+        return
+    now, then = int(found[1]), int(found[2])
+    for counter in ledger.tensors.counters:
+        writes = [w for w in ledger.wrote if counter.id in w.counters and w.version is not None]
+        after = [w for w in writes if then < (w.version or 0) <= now]
+        if counter.version == now and after:
+            saved = next((w.place for w in writes if w.version == then), after[0].place)
+            seen = after[0].seen
+            name = (seen and ledger.name_of(seen)) or "a view written in place"
+            yield Harm(name, _places(after), None, saved, "CopySlices", then, now, any(w.changed for w in after))
+
+
+def _untracked(ledger: Ledger, doubt: Doubt) -> Iterator[Harm]:
+    """Yields the writes that the graph does not know of, where finite differences show that they matter."""
+    for suspect in doubt.suspects if doubt.wrong else ():
+        wrote, seen = suspect.wrote, suspect.seen
+        name = ledger.name_of(seen) or "a tensor with history"
+        through = wrote.through if wrote.through != name else None
+        version = seen.counter.version
+        yield Harm(name, (wrote.place,), through, suspect.used_at, suspect.used_by, version, version, True)
+
+
+def _in_flight(ledger: Ledger) -> Iterator[Harm]:
+    """Yields the writes into gradients on their way: a hook or a user's backward changed what another node also receives."""
+    for wrote in ledger.wrote:
+        if wrote.in_backward and wrote.changed and wrote.operation != "accumulate" and wrote.seen is not None:
+            name = ledger.name_of(wrote.seen) or "a gradient"
+            giver = ledger.givers.get(wrote.memory.address)
+            by, at = (giver.name, giver.place) if giver else ("the engine", wrote.place)
+            yield Harm(name, (wrote.place,), None, at, by, None, wrote.version, True)
+
+
+def _shared_buffers(ledger: Ledger) -> Iterator[Harm]:
+    """Yields the assignments that gave two leaves one gradient buffer, so that each adds to the other's."""
+    for place, leaf, other in ledger.shared_buffers:
+        name = f"{ledger.name_of(other) or 'leaf'}.grad"
+        yield Harm(name, (place,), f"{ledger.name_of(leaf) or 'leaf'}.grad", place, "AccumulateGrad", None, None, True)
+
+
+def _gradient_buffers(ledger: Ledger) -> Iterator[Harm]:
+    """Yields the writes into gradient buffers that somebody may have kept: emptied, or else added to by a later backward."""
+    writes = [wrote for wrote in ledger.wrote if wrote.changed and wrote.memory in ledger.buffers]
+    emptied = [wrote for wrote in writes if wrote.operation in _EMPTIES]
+    for memory in dict.fromkeys(wrote.memory for wrote in emptied or writes):
+        own = [wrote for wrote in emptied or writes if wrote.memory is memory]
+        filled = ledger.buffers[memory]
+        name = f"{ledger.name_of(filled.leaf) or 'leaf'}.grad"
+        yield Harm(
+            name, _places(own), None, filled.place or own[0].place, "AccumulateGrad", None, own[-1].version, True
+        )
+
+
+def blamed(ledger: Ledger, doubt: Doubt) -> Iterator[str]:
+    """Yields a sentence for each place that wrote behind autograd's back and whose values were used."""
+    told = {}
+    for suspect in doubt.suspects:
         wrote = suspect.wrote
-        yield (
-            f"Line {wrote.place.line} wrote into {suspect.seen.name or 'a tensor with history'} behind autograd's back "
+        told[wrote.place] = (
+            f"Line {wrote.place.line} writes into {ledger.name_of(suspect.seen) or 'a tensor with history'} behind autograd's back "
             f"({wrote.operation}): the recorded graph is not what ran."
         )
+    yield from told.values()

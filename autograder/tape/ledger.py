@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
 from autograder.tape.draft import Draft, Wrote
 from autograder.tape.forecast import Heads, forecast
-from autograder.tape.graph import Graph, Kept
-from autograder.tape.memory import Memories
+from autograder.tape.graph import Graph, GraphNode, Kept
+from autograder.tape.memory import Memories, Memory
 from autograder.tape.names import find_name
 from autograder.tape.recording import Place
 from autograder.tape.statements import Activation, Statements
@@ -16,6 +18,15 @@ from autograder.tape.untracked import Untracked
 
 STEPS = 20_000  # statements told one by one; a longer run goes on being watched, its further steps are not kept
 _FORMS = {"data": ".data", "detach": ".detach()", "__getitem__": "[…]"}
+
+
+@dataclass(eq=False)
+class Buffer:
+    """The memory of a leaf's `.grad`, and the line whose backward filled it last."""
+
+    leaf: Seen
+    place: Place | None = None
+    start: int = 0
 
 
 class Ledger:
@@ -33,6 +44,10 @@ class Ledger:
         self.draft = Draft()
         self.steps = 0
         self.engine_depth = 0
+        self.calls = 0
+        self.buffers: dict[Memory, Buffer] = {}
+        self.shared_buffers: list[tuple[Place, Seen, Seen]] = []
+        self.givers: dict[int, GraphNode] = {}
         self.place: Place | None = None
         self.statements: Statements
 

@@ -6,7 +6,7 @@ import weakref
 
 import torch
 
-from autograder.tape.engine import node_of
+from autograder.tape.engine import node_of, standing
 from autograder.tape.graph import GraphNode, Kept, hidden_in, kept_by, saved_version, version_of
 from autograder.tape.ledger import Ledger
 from autograder.tape.looks import Looks
@@ -20,7 +20,9 @@ class Links:
     def __init__(self, ledger: Ledger, looks: Looks):
         self.ledger, self.looks = ledger, looks
 
-    def meet(self, tensor: torch.Tensor, by: str | None = None, sources: tuple[Seen, ...] = ()) -> Seen:
+    def meet(
+        self, tensor: torch.Tensor, by: str | None = None, sources: tuple[Seen, ...] = (), *, link: bool = True
+    ) -> Seen:
         """Returns the record of a tensor; a new one where it is seen for the first time."""
         ledger = self.ledger
         known = ledger.tensors.get(tensor)
@@ -32,7 +34,7 @@ class Links:
             ledger.draft.tensors.append(new.id)
             ledger.draft.touch(new)
             self.looks.begin(new.memory)
-        if tensor.requires_grad:
+        if link and standing(tensor)[0]:
             self.link(seen, tensor, sources)
         return seen
 
@@ -69,15 +71,15 @@ class Links:
             if tensor is not None:
                 self._keep(node, ", ".join(hidden), weakref.ref(tensor), tensor, False, True, made)
 
-    def _keep(self, node: GraphNode, name: str, read, tensor, checked: bool, stashed: bool, made: Seen | None) -> None:
+    def _keep(self, node: GraphNode, name: str, saved, tensor, checked: bool, stashed: bool, made: Seen | None) -> None:
         ledger = self.ledger
         known = ledger.tensors.get(tensor)
         memory = known.memory if known else ledger.memories.of(tensor)
-        memory.witnesses.append(read)
+        memory.witnesses.append(saved if isinstance(saved, weakref.ref) else weakref.ref(tensor))
         self.looks.begin(memory, always=True)
         now = version_of(tensor)
         kept = ledger.graph.keep(
-            node, name, read, tensor, memory, checked=checked, stashed=stashed, wrote=len(ledger.wrote),
+            node, name, saved, tensor, memory, checked=checked, stashed=stashed, wrote=len(ledger.wrote),
             version=saved_version(node.node, name, tensor) if checked else now,
         )  # fmt: skip
         kept.content, kept.generation = fingerprint(tensor, memory), memory.generation

@@ -12,12 +12,13 @@ from autograder.tape.engine import Backward, Listener, node_of, nodes_below
 from autograder.tape.forecast import forecast
 from autograder.tape.functions import EXPOSING, Functions, tensors
 from autograder.tape.graph import GraphNode, Kept, version_of
-from autograder.tape.ledger import Ledger
+from autograder.tape.ledger import Buffer, Ledger
 from autograder.tape.links import Links
 from autograder.tape.looks import Looks
 from autograder.tape.program import Program
 from autograder.tape.recording import Forecast
 from autograder.tape.statements import Activation, Statements
+from autograder.tape.tensors import Seen
 from autograder.tape.variables import Variables
 from autograder.tape.walks import Walks
 from autograder.tape.writes import Writes
@@ -85,17 +86,29 @@ class Observer(Listener):
         if not wrote and name.endswith("_") and not name.startswith("__"):
             for seen in sources:
                 self.writes.silent(seen, name)
-        for tensor in tensors(result):
-            seen = self.links.meet(tensor, name, tuple(sources))
+        results = list(tensors(result))
+        for tensor in results:
+            seen = self.links.meet(tensor, name, tuple(sources), link=False)
             if seen.event is None:
                 seen.event = count
+        for tensor in results:
+            seen = self.links.meet(tensor)
             self.links.link(seen, tensor, tuple(sources))
             ledger.draft.touch(seen)
         if wrote:
             for tensor, seen in zip(inputs, sources, strict=True):
                 self.links.link(seen, tensor)
+        if name in ("grad =", "_grad =") and len(sources) == 2:
+            self._buffer_given(*sources)
         if ledger.untracked.pending:
-            ledger.untracked.used(inputs, result, self.statements.frames, ledger.graph)
+            ledger.untracked.used(inputs, result, self.statements.frames, ledger.graph, ledger.here())
+
+    def _buffer_given(self, leaf: Seen, buffer: Seen) -> None:
+        """Takes note of an assignment to `.grad`; one buffer for two leaves is a fault that no counter shows."""
+        known = self.ledger.buffers.get(buffer.memory)
+        if known is not None and known.leaf is not leaf and known.start == buffer.start:
+            self.ledger.shared_buffers.append((self.statements.here(), leaf, known.leaf))
+        self.ledger.buffers[buffer.memory] = Buffer(leaf, self.statements.here(), buffer.start)
 
     @unseen
     def _statement_done(self, activation: Activation, complete: bool) -> None:
@@ -130,7 +143,7 @@ class Observer(Listener):
             self._consume(one)
         roots = [ledger.graph.of.get(node_of(root)) for root in call.roots]
         ledger.draft.forecast = forecast(roots, rooted=True)
-        self.walks.start(call, self._visited, len(ledger.drafts))
+        self.walks.start(call, self._visited, len(ledger.drafts), ledger.givers)
         ledger.engine_depth += 1
 
     def _consume(self, kept: Kept) -> None:
@@ -143,20 +156,30 @@ class Observer(Listener):
         if kept.spoilt:
             self.ledger.graph.spoil(kept)
             self.ledger.consumed.append(kept)
+            kept.until, kept.call = len(self.ledger.wrote), self.ledger.calls
+            self._name(kept)
+
+    def _name(self, kept: Kept) -> None:
+        """Looks for the name of a spoilt tensor while the frames that know it are still there."""
+        owner = self.ledger.tensors.all[kept.tensor] if kept.tensor is not None else None
+        if owner is not None and owner.name is None:
+            self.ledger.name_of(owner, look=True)
 
     @unseen
     def after_backward(self, call: Backward) -> None:
         """Takes note of what backward freed, and of the gradient buffers it wrote into."""
-        ledger = self.ledger
+        ledger, place = self.ledger, self.statements.here()
         ledger.engine_depth -= 1
+        ledger.calls += 1
         self.walks.stop(call)
         for node in self._visited:
             ledger.draft.freed += ledger.graph.release(node)
         for target in call.targets:
             gradient = target.grad if target.is_leaf else None
-            seen = None if gradient is None else ledger.tensors.get(gradient)
-            if seen is not None and gradient is not None:
+            if gradient is not None:
+                seen = self.links.meet(gradient)
                 self.writes.check(seen, gradient, "accumulate")
+                ledger.buffers[seen.memory] = Buffer(self.links.meet(target), place)
 
     def inside_engine(self):
         """Hears the functions that hooks and custom backwards call."""

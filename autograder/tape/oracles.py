@@ -38,7 +38,9 @@ def finite_differences(
     return {name: _slopes(function, point, name, step) for name in point}
 
 
-def _slopes(function: Callable[..., torch.Tensor], point: dict[str, torch.Tensor], name: str, step: float) -> torch.Tensor:
+def _slopes(
+    function: Callable[..., torch.Tensor], point: dict[str, torch.Tensor], name: str, step: float
+) -> torch.Tensor:
     def value(index: int, distance: float) -> float:
         moved = {key: tensor.clone() for key, tensor in point.items()}
         moved[name].view(-1)[index] += distance

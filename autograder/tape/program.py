@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import functools
+import ast
 import inspect
 import linecache
 import os
@@ -26,7 +26,7 @@ _LIBRARIES = tuple(
 )
 
 
-class ProgramError(Exception):
+class ProgramError(ValueError):
     """The program could not be run; the message is one sentence that says what was seen and what to do.
 
     Attributes:
@@ -36,10 +36,12 @@ class ProgramError(Exception):
     recording: object = None
 
 
-@functools.cache
 def is_own_file(filename: str) -> bool:
     """Returns whether a code object's file was written by the user: not the standard library, not a package, not autograder."""
-    if filename.startswith("<") or not os.path.exists(filename):
+    # A notebook's cells have names of files that do not exist; their text is in linecache.
+    if (filename.startswith("<") and not filename.startswith("<ipython-input")) or filename.startswith("<frozen"):
+        return False
+    if filename not in linecache.cache and not os.path.exists(filename):
         return False
     return not os.path.realpath(filename).startswith(_LIBRARIES) and f"{os.sep}site-packages{os.sep}" not in filename
 
@@ -52,12 +54,16 @@ class Program:
         file: the name shown to the reader; `code_file` is the name its code objects carry.
         source: its whole text.
         call: runs it once and returns what it returned; it is given a function that says how many backwards ran so far.
+        roots: what of our own process it reaches and may change; a program made of text alone reaches nothing.
+        space: the names it binds, where they are not its own.
     """
 
     file: str
     source: str
     call: Callable[[Callable[[], int]], object] = field(compare=False)
     code_file: str = ""
+    roots: tuple = ()
+    space: dict | None = None
 
     def owns(self, filename: str) -> bool:
         """Returns whether a code object's file belongs to the user."""
@@ -131,7 +137,7 @@ def from_function(function: Callable, file: str = "<program>", names: dict | Non
         arguments = fresh_names(names)
         return function(**{name: arguments[name] for name in names or {}})
 
-    return Program(shown, source, call, code.co_filename)
+    return Program(shown, source, call, code.co_filename, (function,))
 
 
 def from_file(path: str | os.PathLike, function: str | None = None) -> Program:
@@ -210,6 +216,24 @@ def _chosen(module: types.ModuleType, function: str | None, shown: str, backward
         known = [name for name, value in vars(module).items() if inspect.isfunction(value)]
         raise ProgramError(f"{shown} has no function {function}; it has {', '.join(known) or 'none'}.")
     return _called(chosen, module, shown)
+
+
+def from_cell(source: str, space: dict, file: str = "<cell>") -> Program:
+    """Returns the program that runs this text in `space`, a notebook's own names, and gives the value of its last expression."""
+    code = compiled(source, file)
+    body = ast.parse(source)
+    last = body.body.pop() if body.body and isinstance(body.body[-1], ast.Expr) else None
+    first = compile(body, file, "exec")
+
+    def call(_backwards: Callable[[], int]) -> object:
+        exec(first, space)
+        return None if last is None else eval(compile(ast.Expression(last.value), file, "eval"), space)  # type: ignore[attr-defined]
+
+    own = {name: value for name, value in space.items() if not name.startswith("_") and name not in _NOTEBOOK}
+    return Program(file, source, call, code.co_filename, tuple(own.values()), space)
+
+
+_NOTEBOOK = ("In", "Out", "exit", "quit", "open", "get_ipython")
 
 
 def _called(function: Callable, module: types.ModuleType, shown: str) -> object:

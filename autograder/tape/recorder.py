@@ -11,10 +11,11 @@ from autograder.tape.careful import Careful
 from autograder.tape.doubt import Doubt, doubt_of
 from autograder.tape.observer import Observer
 from autograder.tape.program import Program as Runnable
-from autograder.tape.program import from_function, from_source
+from autograder.tape.program import ProgramError, from_cell, from_function, from_source
 from autograder.tape.recording import Outcome, Recording
-from autograder.tape.run import SECONDS, run_once
+from autograder.tape.run import SECONDS, Run, run_live, run_once
 from autograder.tape.verdict import Evidence, verdict_of
+from autograder.tape.world import World
 
 
 def record(
@@ -62,6 +63,34 @@ def record_program(program: Runnable, seconds: float = SECONDS) -> Recording:
     doubt = doubt_of(program, observer, seconds) if plain.error is None else Doubt()
     evidence = Evidence(plain, observed, done, observer, doubt)
     return assembled(program, observer, careful, verdict_of(evidence))
+
+
+def record_cell(source: str, space: dict, seconds: float = SECONDS) -> tuple[Recording, object]:
+    """Returns the recording of a notebook cell, and the value of its last expression.
+
+    The cell runs once for all to see, in `space`; the run with copies comes before it and leaves no trace.
+
+    Raises:
+        ProgramError: the text is not Python.
+    """
+    program, careful = from_cell(source, space), Careful(keep_graph=True)
+    before = World(program.roots, program.space)
+    try:
+        done = run_once(program, careful, careful.around, seconds=seconds, seeded=False)
+    except ProgramError as error:
+        done = Run(error=error)
+    observer = Observer(program)
+    live = run_live(program, observer, observer.watching)
+    if isinstance(live.error, (KeyboardInterrupt, SystemExit)):
+        raise live.error
+    doubt = Doubt()
+    if live.error is None and observer.ledger.untracked.used_writes:
+        after = World(program.roots, program.space)
+        before.restore()
+        doubt = doubt_of(program, observer, seconds, seeded=False)
+        after.restore()
+    verdict = verdict_of(Evidence(live, live, done, observer, doubt))
+    return assembled(program, observer, careful, verdict), live.returned
 
 
 def assembled(program: Runnable, observer: Observer, careful: Careful, verdict: form.Verdict) -> Recording:

@@ -19,6 +19,7 @@ import torch
 from autograder.tape.engine import Backward, Listener, watched
 from autograder.tape.program import Program, ProgramError
 from autograder.tape.recording import Problem
+from autograder.tape.world import World
 
 SEED = 0
 SECONDS = 60.0  # a run that takes longer is cut off: lessons need milliseconds, a training script rarely more
@@ -52,16 +53,32 @@ def run_once(
     around: Callable[[], AbstractContextManager] = nullcontext,
     *,
     seconds: float = SECONDS,
-    silent: bool = True,
+    seeded: bool = True,
 ) -> Run:
-    """Returns what one run of `program` did; `around` builds the context the program's own code runs in.
+    """Returns what one run of `program` did; whatever it changes in our own process is put back.
+
+    Args:
+        around: builds the context that the program's own code runs in.
+        seeded: start from our seed, or else from where the generators are.
 
     Raises:
         ProgramError: it cannot be run here (it reads input, leaves with a status, never ends, needs a device or memory
             that is not there).
     """
+    world = World(program.roots, program.space)
+    try:
+        with closed_world(seeded), limited(seconds):
+            run = run_live(program, listener, around)
+    finally:
+        world.restore()
+    _refuse(run, program, seconds)
+    return run
+
+
+def run_live(program: Program, listener: Listener | None, around: Callable[[], AbstractContextManager]) -> Run:
+    """Returns what one run of `program` did, with all it changed and printed."""
     run = Run()
-    with closed_world(silent=silent), limited(seconds), watched(listener or Listener()) as calls:
+    with watched(listener or Listener()) as calls:
         run.calls = calls
         try:
             with around():
@@ -71,7 +88,6 @@ def run_once(
         except (Exception, SystemExit, KeyboardInterrupt, TimeUp) as error:
             run.error = error
             run.line, run.in_backward = where(error, program)
-    _refuse(run, program, seconds)
     return run
 
 
@@ -141,7 +157,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 
 @contextmanager
-def closed_world(*, silent: bool) -> Iterator[None]:
+def closed_world(seeded: bool = True) -> Iterator[None]:
     """Seeds every generator and puts back what a program may leave changed: generators, modes, dtype, arguments, streams."""
     python, torch_state, numpy = random.getstate(), torch.get_rng_state(), sys.modules.get("numpy")
     numpy_state = numpy.random.get_state() if numpy else None
@@ -149,14 +165,14 @@ def closed_world(*, silent: bool) -> Iterator[None]:
     anomaly, checks_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
     deterministic = torch.are_deterministic_algorithms_enabled()
     arguments, path = sys.argv, list(sys.path)
-    random.seed(SEED)
-    torch.manual_seed(SEED)
-    if numpy:
-        numpy.random.seed(SEED)
+    if seeded:
+        random.seed(SEED)
+        torch.manual_seed(SEED)
+        if numpy:
+            numpy.random.seed(SEED)
     sys.argv = sys.argv[:1]
-    streams = _silence() if silent else nullcontext()
     try:
-        with streams, torch.inference_mode(False), torch.enable_grad(), warnings.catch_warnings():
+        with _silence(), torch.inference_mode(False), torch.enable_grad(), warnings.catch_warnings():
             yield
     finally:
         random.setstate(python)

@@ -8,6 +8,7 @@ from typing import Literal
 
 import torch
 
+from autograder.tape.engine import standing
 from autograder.tape.graph import Kept, version_of
 from autograder.tape.memory import Memories, Memory, address_of, extent_of
 from autograder.tape.recording import Tensor, TensorState
@@ -75,10 +76,9 @@ class Seen:
 
     def state(self, tensor: torch.Tensor) -> TensorState | None:
         """Returns what is new about it since it was last told, or None."""
-        self.leaf = self.leaf or (tensor.is_leaf and tensor.requires_grad)
-        state = TensorState(
-            self.id, version_of(tensor), tensor.requires_grad, tensor.is_leaf, self.node, values_text(tensor)
-        )
+        requires_grad, is_leaf = standing(tensor)
+        self.leaf = self.leaf or (is_leaf and requires_grad)
+        state = TensorState(self.id, version_of(tensor), requires_grad, is_leaf, self.node, values_text(tensor))
         if state == self.stated:
             return None
         self.stated = state
@@ -116,9 +116,9 @@ class Tensors:
             len(self.all), self._reference(tensor), memory, start, stop, counter, tuple(tensor.shape),
             str(tensor.dtype).removeprefix("torch."), by is not None and bool(sources),
             known_base.id if known_base else None, alias, (source, by) if source and by else None,
-            isinstance(tensor, torch.nn.Parameter), tensor.is_leaf and tensor.requires_grad,
+            isinstance(tensor, torch.nn.Parameter), all(standing(tensor)),
         )  # fmt: skip
-        seen.tracked = tensor.requires_grad
+        seen.tracked = standing(tensor)[0]
         seen.pointer, seen.itemsize = (address_of(tensor) or (0, 0))[0], tensor.element_size()
         self.all.append(seen)
         self.of[id(tensor)] = seen

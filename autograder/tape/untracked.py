@@ -10,6 +10,7 @@ import torch
 from autograder.tape.draft import Wrote
 from autograder.tape.engine import node_of
 from autograder.tape.graph import Graph
+from autograder.tape.recording import Place
 from autograder.tape.tensors import Seen
 
 
@@ -21,6 +22,8 @@ class Suspect:
     seen: Seen
     node: object
     inside_custom: bool = False
+    used_at: Place = Place("", 0, "")
+    used_by: str = "a custom Function"
 
 
 class Untracked:
@@ -43,7 +46,9 @@ class Untracked:
             if (base is None or not base.is_leaf) or swapped is not None:
                 self.pending.append(Suspect(wrote, seen, node_of(tensor)))
 
-    def used(self, inputs: list[torch.Tensor], result: object, frames: list[FrameType], graph: Graph) -> None:
+    def used(
+        self, inputs: list[torch.Tensor], result: object, frames: list[FrameType], graph: Graph, place: Place
+    ) -> None:
         """Takes note of an operation: with a recorded result, or inside a custom Function, which autograd records as a whole."""
         recorded = isinstance(result, torch.Tensor) and result.requires_grad
         if not recorded and not (frames and _is_custom_forward(frames[-1])):
@@ -56,9 +61,11 @@ class Untracked:
                 self.pending.remove(suspect)
                 suspect.inside_custom = not recorded
                 self.used_writes.append(suspect)
+                suspect.used_at = place
                 node = graph.of.get(node_of(result)) if isinstance(result, torch.Tensor) else None
                 if node is not None:
                     graph.mark_untracked(node)
+                    suspect.used_by = node.name
 
 
 def _is_rebuilt_view(tensor: torch.Tensor) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autograder.tape.engine import standing
 from autograder.tape.ledger import Ledger
 from autograder.tape.links import Links
 from autograder.tape.names import bindings
@@ -20,17 +21,16 @@ class Variables:
 
     def read(self, activation: Activation) -> None:
         """Takes note of what changed in a frame: names, and tensors written or linked where no function was heard."""
-        if not self._frames or self._frames[-1][0] is not activation:
-            if any(one is activation for one, _ in self._frames):
-                return
-            self._frames.append((activation, {}))
-        known, now = self._frames[-1][1], {}
+        known = self._known(activation)
+        if known is None:
+            return
+        now: dict[str, int] = {}
         for name, tensor in bindings(activation.frame.f_locals, activation.modules):
             seen = self.links.meet(tensor)
             if self.writes.check(seen, tensor, ""):
                 self._name_operation()
             seen = self.links.meet(tensor)
-            if tensor.requires_grad:
+            if standing(tensor)[0]:
                 self.links.link(seen, tensor)
             now[name] = seen.id
             if seen.name is None or activation.depth < seen.name_depth:
@@ -49,9 +49,21 @@ class Variables:
         for name in gone:
             del known[name]
 
-    def forget(self, activation: Activation) -> None:
-        """Drops a call's names; those of the caller that they hid are told again."""
+    def _known(self, activation: Activation) -> dict[str, int] | None:
+        """Returns the names that a frame had; None where it is not the innermost (a generator that was resumed)."""
         if self._frames and self._frames[-1][0] is activation:
+            return self._frames[-1][1]
+        if any(one is activation for one, _ in self._frames):
+            return None
+        # A cell's last expression is a code object of its own, in the same names.
+        same = self._frames and self._frames[-1][0].frame.f_locals is activation.frame.f_locals
+        names = self._frames.pop()[1] if same else {}
+        self._frames.append((activation, names))
+        return names
+
+    def forget(self, activation: Activation) -> None:
+        """Drops a call's names; those of the caller that they hid are told again. A module's names stay."""
+        if activation.depth and self._frames and self._frames[-1][0] is activation:
             _, gone = self._frames.pop()
             outer = self._frames[-1][1] if self._frames else {}
             self.ledger.draft.names += [NameChange(name, outer.get(name)) for name in gone]

@@ -87,7 +87,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
     """Returns the verdict."""
     plain = evidence.plain
     outcome = _outcome(evidence)
-    harms = harms_of(evidence.observer, outcome, plain)
+    harms = harms_of(evidence.observer, outcome, plain, evidence.doubt)
     gradients = _gradients(evidence, outcome)
     return Verdict(outcome, plain.problem, harms, gradients, tuple(_notes(evidence, outcome, harms)))
 
@@ -169,7 +169,7 @@ def _notes(evidence: Evidence, outcome: Outcome, harms: tuple[Harm, ...]):
         yield f"The run with copies of every saved tensor raised {type(error).__name__}; the right gradients are not known."
     if outcome == "raises-backward" and harms and not any(harm.bytes_changed for harm in harms):
         yield "The error was not needed: no saved value changed. PyTorch counts writes to a storage, not changes of its values."
-    yield from blamed(evidence.observer, outcome)
+    yield from blamed(evidence.observer.ledger, evidence.doubt)
     if evidence.doubt.note:
         yield evidence.doubt.note
     if evidence.observer.statements.threads:

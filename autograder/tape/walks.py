@@ -8,6 +8,7 @@ from typing import Any, Literal
 import torch
 
 from autograder.tape.engine import Backward
+from autograder.tape.memory import address_of
 from autograder.tape.recording import BackwardStep
 from autograder.tape.tensors import values_text
 
@@ -22,18 +23,18 @@ class Walks:
         self._handles: list = []
         self._current: list[dict] = []
 
-    def start(self, call: Backward, nodes: Sequence[Any], step: int) -> None:
-        """Hooks the nodes that a backward is about to visit."""
+    def start(self, call: Backward, nodes: Sequence[Any], step: int, givers: dict[int, Any] | None = None) -> None:
+        """Hooks the nodes that a backward is about to visit; `givers` learns which node passed on the gradient at an address."""
         self._current = []
         if len(self.visits) + len(nodes) > MOST or call.creates_graph:
             return
         for node in nodes:
-            before, after = self._hooks(node, step)
+            before, after = self._hooks(node, step, {} if givers is None else givers)
             self._handles.append(node.node.register_prehook(before))
             if not hasattr(node.node, "variable"):
                 self._handles.append(node.node.register_hook(after))
 
-    def _hooks(self, node: Any, step: int):
+    def _hooks(self, node: Any, step: int, givers: dict[int, Any]):
         visit = {"node": node.id, "step": step, "got": "", "passed": False}
         leaf = hasattr(node.node, "variable")
 
@@ -44,6 +45,10 @@ class Walks:
 
         def after(outgoing, _incoming):
             visit.update(got=_text(outgoing), passed=True)
+            for gradient in outgoing:
+                place = None if gradient is None else address_of(gradient)
+                if place is not None:
+                    givers[place[0]] = node
 
         return before, after
 
