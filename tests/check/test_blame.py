@@ -112,7 +112,7 @@ def test_the_picture_blames_nobody_until_the_answer_is_right(program, shown):
             judged(program, line=named)
     judged(program, line=line)
     assert [(), ()] == [recording.verdict.harms for recording in shown[:2]]
-    assert [line] == [place.text for harm in shown[2].verdict.harms for place in harm.mutated_at]
+    assert {line} == {place.text for harm in shown[2].verdict.harms for place in harm.mutated_at}
     assert shown[0].steps == shown[2].steps
 
 
