@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -10,6 +11,10 @@ from pathlib import Path
 from typing import NoReturn
 
 WRONG_USE = 2
+
+
+class CommandError(RuntimeError):
+    """A command could not do its last step; the message says which and why."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -46,6 +51,13 @@ def _parser() -> argparse.ArgumentParser:
     lab.set_defaults(run=_lab)
 
     verbs.add_parser("test", help="run the whole test suite; further words go to pytest")
+
+    explain = verbs.add_parser("explain", help="say what autograd held in a program, where it breaks, what repairs it")
+    explain.add_argument("program", metavar="FILE[::FUNCTION]")
+    explain.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    explain.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs no network")
+    explain.add_argument("--svg", type=Path, metavar="FILE", help="write the picture of the telling step")
+    explain.set_defaults(run=_explain)
 
     check = verbs.add_parser("check", help="check a learner's notebook from the terminal")
     check.add_argument("notebook", type=Path)
@@ -88,6 +100,29 @@ def _test(words: list[str]) -> int:
 
     os.chdir(ROOT)
     return int(pytest.main(words))
+
+
+def _explain(chosen: argparse.Namespace) -> int:
+    from autograder import view
+    from autograder.tape import explain_and_repair, explain_json
+
+    path, _, function = chosen.program.partition("::")
+    recording = explain_and_repair(path, function or None)
+    for target, draw in ((chosen.html, view.as_html), (chosen.svg, view.as_svg)):
+        if target:
+            _write(target, draw(recording))
+    if chosen.json:
+        print(json.dumps(explain_json(recording, path)))
+    else:
+        print(view.as_text(recording))
+    return 0 if recording.verdict.outcome == "correct" else 1
+
+
+def _write(target: Path, text: str) -> None:
+    try:
+        target.write_text(text, "utf-8")
+    except OSError as error:
+        raise CommandError(f"{target} cannot be written: {error.strerror}. Name another file.") from None
 
 
 def _check(chosen: argparse.Namespace) -> int:

@@ -17,10 +17,12 @@ if TYPE_CHECKING:
     from autograder.tape.recorder import outcome_of as outcome_of
     from autograder.tape.recorder import record as record
     from autograder.tape.recorder import record_cell as record_cell
+    from autograder.tape.repaired import explain_and_repair as explain_and_repair
 
 _HOMES = {
     "ProgramError": "program",
     "clone_on_save": "oracles",
+    "explain_and_repair": "repaired",
     "explain_file": "explain",
     "explain_json": "explain",
     "finite_differences": "oracles",

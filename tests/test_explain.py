@@ -1,0 +1,112 @@
+"""`explain`: one object on standard output, an exit code that a script can use, and pages that are written whole."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+BROKEN = """
+import torch
+
+def make():
+    print("made")
+    return torch.tensor([1.0, 2.0], requires_grad=True)
+
+def run():
+    w = make()
+    a = w.exp()
+    a.{write}
+    a.sum().backward()
+    return {{"w": w.grad}}
+
+def right():
+    w = make()
+    (w.exp() + 1).sum().backward()
+    return {{"w": w.grad}}
+"""
+
+
+@pytest.fixture
+def program(tmp_path) -> Path:
+    """A module with a write into a saved tensor, and a right function."""
+    path = tmp_path / "bug.py"
+    path.write_text(BROKEN.format(write="add_(1)"))
+    return path
+
+
+def explain(*words: object) -> subprocess.CompletedProcess[str]:
+    """Runs the command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "autograder", "explain", *map(str, words)], capture_output=True, text=True
+    )
+
+
+def test_json_is_one_object_with_the_promised_fields(program):
+    """The program's own prints stay out of it; line numbers, saved versions and gradients are those of the program."""
+    done = explain(f"{program}::run", "--json")
+    told = json.loads(done.stdout)
+    assert 1 == done.returncode, done.stderr
+    assert ["version", "file", "outcome", "error", "harms", "gradients", "notes", "fixes"] == list(told)
+    assert (1, str(program), "raises-backward") == (told["version"], told["file"], told["outcome"])
+    (harm,) = told["harms"]
+    line = 1 + BROKEN.format(write="add_(1)").splitlines().index("    a.add_(1)")
+    assert [line] == [place["line"] for place in harm["mutated_at"]]
+    assert (line - 1, "ExpBackward0", 0, 1, True) == (
+        harm["saved_at"]["line"], harm["saved_by"], harm["saved_version"], harm["version_now"], harm["bytes_changed"],
+    )  # fmt: skip
+    assert [pytest.approx(2.7182818), pytest.approx(7.3890561)] == told["gradients"]["w"]["true"]
+    assert any(fix["proven"] and fix["line"] == line for fix in told["fixes"])
+
+
+def test_a_silent_fault_is_told_with_both_gradients(tmp_path):
+    """Through `.data` PyTorch says nothing; the gradient it gives stands beside the right one."""
+    path = tmp_path / "silent.py"
+    path.write_text(BROKEN.format(write="data.zero_()"))
+    told = json.loads(explain(f"{path}::run", "--json").stdout)
+    assert "silently-wrong" == told["outcome"]
+    assert [0.0, 0.0] == told["gradients"]["w"]["got"]
+    assert [pytest.approx(2.7182818), pytest.approx(7.3890561)] == told["gradients"]["w"]["true"]
+
+
+def test_a_right_program_ends_with_0(program):
+    """No harm, no fix, exit code 0."""
+    done = explain(f"{program}::right", "--json")
+    told = json.loads(done.stdout)
+    assert (0, "correct", [], []) == (done.returncode, told["outcome"], told["harms"], told["fixes"])
+
+
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [
+        pytest.param(lambda path: "missing.py", "missing.py", id="missing file"),
+        pytest.param(lambda path: f"{path}::nothing", "no function nothing", id="missing function"),
+        pytest.param(lambda path: path.write_text("def f(:") and path, "bug.py", id="syntax error"),
+        pytest.param(lambda path: path.parent, "", id="a folder"),
+    ],
+)
+def test_what_cannot_be_run_is_one_sentence(program, make, word):
+    """Exit code 2, nothing on standard output, one line that says what was seen."""
+    done = explain(make(program), "--json")
+    assert (2, "") == (done.returncode, done.stdout)
+    assert word in done.stderr
+    assert 1 == len(done.stderr.strip().splitlines())
+
+
+def test_page_and_picture_are_written(program, tmp_path):
+    """`--html` and `--svg` write files that need no network; the terminal still gets the text."""
+    done = explain(f"{program}::run", "--html", tmp_path / "out.html", "--svg", tmp_path / "out.svg")
+    assert "a.add_(1)" in done.stdout
+    page = (tmp_path / "out.html").read_text()
+    assert "ExpBackward0" in page
+    assert "://" not in page.replace("http://www.w3.org/", "")
+    assert (tmp_path / "out.svg").read_text().startswith("<svg")
+
+
+def test_a_page_that_cannot_be_written_is_told(program, tmp_path):
+    """A folder that is not there is one sentence, not a traceback."""
+    done = explain(f"{program}::run", "--html", tmp_path / "no" / "out.html")
+    assert 2 == done.returncode
+    assert "cannot be written" in done.stderr
+    assert 1 == len(done.stderr.strip().splitlines())
