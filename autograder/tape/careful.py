@@ -35,6 +35,8 @@ class Careful(Listener):
         with ExitStack() as stack:
             stack.enter_context(clone_on_save())
             stack.enter_context(replaced(torch.autograd.graph.saved_tensors_hooks, "__enter__", _enter_with_copies))
+            # Each saved tensor has our hooks already, and may have only one pair.
+            stack.enter_context(replaced(torch._C._autograd.SavedTensor, "register_hooks", _ignored))
             stack.enter_context(replaced(torch.autograd.Function, "apply", classmethod(_apply_with_copies)))
             stack.enter_context(replaced(torch.Tensor, "register_hook", _register_with_copy))
             stack.enter_context(replaced(checkpoint, "_checkpoint_without_reentrant_generator", _nothing_around))
@@ -148,6 +150,10 @@ def _enter_with_copies(hooks):
     torch._C._autograd._push_saved_tensors_default_hooks(
         lambda tensor: pack(tensor.detach().clone()), hooks.unpack_hook
     )
+
+
+def _ignored(*_args, **_kwargs):
+    return None
 
 
 def _nothing_around(*_args, **_kwargs):

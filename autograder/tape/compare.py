@@ -57,13 +57,16 @@ def _returned(value: object, prefix: str = "") -> Iterator[tuple[str, object]]:
 
 
 def aligned(left: Gradients, right: Gradients) -> dict[int, int]:
-    """Returns for each target of `left` its index in `right`: by shape and values, else by position."""
+    """Returns for each target of `left` its index in `right`: by shape and values, else by position where there are as many.
+
+    A target that only one run has is left out: `torch.utils.checkpoint` computes with copies of its inputs as leaves.
+    """
     places = {key: index for index, key in enumerate(right.keys)}
     found = {}
     for index, key in enumerate(left.keys):
         if key in places:
             found[index] = places[key]
-        elif index < len(right.keys) and right.keys[index][0] == key[0]:
+        elif len(left.keys) == len(right.keys) and right.keys[index][0] == key[0]:
             found[index] = index
     return found
 

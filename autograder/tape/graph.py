@@ -216,6 +216,14 @@ def kept_by(node: Any) -> Iterator[tuple[str, Callable[[], torch.Tensor | None],
                 yield f"ctx.{path}", functools.partial(_same, tensor), False, True
 
 
+def has_hooks(kept: Kept) -> bool:
+    """Returns whether hooks were set on one saved tensor after it was saved, which switches its check off."""
+    attribute, _, index = kept.name.partition("[")
+    saved = _attribute(kept.node.node, _PREFIX + attribute)
+    one = saved[int(index[:-1])] if index and saved is not None else saved
+    return one is not None and one.unpack_hook is not None
+
+
 def hidden_in(node: Any) -> list[str]:
     """Returns the names of what a node keeps in a form that only the user's hooks or `torch.utils.checkpoint` can turn back."""
     return [

@@ -11,7 +11,7 @@ import torch
 from autograder.tape.engine import Backward, Listener, node_of, nodes_below
 from autograder.tape.forecast import forecast
 from autograder.tape.functions import EXPOSING, Functions, tensors
-from autograder.tape.graph import GraphNode, Kept, version_of
+from autograder.tape.graph import GraphNode, Kept, has_hooks, version_of
 from autograder.tape.ledger import Buffer, Ledger
 from autograder.tape.links import Links
 from autograder.tape.looks import Looks
@@ -151,6 +151,7 @@ class Observer(Listener):
         if tensor is None:
             return
         kept.version_now = version_of(tensor)
+        kept.checked = kept.checked and not has_hooks(kept)
         if not kept.changed and kept.generation != kept.memory.generation:
             kept.changed = kept.differs()
         if kept.spoilt:

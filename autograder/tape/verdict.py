@@ -53,7 +53,7 @@ class Evidence:
 
     def _first_wrong_call(self) -> int | None:
         for number, (got, true) in enumerate(zip(self.got.calls, self.true.calls, strict=False)):
-            if any(self.differs(got[i], true.get(self.pairs.get(i, -1))) for i in got):
+            if any(self.differs(got[i], true.get(self.pairs[i])) for i in got if i in self.pairs):
                 return number
         return None
 
