@@ -16,7 +16,7 @@ from .search import Prove, Search, as_fix
 from .source import Source
 from .wrong_cures import WrongCure, named_cures, wrong_cures
 
-__all__ = ["Repairs", "WrongCure", "apply", "remaker", "remaker_of", "repair", "wrong_cures"]
+__all__ = ["proved_by_recording", "Repairs", "WrongCure", "apply", "remaker", "remaker_of", "repair", "wrong_cures"]
 
 SECONDS = 20.0
 
@@ -110,7 +110,7 @@ def apply(source: str, fix: Fix) -> str:
     """Returns the source with the fix made."""
     lines = source.split("\n")
     old, new = fix.before.split("\n"), fix.after.split("\n")
-    first = lines[fix.line - 1]
-    indent = first[: len(first) - len(old[0])] if first.endswith(old[0]) else ""
+    told = next((place for place, one in enumerate(old) if one.strip()), 0)
+    indent = lines[fix.line - 1 + told].removesuffix(old[told])
     lines[fix.line - 1 : fix.line - 1 + len(old)] = [indent + one if one.strip() else one for one in new]
     return "\n".join(lines)

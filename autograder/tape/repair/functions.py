@@ -10,6 +10,8 @@ from .case import Candidate, Case
 from .source import Edit, Edits, Source, before, every, insert, replace
 from .writes import called, in_place
 
+ONLY_HERE = "What the hook returns is the gradient of its own tensor alone; others that were handed the same one keep it as it was."
+
 
 def marked_dirty(case: Case) -> Iterator[Candidate]:
     """A forward that writes its input says so with `ctx.mark_dirty`."""
@@ -96,7 +98,7 @@ def hook_returns(case: Case) -> Iterator[Candidate]:
             if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and called(last.value).endswith("_"):
                 end = case.source.span(last.value.func)[1]
                 edits = (Edit(end - 1, end, ""), insert(case.source, last, "return "))
-                yield Candidate("return a new gradient", edits)
+                yield Candidate("return a new gradient", edits, ONLY_HERE)
 
 
 def hooked(source: Source) -> set[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -143,11 +144,8 @@ class Search:
 
     def keeps_gradients(self, seen: Verdict) -> bool:
         """Whether each leaf gets the gradient that the oracles found for the program as it was written."""
-        for name, meant in self.verdict.gradients.items():
-            now = seen.gradients.get(name)
-            if now and meant.true is not None and now.got is not None and not near(meant.true, now.got):
-                return False
-        return True
+        known = {name: one.true for name, one in self.verdict.gradients.items() if one.true is not None}
+        return all(near(true, seen.gradients[name].got) for name, true in known.items() if name in seen.gradients)
 
     def is_late(self) -> bool:
         """Whether the time is up."""
@@ -186,12 +184,19 @@ def is_python(text: str) -> bool:
 
 
 def near(one: object, other: object) -> bool:
-    """Whether nested lists of numbers agree, but for rounding and the finite step of the oracle."""
+    """Whether nested lists of numbers agree, but for rounding and the finite step of the oracle; None is a gradient of zeros."""
+    if one is None or other is None:
+        return one is other or near_zero(other if one is None else one)
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(near(a, b) for a, b in zip(one, other, strict=True))
     if isinstance(one, int | float) and isinstance(other, int | float):
         return abs(one - other) <= 2e-3 * max(abs(one), abs(other)) + 1e-4
     return one == other
+
+
+def near_zero(value: object) -> bool:
+    """Whether all the numbers of nested lists are zero."""
+    return all(near_zero(one) for one in value) if isinstance(value, list) else value == 0
 
 
 def size(before: str, after: str) -> int:
@@ -213,10 +218,15 @@ def as_fix(before: str, after: str, kind: str) -> Fix:
     ):  # lines only added or only taken out are shown beside one that stays
         first, last = (first, last - 1) if last else (first - 1, last)
     was, now = old[first : len(old) - last], new[first : len(new) - last]
-    depth = shared_indent([*was, *now])
-    return Fix(kind, first + 1, "\n".join(one[depth:] for one in was), "\n".join(one[depth:] for one in now), True)
+    depth = len(shared_indent([*was, *now])) if any(one.strip() for one in was) else 0
+    return Fix(kind, first + 1, cut(was, depth), cut(now, depth), True)
 
 
-def shared_indent(lines: list[str]) -> int:
-    """Returns how many blanks all the lines that are not empty begin with."""
-    return min((len(one) - len(one.lstrip()) for one in lines if one.strip()), default=0)
+def shared_indent(lines: list[str]) -> str:
+    """Returns the blanks that all the lines begin with which hold more than blanks."""
+    return os.path.commonprefix([one[: len(one) - len(one.lstrip())] for one in lines if one.strip()])
+
+
+def cut(lines: list[str], depth: int) -> str:
+    """Returns the lines as one text, without their first blanks."""
+    return "\n".join(one[depth:] if one.strip() else one for one in lines)

@@ -11,7 +11,7 @@ from .aliases import is_no_grad, unwrapped
 from .case import Candidate, Case
 from .clones import bindings
 from .leaves import with_retain
-from .source import Edit, Source, before, every, insert, wrap
+from .source import Edit, Source, every, insert, wrap
 from .writes import InPlace, called
 
 MUTATION = "torch.autograd.graph.allow_mutation_on_saved_tensors()"
@@ -69,12 +69,18 @@ def backward_calls(source: Source) -> list[ast.Call]:
 
 
 def entered(source: Source, block: str) -> tuple[Edit, ...]:
-    """Returns the edits that enter a context for the rest of the function (or the text) that calls backward."""
+    """Returns the edits that put a context around the body of the function (or the text) that calls backward."""
     calls = backward_calls(source)
     body = getattr(source.scope(calls[0]), "body", []) if calls else []
-    first = next((one for one in body if not isinstance(one, ast.Import | ast.ImportFrom) and not is_text(one)), None)
-    held = f"context = {block}\ncontext.__enter__()"
-    return (before(source, first, held),) if first is not None else ()
+    inside = [one for one in body if not isinstance(one, ast.Import | ast.ImportFrom) and not is_text(one)]
+    if not inside or '"""' in source.text or "'''" in source.text:
+        return ()  # indenting a string over several lines would change it
+    indent = source.indent(inside[0])
+    lines = range(inside[0].lineno, (inside[-1].end_lineno or inside[-1].lineno) + 1)
+    head = Edit(
+        source.starts[lines[0] - 1], source.starts[lines[0] - 1], f"{indent}with {block}:{source.newline}{source.unit}"
+    )
+    return (head, *(Edit(source.starts[line - 1], source.starts[line - 1], source.unit) for line in lines[1:]))
 
 
 def is_text(statement: ast.stmt) -> bool:

@@ -1,0 +1,189 @@
+import hashlib
+import linecache
+import time
+
+import pytest
+
+from autograder.tape.recorder import record, record_program
+from autograder.tape.recording import Gradient, Harm, Place, Verdict
+from autograder.tape.repair import apply, remaker, remaker_of, repair
+
+from .plain import flat, plain, slopes
+
+HEAD = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\n"
+BROKEN = HEAD + "h = w.exp()\nh += 1\nh.sum().backward()\n"
+
+
+def repairs_of(source: str):
+    """Returns the repairs of a text that runs from top to bottom."""
+    return repair(source, record(source, file="text.py").verdict, file="text.py")
+
+
+def test_correct_program_gets_no_fix():
+    """What is right is left alone, in-place writes or not."""
+    found = repairs_of(HEAD + "h = w * 3\nh += 1\nh.sum().backward()\n")
+    assert ((), None, ()) == (found.fixes, found.reason, found.notes)
+
+
+@pytest.mark.parametrize(
+    ("body", "word"),
+    [
+        pytest.param("(w @ torch.ones(3)).backward()\n", "line 3", id="shapes that do not fit"),
+        pytest.param("raise ValueError('no')\n", "ValueError", id="an error of its own"),
+    ],
+)
+def test_no_repair_says_why(body, word):
+    """Where nothing helps there is no fix, and one sentence says so."""
+    found = repairs_of(HEAD + body)
+    assert () == found.fixes
+    assert word in found.reason
+
+
+def test_cheapest_and_least_change_comes_first():
+    """A repair that keeps every value stands before one that changes what a name holds; each is another idea."""
+    source = HEAD + "h = w * 1\ny = (h * h).sum()\nd = h.detach()\nd.zero_()\ny.backward()\n"
+    found = repairs_of(source)
+    changes = [meaning is not None for meaning in found.meanings]
+    assert sorted(changes) == changes
+    assert {True, False} == set(changes)
+    assert len(found.fixes) <= 5
+    assert len({(fix.kind, fix.line) for fix in found.fixes}) == len(found.fixes)
+
+
+def test_two_faults_need_two_changes():
+    """Where no single change suffices, two together are found, and the fix holds both."""
+    source = HEAD + "h = w.exp()\nk = w.sigmoid()\nh += 1\nk *= 2\n(h.sum() + k.sum()).backward()\n"
+    found = repairs_of(source)
+    assert found.fixes
+    text = apply(source, found.fixes[0])
+    assert pytest.approx(slopes(text, "w", 2), rel=1e-4) == flat(plain(text).gradients["w"])
+
+
+def test_file_and_tracebacks_stay_the_users(tmp_path, monkeypatch):
+    """Repairing a file writes nothing into it, and a traceback still shows the user's own lines."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "bug.py"
+    file.write_text(BROKEN)
+    before = hashlib.sha256(file.read_bytes()).hexdigest(), file.stat().st_mtime_ns
+    remake = remaker("bug.py")
+    found = repair(BROKEN, record_program(remake(BROKEN)).verdict, file="bug.py", remake=remake)
+    assert found.fixes
+    assert before == (hashlib.sha256(file.read_bytes()).hexdigest(), file.stat().st_mtime_ns)
+    assert [file.name] == [one.name for one in tmp_path.iterdir()]
+    assert linecache.getline(str(file), 4) == "h += 1\n"
+
+
+def test_one_function_of_a_file(tmp_path):
+    """FILE::FUNCTION is repaired inside the function, and what it returns is kept."""
+    source = "import torch\ndef run():\n    w = torch.tensor([1.0], requires_grad=True)\n    h = w.exp()\n    h += 1\n"
+    source += "    h.sum().backward()\n    return {'w': w.grad}\n"
+    file = tmp_path / "bug.py"
+    file.write_text(source)
+    remake = remaker(str(file), "run")
+    found = repair(source, record_program(remake(source)).verdict, file=str(file), remake=remake)
+    assert any("    h = h + 1\n" in apply(source, fix) for fix in found.fixes)
+
+
+def test_cell_that_needs_names():
+    """A notebook cell is repaired beside the names that earlier cells left, which no run touches."""
+    import torch
+
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    cell = "h = w.exp()\nh += 1\nh.sum().backward()\n"
+    verdict = record(cell, file="cell", names={"w": w}).verdict
+    found = repair(cell, verdict, file="cell", remake=remaker("cell", names={"w": w}))
+    assert any("h = h + 1" in fix.after for fix in found.fixes)
+    assert w.grad is None
+
+
+def live():
+    """A function as a notebook holds it."""
+    import torch
+
+    w = torch.tensor([1.0], requires_grad=True)
+    h = w.exp()
+    h += 1
+    h.sum().backward()
+    return {"w": w.grad}
+
+
+def test_live_function():
+    """A function object is repaired in the text it was defined in."""
+    with open(__file__, encoding="utf-8") as file:
+        source = file.read()
+    remake = remaker_of(live, "live.py")
+    found = repair(source, record_program(remake(source)).verdict, file="live.py", remake=remake)
+    assert any("h = h + 1" in fix.after for fix in found.fixes)
+
+
+def test_search_ends_in_time():
+    """However slow the program, the search stops when its time is up, with what it has."""
+    source = BROKEN.replace("h += 1", "import time; time.sleep(0.3); h += 1")
+    verdict = record(source, file="slow.py").verdict
+    start = time.monotonic()
+    repair(source, verdict, file="slow.py", seconds=1.0)
+    assert time.monotonic() - start < 6.0
+
+
+def test_lesson_snippet_stays_snappy():
+    """The repairs of a snippet come within two seconds, all five proven."""
+    source = HEAD + "d = w * 2\nf = (d * w).sum()\nd[:] = 1\nf.backward()\n"
+    verdict = record(source, file="text.py").verdict
+    start = time.monotonic()
+    found = repair(source, verdict, file="text.py")
+    assert time.monotonic() - start < 2.0
+    assert all(fix.proven for fix in found.fixes)
+
+
+UNTRACKED = {
+    "with torch.no_grad():\n    h.mul_(3)": "h.mul_(3)\n",
+    "h.data.mul_(3)": "h.mul_(3)\n",
+    "h.detach().numpy()[:] *= 3": "h[:] *= 3\n",
+}
+
+
+@pytest.mark.parametrize("write", UNTRACKED)
+def test_untracked_write_is_tracked(write):
+    """A write before the save that autograd did not see is made visible, where finite differences call the gradient wrong."""
+    source = HEAD + f"h = w * 1\n{write}\n(h * h).sum().backward()\n"
+    found = repair(source, by_differences(source), prove=by_differences, file="text.py")
+    texts = [apply(source, fix) for fix in found.fixes]
+    assert any(f"h = w * 1\n{UNTRACKED[write]}" in text for text in texts), texts
+    assert all(pytest.approx([18.0, 36.0]) == flat(plain(text).gradients["w"]) for text in texts)
+
+
+def test_mark_dirty():
+    """A custom Function that writes its input says so, and the other uses of that input get the right gradient."""
+    source = """import torch
+class Triple(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        x.mul_(3)
+        return x
+    @staticmethod
+    def backward(ctx, grad):
+        return 3 * grad
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+h = w * 1
+y = Triple.apply(h)
+(y.sum() + (h * h).sum()).backward()
+"""
+    expected = [3 + 18.0, 3 + 36.0]
+    assert pytest.approx(expected) == slopes(source, "w", 2)
+    assert pytest.approx(expected) != flat(plain(source).gradients["w"])
+    found = repair(source, by_differences(source), prove=by_differences, file="text.py")
+    texts = [apply(source, fix) for fix in found.fixes]
+    assert any("ctx.mark_dirty(x)" in text for text in texts), found
+    assert all(pytest.approx(expected) == flat(plain(text).gradients["w"]) for text in texts)
+
+
+def by_differences(source: str) -> Verdict:
+    """Returns a verdict in which the right gradient is that of finite differences."""
+    try:
+        got, true = plain(source).gradients["w"], slopes(source, "w", 2)
+    except RuntimeError:
+        return Verdict("raises-backward")
+    right = pytest.approx(true, rel=1e-3) == flat(got)
+    place = Place("text.py", 4, "")
+    harm = Harm("h", (place,), None, place, "MulBackward0", None, None, True)
+    return Verdict("correct" if right else "silently-wrong", None, () if right else (harm,), {"w": Gradient(got, true)})
