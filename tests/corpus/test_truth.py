@@ -11,6 +11,8 @@ from .programs import Program, programs
 from .watch import watch
 
 CORPUS = programs()
+SIZES = {"N": 4, "L": 10, "M": 6, "D": 14, "E": 6, "S": 10}
+CASES = [f"{letter}{number}" for letter, size in SIZES.items() for number in range(1, size + 1)]
 
 
 def named(some: list[Program]):
@@ -66,6 +68,12 @@ def test_without_the_marked_lines(program):
         assert close(*got_and_right(repaired))
     elif program.truth:
         assert close(plain.gradients, reference(program))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_case_of_the_course_has_a_program(case):
+    """Each case that the lessons teach is here as a program of its own."""
+    assert [program.name for program in CORPUS if re.match(rf"lesson\d_\w+/{case}(_|\[|$)", program.name)]
 
 
 def test_the_corpus_is_large_and_balanced():

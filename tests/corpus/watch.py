@@ -31,7 +31,8 @@ class Kept:
 def fingerprint(tensor: Tensor) -> bytes:
     """Returns the bytes of a private copy: numpy() of the tensor itself would make its storage unresizable."""
     with torch.no_grad():
-        return tensor.detach().clone(memory_format=torch.contiguous_format).numpy().tobytes()
+        copy = tensor.detach().clone(memory_format=torch.contiguous_format)
+        return copy.reshape(-1).view(torch.uint8).numpy().tobytes()  # bytes: NumPy knows no bfloat16
 
 
 def watch(program: Program) -> tuple[set[int], set[int]]:

@@ -428,3 +428,24 @@ def truth():
     out = x @ layer.weight.t() + layer.bias
     out.pow(2).sum().backward()
     return {"layer.weight": layer.weight.grad, "layer.bias": layer.bias.grad, "x": x.grad}
+
+
+# %% t_write · t_ counts as a write, though no byte changes
+# raises-backward, tensor=x
+import torch
+
+x = torch.ones(2, 3)
+w = torch.ones(2, 3, requires_grad=True)
+loss = (x * w).sum()  # saves
+x.t_()  # harm
+loss.backward()
+
+# %% t_out_of_place · t() is a view
+# correct
+import torch
+
+x = torch.ones(2, 3)
+w = torch.ones(2, 3, requires_grad=True)
+loss = (x * w).sum()
+y = x.t()
+loss.backward()

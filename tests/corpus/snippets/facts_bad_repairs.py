@@ -205,3 +205,40 @@ old = h.detach().clone()
 h.data.zero_()
 h.data.copy_(old)
 loss.backward()
+
+
+# %% mutation_data · under allow_mutation_on_saved_tensors a .data write to a tensor that was already written
+# silently-wrong, tensor=b, watch=blind
+import torch
+
+a = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+with torch.autograd.graph.allow_mutation_on_saved_tensors():
+    b = a * 2
+    b.add_(1)
+    y = (b * b).sum()
+    b.data.zero_()  # harm
+    y.backward()
+
+
+# truth
+def truth():
+    return {"a": [12.0, 20.0, 28.0]}
+
+
+# %% raw_saved_hooks · hooks registered on one saved tensor switch its check off
+# bug: silently-wrong, tensor=y, watch=blind
+# fixed: correct, watch=blind
+import torch
+
+a = torch.tensor([1.0, 2.0], requires_grad=True)
+b = a * 2
+y = b.exp()
+y.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda t: t)
+y.mul_(3)  # [bug] harm
+y = y.mul(3)  # [fixed]
+y.sum().backward()
+
+
+# truth
+def truth():
+    return {"a": 6 * torch.tensor([2.0, 4.0]).exp()}

@@ -334,3 +334,22 @@ u = p * 2
 y = u**2  # saves
 u[[0, 1]] = u[[1, 0]]  # harm
 y.sum().backward()
+
+
+# %% S8 · b was overwritten, and its history reaches both the old clone and the written value
+# correct
+import torch
+
+a = torch.tensor([[2.0], [5.0]], requires_grad=True)
+d = torch.tensor(3.0, requires_grad=True)
+b = a.clone()
+before = b.grad_fn
+e = b[[0], :] * d
+b[0] = e
+assert type(b.grad_fn).__name__ == "CopySlices" and b.grad_fn.next_functions[0][0] is before
+b.sum().backward()
+
+
+# truth
+def truth():
+    return {"a": [[3.0], [1.0]], "d": 2.0}
