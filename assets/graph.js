@@ -117,7 +117,7 @@ class Film {
     this.links.setAttribute("class", "links");
     this.links.setAttribute("aria-hidden", "true");
     const picture = make("div", { className: "picture" }, this.trail, this.graph);
-    this.root = make("section", { className: "autograder", "aria-label": "autograd, step by step", [QUIET]: "" },
+    this.root = make("section", { className: "autograder", "aria-label": "autograd, step by step" },
       make("div", { className: "top" }, this.controls, this.badge), this.sentence, this.question,
       make("div", { className: "panes" }, this.code, picture, this.memory), this.gradients, this.legend(), this.links);
     if (this.asking) this.ask();
@@ -227,7 +227,7 @@ class Film {
   point() {
     const moment = this.scene.moments[this.at];
     for (const element of this.pointed) element.classList.remove("now");
-    const now = moment.now.flatMap((key) => this.elements(key).map(({ element, text }) => (text ? element.parentNode : element)));
+    const now = moment.now.flatMap((key) => this.elements(key).map(({ element, text }) => (text ? (element.closest(".chip") ?? element) : element)));
     const line = this.still.get(moment.line)?.[0].element;
     this.pointed = line ? [...now, line] : now;
     for (const element of this.pointed) element.classList.add("now");
@@ -334,8 +334,9 @@ class Film {
       event.preventDefault();
       event.stopPropagation();
     });
-    for (const type of ["keydown", "keyup"]) { // but Ctrl+S and its like stay the notebook's
-      this.root.addEventListener(type, (event) => this.root.toggleAttribute(QUIET, !(event.ctrlKey || event.metaKey)));
+    // On the focused element itself, since JupyterLab looks there first; Ctrl+S and its like stay the notebook's.
+    for (const type of ["focusin", "keydown", "keyup"]) {
+      this.root.addEventListener(type, (event) => event.target.toggleAttribute(QUIET, !(event.ctrlKey || event.metaKey)));
     }
     this.graph.addEventListener("click", (event) => {
       const fold = event.target.closest("[data-opens]");

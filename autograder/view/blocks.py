@@ -219,6 +219,7 @@ def _value(block: Block, facts: Facts, left: float, top: float, width: float) ->
     name = clip(facts.names.get(key, ""), LONGEST)
     where = left + 16 + columns(name) * MONO
     return group(
+        box(left + 2, top + 1, width - 4, VALUE - 3, 3, kind="field"),
         text(left + 10, top + 16, k=f"{key}n", kind="name"),
         text(where, top + 16, measure(tensor.shape), kind="shape"),
         chip(left + width - CHIP - 6, top + 4, facts.family(tensor), f"{key}c"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -20,6 +21,9 @@ import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+
+ARTEFACTS = REPOSITORY / "test-artefacts"
+"""Where each test leaves the last thing that its page showed; git ignores it."""
 
 FLAGS = [
     "--no-sandbox",  # containers run as root
@@ -52,6 +56,35 @@ class Lab:
         """Returns where to open a file of the root folder, alone in the window (JupyterLab's simple mode)."""
         return f"{self.url}/doc/tree/{path}?token={self.token}&reset"
 
+    def open(self, page: Page, path: str) -> None:
+        """Opens a notebook and waits until its kernel is idle and the page is connected to it.
+
+        The server is asked, because JupyterLab 4.6 shows a kernel as idle before that; cells that are run then ask for a kernel.
+        """
+        page.goto(self.address(path))
+        page.wait_for_selector(".jp-Notebook .jp-Cell")
+        end = time.monotonic() + 60
+        while not self._connected(path):
+            assert time.monotonic() < end, f"no kernel answered for {path}"
+            page.wait_for_timeout(100)
+        page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+
+    def _connected(self, path: str) -> bool:
+        """Returns whether a notebook has an idle kernel with a page connected to it."""
+        with urllib.request.urlopen(f"{self.url}/api/sessions?token={self.token}", timeout=10) as answer:
+            kernels = [session["kernel"] for session in json.load(answer) if session["path"] == path]
+        return any(kernel["execution_state"] == "idle" and kernel["connections"] > 0 for kernel in kernels)
+
+    def run_all(self, page: Page) -> None:
+        """Runs all cells of the notebook that is open."""
+        self.choose(page, "Run", "Run All Cells")
+
+    def choose(self, page: Page, *path: str) -> None:
+        """Chooses an entry of the menu bar, such as ("Settings", "Theme", "JupyterLab Dark")."""
+        page.locator(".lm-MenuBar-item", has_text=path[0]).first.click()
+        for name in path[1:]:
+            page.locator(".lm-Menu-item", has_text=name).first.click()
+
     def write(self, path: str, *cells: str) -> Path:
         """Writes a notebook of code cells into the root folder, and returns its path."""
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
@@ -78,13 +111,14 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def page(browser: Browser) -> Iterator[Page]:
-    """A page with nothing remembered; errors that its scripts raise fail the test."""
+def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
+    """A page with nothing remembered; errors that its scripts raise fail the test, and its last look is kept as an artefact."""
     context = browser.new_context(viewport={"width": 1280, "height": 900})
     opened, errors = context.new_page(), []
     opened.on("pageerror", lambda error: errors.append(str(error)))
     opened.set_default_timeout(30_000)
     yield opened
+    opened.screenshot(path=ARTEFACTS / f"{re.sub('[^a-z0-9_-]+', '-', request.node.name.lower())}.png")
     context.close()
     assert [] == errors
 
