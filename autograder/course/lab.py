@@ -88,7 +88,7 @@ def hand_out() -> list[str]:
 
 
 def _page(lesson: str | None) -> str:
-    pages = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS)]
+    pages = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS) if path.stem == path.parent.name]
     if lesson is None:
         start = [page for page in pages if page.parent.name == "start"]
         return str((start or pages)[0])

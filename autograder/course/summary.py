@@ -1,0 +1,183 @@
+"""One printable page: the four outcomes, what common operations save, and who shares memory and counter; all measured."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from html import escape
+from typing import NamedTuple
+
+import torch
+from IPython.display import display
+
+from autograder.tape import record
+from autograder.tape.recording import Outcome as Word
+from autograder.tape.recording import Recording
+from autograder.view.words import MEANING
+
+OUTCOMES = (
+    ("w.mul_(2)", "loss = w.sum()"),
+    ("y = w.exp()", "y.add_(1)", "loss = y.sum()"),
+    ("y = w * 3", "y.add_(1)", "loss = y.sum()"),
+    ("y = w.exp()", "y.data.add_(1)", "loss = y.sum()"),
+)
+"""A program for each of the four outcomes; what it comes to is not written here."""
+
+OPERATIONS = (
+    "a + b", "a - b", "a * 3", "a * b", "a / 3", "a / b", "a @ b", "a ** 2", "-a",
+    "a.exp()", "a.log()", "a.sqrt()", "a.sin()", "a.abs()", "a.sigmoid()", "a.tanh()", "a.relu()", "a.softmax(0)",
+    "a.clamp(0, 1)", "a.sum()", "a.mean()", "a.max()", "a.prod()", "a.norm()", "a.clone()", "a.t()", "a[0]", "a[[0]]",
+    "a.where(a > 0, b)", "torch.cat([a, b])", "torch.stack([a, b])", "F.linear(a, b)", "F.gelu(a)", "F.elu(a)",
+)  # fmt: skip
+
+ALIASES = ("a[0]", "a.view(-1)", "a.detach()", "a.data", "torch.from_numpy(a.numpy())", "a[[0]]", "a.clone()")
+
+KEEPS = {
+    (True, False): "keep an <b>input</b>: do not write into it before backward",
+    (False, True): "keep their <b>output</b>: do not write into what they give back",
+    (True, True): "keep <b>input and output</b>: do not write into either",
+    (False, False): "keep <b>neither</b>: write as you like, as far as they are concerned",
+}
+
+QUESTIONS = "Two questions decide: does a node still need the old numbers, and does the write move the counter that it compares?"
+
+# Lines and marks are drawn in the page's own ink, so the sheet is right on a light page, on a dark one and on paper.
+STYLE = """<style>
+.autograder-summary { --line: 1px solid color-mix(in srgb, currentColor 30%, transparent); max-width: 60em; line-height: 1.35; }
+.autograder-summary table { width: 100%; margin: 0 0 .7em; border-collapse: collapse; break-inside: avoid; font-size: .95em; }
+.autograder-summary caption { caption-side: top; text-align: left; font-weight: bold; font-size: 1.15em; color: inherit; }
+.autograder-summary :is(td, th) { text-align: left; vertical-align: top; padding: .2em .8em .2em 0; border: 0; }
+.autograder-summary th:first-child { width: 30%; }
+.autograder-summary td { border-top: var(--line); }
+.autograder-summary tr:nth-child(n) { background: none; }
+.autograder-summary code { background: none; color: inherit; padding: 0; white-space: nowrap; }
+.autograder-summary .chip { border: var(--line); border-radius: 3px; padding: 0 .3em; line-height: 1.6; }
+@media print { .autograder-summary { font-size: 10pt; max-width: none; } }
+</style>"""
+
+
+class Outcome(NamedTuple):
+    """One tiny program with what it came to, and what tells it: the error's first words, or the gradient."""
+
+    lines: tuple[str, ...]
+    outcome: Word
+    told: str
+
+    @property
+    def meaning(self) -> str:
+        """What the word means, in the picture's own words."""
+        return MEANING[self.outcome]
+
+
+def outcome_of(lines: tuple[str, ...]) -> Outcome:
+    """Returns what the program comes to when it runs now, on `w = [1, 2]`."""
+    start = ("import torch", "w = torch.tensor([1.0, 2.0], requires_grad=True)")
+    verdict = record("\n".join((*start, *lines, "loss.backward()"))).verdict
+    if verdict.error:
+        words = verdict.error.message.partition(" Hint: ")[0].partition(": [")[0]
+        version = re.search(r"is at version \d+; expected version \d+", verdict.error.message)
+        return Outcome(lines, verdict.outcome, f"{words}{f': … {version[0]}' if version else ''}")
+    gradient = verdict.gradients["w"]
+    right = "" if verdict.outcome == "correct" else f", right is {_numbers(gradient.true)}"
+    return Outcome(lines, verdict.outcome, f"gradient {_numbers(gradient.got)}{right}")
+
+
+def keeps(operation: str) -> tuple[bool, bool]:
+    """Returns whether the operation's node saves memory of an input, and memory of its output.
+
+    Args:
+        operation: Python that computes from `a` and `b`, two results of shape (2, 2) that require grad.
+    """
+    recording = _recorded("requires_grad=True", f"out = {operation}")
+    places = {name: recording.tensors[number].storage for name, number in _names(recording).items()}
+    made_by_it = {node.id for node in recording.nodes if node.place and node.place.line == 5}
+    saved = {edge.storage for edge in recording.saved if edge.node in made_by_it}
+    return bool(saved & {places["a"], places["b"]}), places["out"] in saved - {places["a"], places["b"]}
+
+
+def shares(alias: str) -> tuple[bool, bool]:
+    """Returns whether the alias of `a` has the memory of `a`, and whether a write into `a` moves the alias's version."""
+    recording = _recorded("requires_grad=False", f"out = {alias}", "a.add_(1)")
+    number = _names(recording)["out"]
+    states = [state for step in recording.steps for state in step.states if state.tensor == number]
+    same_memory = recording.tensors[number].storage == recording.tensors[_names(recording)["a"]].storage
+    return same_memory, states[-1].version != states[0].version
+
+
+class Sheet:
+    """The measured page; as HTML in a notebook, as text elsewhere. Every colour is the page's own ink, light or dark."""
+
+    def __init__(self) -> None:
+        self.outcomes = [outcome_of(lines) for lines in OUTCOMES]
+        self.operations = {operation: keeps(operation) for operation in OPERATIONS}
+        self.aliases = {alias: shares(alias) for alias in ALIASES}
+
+    def keeping(self, inputs: bool, output: bool) -> list[str]:
+        """Returns the operations that keep just this."""
+        return [operation for operation, kept in self.operations.items() if kept == (inputs, output)]
+
+    def __repr__(self) -> str:
+        rows = [f"{row.outcome:16} {'; '.join(row.lines)}  ->  {row.told}" for row in self.outcomes]
+        for kept, words in KEEPS.items():
+            rows.append(f"{words.replace('<b>', '').replace('</b>', '')}: {', '.join(self.keeping(*kept))}")
+        for alias, (memory, counter) in self.aliases.items():
+            rows.append(f"{alias:30} {_mark(memory)} memory  {_mark(counter)} counter")
+        return "\n".join([*rows, QUESTIONS, _measured()])
+
+    def _repr_html_(self) -> str:
+        outcomes = [
+            (f"<b>{row.outcome}</b><br>{row.meaning}", _code(*row.lines), escape(row.told)) for row in self.outcomes
+        ]
+        operations = [(words, _chips(self.keeping(*kept))) for kept, words in KEEPS.items() if self.keeping(*kept)]
+        aliases = [(_code(alias), _mark(memory), _mark(counter)) for alias, (memory, counter) in self.aliases.items()]
+        tables = (
+            _table("The four outcomes", ("outcome", "a program on w = [1, 2]", "what you see"), outcomes),
+            _table("What an operation keeps until backward", ("operations that", "on a and b"), operations),
+            _table("Who shares with a", ("alias", "memory", "version counter"), aliases),
+        )
+        return f'<div class="autograder-summary">{STYLE}{"".join(tables)}<p>{QUESTIONS}<br>{_measured()}</p></div>'
+
+
+def summary() -> None:
+    """Displays the page: what each tiny program comes to and what each operation keeps, measured now on this PyTorch."""
+    display(Sheet())
+
+
+def _recorded(switch: str, *lines: str) -> Recording:
+    leaf = f"torch.tensor([[0.5, 1.0], [1.5, 2.0]], {switch})"
+    source = ("import torch", "import torch.nn.functional as F", f"a = {leaf} + 0", f"b = {leaf} + 0", *lines)
+    return record("\n".join(source))
+
+
+def _names(recording: Recording) -> dict[str, int]:
+    """Returns the number of the tensor that each variable means at the end."""
+    changes = [change for step in recording.steps for change in step.names]
+    return {change.name: change.tensor for change in changes if change.tensor is not None}
+
+
+def _numbers(gradient: object) -> str:
+    return (
+        "[" + ", ".join(f"{number:.4g}" for number in gradient) + "]" if isinstance(gradient, list) else str(gradient)
+    )
+
+
+def _mark(shared: bool) -> str:
+    return "✓ same" if shared else "✗ other"
+
+
+def _measured() -> str:
+    return f"Measured with PyTorch {torch.__version__.partition('+')[0]} in this kernel, on the CPU."
+
+
+def _code(*lines: str) -> str:
+    return "<br>".join(f"<code>{escape(line)}</code>" for line in lines)
+
+
+def _chips(operations: list[str]) -> str:
+    return " ".join(f'<code class="chip">{escape(operation)}</code>' for operation in operations)
+
+
+def _table(title: str, head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    first = "".join(f"<th>{words}</th>" for words in head)
+    body = "".join("<tr>" + "".join(f"<td>{words}</td>" for words in row) + "</tr>" for row in rows)
+    return f"<table><caption>{title}</caption><tr>{first}</tr>{body}</table>"
