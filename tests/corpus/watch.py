@@ -21,7 +21,7 @@ class Kept:
     copy: Tensor
     version: int
     line: int | None
-    writers: list[int] = field(default_factory=list)
+    writers: list[int | None] = field(default_factory=list)
 
     def state(self) -> tuple:
         """The counter and the bytes now, of the memory and (`.data =` swaps it) of the tensor itself."""
@@ -80,7 +80,7 @@ def watch(program: Program) -> tuple[set[int], set[int]]:
         version, *values = entry.state()
         if version != entry.version or (not counted and any(now != fingerprint(entry.copy) for now in values)):
             harmful.update(line for line in entry.writers if line)
-            saving.add(entry.line)
+            saving.add(entry.line or 0)
         return entry.copy
 
     previous = sys.gettrace()
