@@ -61,6 +61,8 @@ class Still:
             kept["class"] = " ".join(filter(None, [kept.get("class"), state, "now" if key in self.now else ""]))
         elif tag == "g" and any(isinstance(c, list) and c[1].get("k") in self.now for c in children):
             kept["class"] = f"{kept.get('class', '')} now"
+        plain = not {"stale", "silent"} & set(str(kept.get("class", "")).split())
+        children = [child for child in children if not (plain and _is(child, "field"))]  # only there to be hovered
         shown = [child if isinstance(child, str) else self.shown(child) for child in children]
         shown = [child for child in shown if child]
         return [tag, kept, *shown] if shown or tag not in ("g", "text") else None

@@ -1,0 +1,162 @@
+"""Measures the picture and prints each figure beside its target: `python tests/benchmarks/view.py`.
+
+Sizes are exact. Times are medians in the page itself, from the call that renders to the frame after it is laid out; they hold for
+the machine they ran on. Exit code 1 where a target is missed.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from shutil import which
+from statistics import median
+
+import msgspec
+from playwright.sync_api import Page, sync_playwright
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from autograder import tape, view  # noqa: E402
+from autograder.tape.recording import Recording, from_json  # noqa: E402
+from autograder.view.assets import asset  # noqa: E402
+from autograder.view.scene import build  # noqa: E402
+
+SNIPPETS = ["raises_backward", "silently_wrong", "correct", "raises_forward", "views"]
+
+LOOP = """\
+import torch
+w = torch.ones(4, requires_grad=True)
+h = torch.zeros(4)
+for t in range({rounds}):
+    a = h * w
+    b = a + 1
+    c = b.exp()
+    h = c.tanh()
+h.add_(1)
+h.sum().backward()
+"""
+
+PAINT = """async (data) => {
+  const el = document.querySelector("main");
+  const frame = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  const times = [];
+  for (let i = 0; i < 7; i++) {
+    const began = performance.now();
+    const stop = graph.render({ model: { get: () => data, on() {}, off() {} }, el });
+    el.getBoundingClientRect();
+    await frame();
+    times.push(performance.now() - began);
+    stop();
+  }
+  return times.sort((a, b) => a - b)[3];
+}"""
+
+STEPS = """async (data) => {
+  const el = document.querySelector("main");
+  const stop = graph.render({ model: { get: () => data, on() {}, off() {} }, el });
+  const [next, first] = ["forward", "first step"].map((name) => el.querySelector(`[aria-label="${name}"]`));
+  const times = [];
+  const walk = (count) => {
+    for (let i = 0; i < count; i++) {
+      if (i % data.moments.length === data.moments.length - 1) first.click();
+      const began = performance.now();
+      next.click();
+      el.getBoundingClientRect();
+      times.push(performance.now() - began);
+    }
+  };
+  walk(1000);
+  globalThis.gc?.();
+  const before = [performance.memory.usedJSHeapSize, document.querySelectorAll("*").length];
+  walk(1000);
+  globalThis.gc?.();
+  const after = [performance.memory.usedJSHeapSize, document.querySelectorAll("*").length];
+  stop();
+  times.sort((a, b) => a - b);
+  return { step: times[1000], worst: times[1980], heap: after[0] - before[0], elements: after[1] - before[1] };
+}"""
+
+
+def row(what: str, seen: float, unit: str, target: float) -> bool:
+    """Prints one figure beside its target, and returns whether it meets it."""
+    good = seen <= target
+    print(f"{what:<58} {seen:>10,.1f} {unit:<5} target {target:>9,.0f}   {'ok' if good else 'MISSED'}")
+    return good
+
+
+def stored(name: str) -> Recording:
+    """Returns one of the recordings of the view's tests."""
+    return from_json((ROOT / "tests" / "view" / "recordings" / f"{name}.json").read_bytes())
+
+
+def sizes() -> list[bool]:
+    """Prints what each lesson snippet's saved output takes."""
+    return [
+        row(
+            f"saved output of {name}, all forms",
+            sum(len(f.encode()) for f in view.mimebundle(stored(name)).values()),
+            "B",
+            30_000,
+        )
+        for name in SNIPPETS
+    ]
+
+
+def python_side(recording: Recording, what: str, target: float) -> bool:
+    """Prints how long the scene of a recording takes to build."""
+    times = []
+    for _ in range(3):
+        began = time.perf_counter()
+        build(recording)
+        times.append(1000 * (time.perf_counter() - began))
+    return row(f"scene of {what} (Python)", median(times), "ms", target)
+
+
+def measure(page: Page) -> list[bool]:
+    """Prints the figures of the front end."""
+    lesson, sixty, thousand = (
+        stored("silently_wrong"),
+        tape.record(LOOP.format(rounds=15)),
+        tape.record(LOOP.format(rounds=250)),
+    )
+    scenes = [msgspec.to_builtins(build(recording)) for recording in (lesson, sixty, thousand)]
+    walked = page.evaluate(STEPS, scenes[1])
+    return [
+        python_side(lesson, "a lesson snippet", 50),
+        python_side(thousand, f"{len(thousand.nodes)} nodes", 1000),
+        row("first paint, lesson snippet", page.evaluate(PAINT, scenes[0]), "ms", 100),
+        row(f"first paint, {len(sixty.nodes)} nodes", page.evaluate(PAINT, scenes[1]), "ms", 100),
+        row(f"first paint, {len(thousand.nodes)} nodes", page.evaluate(PAINT, scenes[2]), "ms", 1000),
+        row(f"a step at {len(sixty.nodes)} nodes, median of 2,000", walked["step"], "ms", 16),
+        row(f"a step at {len(sixty.nodes)} nodes, 99 of 100", walked["worst"], "ms", 16),
+        row("memory over 1,000 steps, after collection", walked["heap"] / 1000, "kB", 50),
+        row("elements over 1,000 steps", walked["elements"], "", 0),
+        row(
+            f"self-contained page of {len(thousand.nodes)} nodes",
+            len(view.as_html(thousand).encode()) / 1000,
+            "kB",
+            3000,
+        ),
+    ]
+
+
+def main() -> int:
+    """Measures all, and returns the exit code."""
+    good = sizes()
+    with sync_playwright() as playwright:
+        flags = ["--no-sandbox", "--disable-gpu", "--js-flags=--expose-gc", "--enable-precise-memory-info"]
+        browser = playwright.chromium.launch(executable_path=which("chromium") or which("google-chrome"), args=flags)
+        page = browser.new_page(viewport={"width": 1200, "height": 900})
+        page.set_content("<main></main>")
+        page.add_style_tag(content=asset("graph.css"))
+        page.add_script_tag(content=asset("graph.js").replace("export default", "window.graph ="), type="module")
+        page.wait_for_function("window.graph")
+        good += measure(page)
+        browser.close()
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
