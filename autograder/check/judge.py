@@ -8,7 +8,7 @@ import torch
 
 from autograder.check.expected import Expected
 from autograder.check.message import Incorrect, NotAttempted, message
-from autograder.check.report import Array, Problem, Report
+from autograder.check.report import Array, Problem, Report, array
 
 # Central differences in float64 are good to about 1e-8 of the value; a wrong formula is off by far more.
 TOLERANCE = {"rtol": 1e-5, "atol": 1e-6}
@@ -88,9 +88,9 @@ def _returns_the_values(exercise: str, report: Report, values: Report) -> None:
             raise Incorrect(
                 message(
                     f"{exercise}: the function computes something else",
-                    saw=f"{name} = {_numbers(got)}" if got else f"{name} is a {report.others.get(name)}",
-                    expected=f"{name} = {_numbers(right)}",
-                    look_at="what the program as given computes: a repair keeps its values",
+                    saw=f"{name} = {_numbers(got, right)}" if got else f"{name} is a {report.others.get(name)}",
+                    expected=f"{name} = {_numbers(right, got)}",
+                    look_at="what the task asks to compute: a repair keeps the values",
                 )
             )
 
@@ -105,8 +105,8 @@ def _leaves_the_memory(exercise: str, report: Report, expected: Expected) -> Non
         raise Incorrect(
             message(
                 f"{exercise}: {verdict}",
-                saw=f"{name} holds {_numbers(got)} afterwards" if got else f"{name} is gone",
-                expected=f"{name} holds {_numbers(right)}, in the memory that the caller handed in",
+                saw=f"{name} holds {_numbers(got, right)} afterwards" if got else f"{name} is gone",
+                expected=f"{name} holds {_numbers(right, got)}, in the memory that the caller handed in",
                 look_at="which line writes into it, and whether the name still means that memory then",
             )
         )
@@ -130,7 +130,7 @@ def _passes_the_gradients(exercise: str, report: Report, expected: Expected) -> 
             raise Incorrect(
                 message(
                     f"{exercise}: the gradient of {name} is wrong, and nothing warned you",
-                    saw=_numbers(got),
+                    saw=_numbers(got, array(right)),
                     expected="the slope of the value that your function returns, found by finite differences",
                     look_at="a saved tensor whose bytes changed while its version did not, or a path that was cut",
                 )
@@ -150,9 +150,15 @@ def _close(got: Array, right: torch.Tensor) -> bool:
     )
 
 
-def _numbers(values: Array) -> str:
-    """Returns a short text: dtype and shape, and the first few numbers."""
+def _numbers(values: Array, beside: Array | None = None) -> str:
+    """Returns a short text: four numbers, from the first that differs from those beside it; then dtype and shape."""
     flat = values.tensor().reshape(-1)
-    shown = ", ".join(f"{number:.4g}" for number in flat[:4].tolist())
-    more = f", … {flat.numel() - 4} more" if flat.numel() > 4 else ""
-    return f"[{shown}{more}] ({values.dtype}, shape {tuple(values.shape)})"
+    start = _first_difference(flat, beside.tensor().reshape(-1)) if beside and beside.shape == values.shape else 0
+    shown = ", ".join(f"{number:.4g}" for number in flat[start : start + 4].tolist())
+    before, after = "… " if start else "", f", … {flat.numel()} in all" if flat.numel() > 4 else ""
+    return f"[{before}{shown}{after}] ({values.dtype}, shape {tuple(values.shape)})"
+
+
+def _first_difference(got: torch.Tensor, right: torch.Tensor) -> int:
+    different = (~torch.isclose(got.double(), right.double(), **TOLERANCE)).nonzero()
+    return int(different[0]) if len(different) else 0

@@ -50,7 +50,7 @@ def check_outcome(
         raise Incorrect(
             message(
                 f"{exercise}: another outcome",
-                saw=f"{found.outcome}" + (f": {found.error}" if found.error else ""),
+                saw=found.outcome + (f": {found.error.partition(' Hint: ')[0]}" if found.error else ""),
                 expected=outcome,
                 look_at="which tensor backward needs, and who changes it without its knowledge",
             )

@@ -64,7 +64,7 @@ def _judge(name: str, guess: str, program: Callable[[], Any]) -> Callable[[], An
                 f"{name}: something else happened",
                 saw=f"you predicted {guess}",
                 expected=f"{outcome}, as the run above shows",
-                look_at="the picture: which tensor was saved, and who wrote into it",
+                look_at="the picture: its last step, and what every node kept",
             )
         )
     passed(name, f", the outcome is {outcome}")

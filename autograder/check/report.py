@@ -35,12 +35,13 @@ class Array(msgspec.Struct, frozen=True):
         flat = torch.frombuffer(bytearray(self.data), dtype=dtype) if self.data else torch.empty(0, dtype=dtype)
         if flat.numel() != torch.Size(self.shape).numel():
             raise ValueError(f"{flat.numel()} values do not fill the shape {self.shape}")
-        return flat.reshape(self.shape)
+        return flat.reshape(self.shape).clone()  # no view: PyTorch's errors would speak of "a view of a leaf"
 
 
 def array(tensor: torch.Tensor) -> Array:
     """Returns the tensor's values now; dense CPU tensors of any dtype, lazy conjugation resolved."""
-    values = tensor.detach().resolve_conj().resolve_neg().contiguous().cpu()
+    # Not `contiguous()`: it leaves a single element of stride 0, an expanded number, as it is, which has no view as bytes.
+    values = tensor.detach().resolve_conj().resolve_neg().cpu().clone(memory_format=torch.contiguous_format)
     data = bytes(values.reshape(-1).view(torch.uint8).numpy()) if values.numel() else b""
     return Array(str(values.dtype).removeprefix("torch."), tuple(values.shape), data)
 

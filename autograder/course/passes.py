@@ -17,8 +17,9 @@ from autograder.course.paths import HOME
 class Store:
     """The file with the passed exercises and the hints shown; a file that cannot be read or written is said once."""
 
-    def __init__(self, file: Path = HOME / "progress.json") -> None:
-        self.file = file
+    def __init__(self, file: Path | None = None) -> None:
+        # The tests run whole lessons, also in kernels of their own; their passes must not count for the learner.
+        self.file = file or Path(os.environ.get("AUTOGRADER_PROGRESS", HOME / "progress.json"))
         self._complained = False
 
     def passed(self) -> set[str]:

@@ -120,6 +120,20 @@ def test_near_misses_are_refused(answer, phrase):
     assert phrase in judged(answer)
 
 
+def test_what_differs_is_shown():
+    """Where only the sixth number is wrong, the message shows that number and not the first four."""
+
+    def program(x):
+        return x.repeat(6)
+
+    def answer(x):
+        return x.repeat(6) + torch.tensor([0.0, 0, 0, 0, 0, 100])
+
+    with through(Door(task=answer)), pytest.raises(Incorrect) as no:
+        check("task", like=program, x=leaf(1, low=1.0, high=2.0))
+    assert "saw value = [… 10" in re.sub(r"\s+", " ", str(no.value))
+
+
 def test_each_round_asks_with_fresh_inputs():
     """Every call draws new numbers, and sizes that the exercise leaves open vary."""
     asked = []
