@@ -11,31 +11,30 @@ class Heads:
     """The nodes that no other node consumes: what a program may call backward on next."""
 
     def __init__(self):
-        self._heads: dict[int, tuple[GraphNode, Seen]] = {}
+        self._scalars: dict[int, tuple[GraphNode, Seen]] = {}
+        self._others: dict[int, tuple[GraphNode, Seen]] = {}
 
     def add(self, node: GraphNode, seen: Seen) -> None:
         """Takes note of a tensor just made."""
         if not node.consumers:
-            self._heads[node.id] = (node, seen)
+            (self._scalars if seen.shape == () else self._others)[node.id] = (node, seen)
 
     def consume(self, node: GraphNode) -> None:
         """Drops what a new node was made from."""
         for input_ in node.inputs:
             if input_ is not None:
-                self._heads.pop(input_, None)
+                self._scalars.pop(input_, None)
+                self._others.pop(input_, None)
 
     def current(self) -> list[GraphNode | None]:
         """Returns the newest living scalar that backward has not been through, else the newest such tensor, or nothing."""
-        newest = None
-        for number in reversed(list(self._heads)):
-            node, seen = self._heads[number]
-            if node.freed or seen.ref() is None:
-                del self._heads[number]
-                continue
-            newest = newest or node
-            if seen.shape == ():
-                return [node]
-        return [newest] if newest else []
+        for heads in (self._scalars, self._others):
+            while heads:
+                node, seen = heads[next(reversed(heads))]
+                if not node.freed and seen.ref() is not None:
+                    return [node]
+                del heads[node.id]
+        return []
 
 
 def forecast(heads: list[GraphNode | None], *, rooted: bool = False) -> Forecast | None:
@@ -43,7 +42,7 @@ def forecast(heads: list[GraphNode | None], *, rooted: bool = False) -> Forecast
     if not heads:
         return None
     known = [head for head in heads if head is not None]
-    refused = [head.refused for head in known if head.refused]
+    refused = [head.refused for head in known if head.refused and head.refused.stale]
     if refused:
         return Forecast("raises-backward", tuple(k.record_id for k in refused if k.record_id is not None))
     if rooted and (len(known) < len(heads) or any(head.freed for head in known)):

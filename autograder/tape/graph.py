@@ -224,16 +224,24 @@ def has_hooks(kept: Kept) -> bool:
     return one is not None and one.unpack_hook is not None
 
 
-def hidden_in(node: Any) -> list[str]:
-    """Returns the names of what a node keeps in a form that only the user's hooks or `torch.utils.checkpoint` can turn back."""
-    return [
-        attribute.removeprefix(_PREFIX)
-        for attribute in _attributes(type(node))  # type: ignore[arg-type]
-        if (saved := _attribute(node, attribute)) is not None
-        and not isinstance(saved, (tuple, list))
-        and saved.data is not None
-        and not isinstance(saved.data, torch.Tensor)
-    ]
+def hidden_in(node: Any) -> tuple[list[str], bool]:
+    """Returns the names of what a node keeps in a form that only hooks can turn back, and whether the hooks are checkpoint's.
+
+    `torch.utils.checkpoint` keeps no tensor at all and computes it again, from inputs whose versions it checks (torch 2.13).
+    """
+    names, checked = [], False
+    for attribute in _attributes(type(node)):  # type: ignore[arg-type]
+        saved = _attribute(node, attribute)
+        if (
+            saved is None
+            or isinstance(saved, (tuple, list))
+            or saved.data is None
+            or isinstance(saved.data, torch.Tensor)
+        ):
+            continue
+        names.append(attribute.removeprefix(_PREFIX))
+        checked = checked or getattr(saved.unpack_hook, "__module__", "") == "torch.utils.checkpoint"
+    return names, checked
 
 
 def _attribute(node: Any, attribute: str) -> Any:

@@ -16,7 +16,7 @@ from autograder.tape.statements import Activation, Statements
 from autograder.tape.tensors import Seen, Tensors
 from autograder.tape.untracked import Untracked
 
-STEPS = 20_000  # statements told one by one; a longer run goes on being watched, its further steps are not kept
+STEPS = 50_000  # statements told one by one; a longer run goes on being watched, its further steps are not kept
 _FORMS = {"data": ".data", "detach": ".detach()", "__getitem__": "[…]"}
 
 
@@ -45,6 +45,7 @@ class Ledger:
         self.steps = 0
         self.engine_depth = 0
         self.calls = 0
+        self.backward_steps: list[int] = []
         self.buffers: dict[Memory, Buffer] = {}
         self.shared_buffers: list[tuple[Place, Seen, Seen]] = []
         self.givers: dict[int, GraphNode] = {}

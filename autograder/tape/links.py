@@ -65,11 +65,11 @@ class Links:
             tensor = read()
             if tensor is not None:
                 self._keep(node, name, read, tensor, checked, stashed, made)
-        hidden = hidden_in(node.node)
+        hidden, checked = hidden_in(node.node)
         for seen in dict.fromkeys(sources if hidden else ()):
             tensor = seen.ref()
             if tensor is not None:
-                self._keep(node, ", ".join(hidden), weakref.ref(tensor), tensor, False, True, made)
+                self._keep(node, ", ".join(hidden), weakref.ref(tensor), tensor, checked, True, made)
 
     def _keep(self, node: GraphNode, name: str, saved, tensor, checked: bool, stashed: bool, made: Seen | None) -> None:
         ledger = self.ledger
@@ -80,7 +80,7 @@ class Links:
         now = version_of(tensor)
         kept = ledger.graph.keep(
             node, name, saved, tensor, memory, checked=checked, stashed=stashed, wrote=len(ledger.wrote),
-            version=saved_version(node.node, name, tensor) if checked else now,
+            version=saved_version(node.node, name, tensor) if checked and not stashed else now,
         )  # fmt: skip
         kept.content, kept.generation = fingerprint(tensor, memory), memory.generation
         owner = known or self._owner(kept, now, made)

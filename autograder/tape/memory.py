@@ -25,7 +25,7 @@ class Memory:
     Attributes:
         content: its bytes (up to COPIED), else a checksum; None before the first look.
         generation: how many changes were seen.
-        exposed: a foreign alias (NumPy, DLPack, a raw pointer) exists, through which anyone may write unseen.
+        exposed: a foreign alias (NumPy, DLPack, a raw pointer) exists, through which anyone may write unseen; `capsule`: by DLPack.
         kept: the saved tensors in it (`graph.Kept`) that nothing has spoilt yet.
         witnesses: functions that return a living tensor in it, or None; only with one may the address be read.
     """
@@ -36,6 +36,7 @@ class Memory:
     content: bytes | int | None = None
     generation: int = 0
     exposed: bool = False
+    capsule: bool = False
     next_look: int = 0
     patience: int = 1
     witnesses: list[Callable[[], torch.Tensor | None]] = field(default_factory=list)

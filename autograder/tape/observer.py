@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -31,12 +32,16 @@ def unseen(method: Callable) -> Callable:
     def quietly(self, *args):
         if self.failure is not None:
             return None
+        tracer = sys.gettrace()
+        sys.settrace(None)  # our own calls would otherwise each be offered to our own tracer
         try:
             with torch._C.DisableTorchFunction():
                 return method(self, *args)
         except Exception as error:
             self.failure = error
             return None
+        finally:
+            sys.settrace(tracer)
 
     return quietly
 
@@ -81,6 +86,7 @@ class Observer(Listener):
             seen = self.links.meet(tensor)
             if name in EXPOSING:
                 self.looks.expose(seen.memory)
+                seen.memory.capsule = seen.memory.capsule or name == "__dlpack__"
             wrote = self.writes.check(seen, tensor, name) or wrote
             sources.append(self.links.meet(tensor))
         if not wrote and name.endswith("_") and not name.startswith("__"):
@@ -143,6 +149,7 @@ class Observer(Listener):
             self._consume(one)
         roots = [ledger.graph.of.get(node_of(root)) for root in call.roots]
         ledger.draft.forecast = forecast(roots, rooted=True)
+        ledger.backward_steps.append(len(ledger.drafts))
         self.walks.start(call, self._visited, len(ledger.drafts), ledger.givers)
         ledger.engine_depth += 1
 
@@ -151,7 +158,7 @@ class Observer(Listener):
         if tensor is None:
             return
         kept.version_now = version_of(tensor)
-        kept.checked = kept.checked and not has_hooks(kept)
+        kept.checked = kept.checked and (kept.stashed or not has_hooks(kept))
         if not kept.changed and kept.generation != kept.memory.generation:
             kept.changed = kept.differs()
         if kept.spoilt:

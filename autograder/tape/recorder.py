@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import torch
+from msgspec import structs
 
 from autograder.tape import recording as form
 from autograder.tape.careful import Careful
@@ -62,7 +63,7 @@ def record_program(program: Runnable, seconds: float = SECONDS) -> Recording:
     done = run_once(program, careful, careful.around, seconds=seconds)
     doubt = doubt_of(program, observer, seconds) if plain.error is None else Doubt()
     evidence = Evidence(plain, observed, done, observer, doubt)
-    return assembled(program, observer, careful, verdict_of(evidence))
+    return assembled(program, evidence, careful)
 
 
 def record_cell(source: str, space: dict, seconds: float = SECONDS) -> tuple[Recording, object]:
@@ -89,17 +90,36 @@ def record_cell(source: str, space: dict, seconds: float = SECONDS) -> tuple[Rec
         before.restore()
         doubt = doubt_of(program, observer, seconds, seeded=False)
         after.restore()
-    verdict = verdict_of(Evidence(live, live, done, observer, doubt))
-    return assembled(program, observer, careful, verdict), live.returned
+    return assembled(program, Evidence(live, live, done, observer, doubt), careful), live.returned
 
 
-def assembled(program: Runnable, observer: Observer, careful: Careful, verdict: form.Verdict) -> Recording:
+def settled(steps: tuple[form.Step, ...], evidence: Evidence, verdict: form.Verdict) -> tuple[form.Step, ...]:
+    """Returns the steps with forecasts that know what the oracles found.
+
+    Whether a changed value matters, whether a gradient is spoilt on its way, and whether a backward of the user's own raises,
+    shows only when it has run: a saved tensor that was overwritten may not be needed in the end.
+    """
+    right, known = form.Forecast("correct"), form.Forecast(verdict.outcome)
+    if verdict.outcome == "correct":
+        feared = {step.index for step in steps if step.forecast and step.forecast.outcome == "silently-wrong"}
+        return tuple(structs.replace(step, forecast=right) if step.index in feared else step for step in steps)
+    calls = evidence.observer.ledger.backward_steps
+    number = evidence.wrong_call if verdict.outcome == "silently-wrong" else len(calls) - 1
+    if number is None or not 0 <= number < len(calls):
+        return steps
+    at = calls[number]
+    return tuple(structs.replace(s, forecast=known) if s.index == at and s.forecast == right else s for s in steps)
+
+
+def assembled(program: Runnable, evidence: Evidence, careful: Careful) -> Recording:
     """Returns the frozen form of all that an observer saw."""
+    observer, verdict = evidence.observer, verdict_of(evidence)
+    steps = tuple(draft.record(index) for index, draft in enumerate(observer.ledger.drafts))
     return Recording(
         version=form.VERSION,
         torch=str(torch.__version__),
         programs=(form.Program(program.file, program.source),),
-        steps=tuple(draft.record(index) for index, draft in enumerate(observer.ledger.drafts)),
+        steps=settled(steps, evidence, verdict),
         tensors=tuple(seen.record() for seen in observer.ledger.tensors.all),
         storages=tuple(form.Storage(memory.id, memory.size) for memory in observer.ledger.memories.all),
         nodes=tuple(form.Node(n.id, n.name, n.inputs, n.tensor, n.place, n.scope) for n in observer.ledger.graph.nodes),

@@ -48,6 +48,7 @@ class Seen:
     parameter: bool = False
     leaf: bool = False
     pointer: int = 0
+    storage: int = 0
     itemsize: int = 1
     tracked: bool = False
     event: int | None = None
@@ -105,6 +106,11 @@ class Tensors:
         neighbours = self.at(memory)
         source = next((s for s in sources if s.memory is memory and memory.size), None)
         alias = FOREIGN.get(by or "") if neighbours else None
+        storage = tensor.untyped_storage()._cdata if memory.size else 0
+        if neighbours and alias is None and all(seen.storage != storage for seen in neighbours):
+            alias = (
+                "dlpack" if memory.capsule else "numpy"
+            )  # the same bytes in another storage object: they went through foreign hands
         start, stop = extent_of(tensor) if memory.size else (0, 0)
         if memory.size and alias in ("numpy", "dlpack"):
             shift = tensor.untyped_storage().data_ptr() - memory.address  # it may begin inside the other's memory
@@ -118,6 +124,7 @@ class Tensors:
             known_base.id if known_base else None, alias, (source, by) if source and by else None,
             isinstance(tensor, torch.nn.Parameter), all(standing(tensor)),
         )  # fmt: skip
+        seen.storage = storage
         seen.tracked = standing(tensor)[0]
         seen.pointer, seen.itemsize = (address_of(tensor) or (0, 0))[0], tensor.element_size()
         self.all.append(seen)

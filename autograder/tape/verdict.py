@@ -5,6 +5,7 @@ from __future__ import annotations
 from autograder.tape.compare import Gradients, aligned, gap, gradients_of, nested
 from autograder.tape.doubt import Doubt
 from autograder.tape.harms import blamed, harms_of
+from autograder.tape.ledger import STEPS
 from autograder.tape.observer import Observer
 from autograder.tape.recording import Gradient, Harm, Outcome, Verdict
 from autograder.tape.run import Run
@@ -176,5 +177,5 @@ def _notes(evidence: Evidence, outcome: Outcome, harms: tuple[Harm, ...]):
         yield "The program started threads; what they did is not told statement by statement."
     if any(memory.sampled for memory in evidence.observer.ledger.memories.all):
         yield "Storages over 64 MiB were only sampled; a small write into one may have gone unseen."
-    if len(evidence.observer.ledger.drafts) >= 20_000:
-        yield "Only the first 20,000 statements are told one by one."
+    if len(evidence.observer.ledger.drafts) >= STEPS:
+        yield f"Only the first {STEPS:,} statements are told one by one."
