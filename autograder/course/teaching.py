@@ -1,0 +1,132 @@
+"""A page for teachers, made from the sources: aims, misconceptions and what shows them, timing, points, how to shorten.
+
+It tells wrong answers, so it stands in solutions/ and is no part of a release or of the package. What no program can find
+out is written in `solutions/teaching.toml`; all the rest comes from the catalogue and from the author's cells.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+import msgspec
+
+from autograder.course import catalogue
+from autograder.course.canonical import read
+from autograder.course.paths import SOLUTIONS, lessons
+from autograder.course.proof import AuthorError, Exercise, exercises
+
+HEAD = """# For teachers
+
+One part for each lesson: what it is for, what learners believe and which wrong answer shows it, timing, points, how to shorten it.
+This page is generated: edit `teaching.toml`, the catalogue or the notebooks, then run `python3 -m autograder.course.teaching`.
+It names wrong answers, so it is not released.
+"""
+
+
+class Misconception(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Something that learners believe, and by exercise the names of the wrong answers that show it."""
+
+    belief: str
+    shown_by: dict[str, tuple[str, ...]]
+
+
+class Teaching(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What stands in `teaching.toml` for one lesson: when what is due, a question for the class, what may be left out."""
+
+    timing: str
+    ask: str
+    shorten: str
+    misconceptions: tuple[Misconception, ...]
+
+
+def page(folder: Path = SOLUTIONS) -> str:
+    """Returns the page as Markdown.
+
+    Args:
+        folder: where the source notebooks and `teaching.toml` lie.
+
+    Raises:
+        AuthorError: a lesson has no entry, or an entry names a wrong answer that its notebook does not hold.
+    """
+    texts = _texts(folder)
+    sources = {path.stem: path for path in lessons(folder)}
+    return "\n".join([HEAD, *(_lesson(known, texts[known.name], sources[known.name]) for known in catalogue.lessons())])
+
+
+def _texts(folder: Path) -> dict[str, Teaching]:
+    file = folder / "teaching.toml"
+    try:
+        texts = msgspec.convert(tomllib.loads(file.read_text("utf-8")), dict[str, Teaching])
+    except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise AuthorError(
+            f"{file} cannot be read: {error}. Each lesson needs timing, ask, shorten, misconceptions."
+        ) from None
+    for name in sorted({lesson.name for lesson in catalogue.lessons()} ^ texts.keys()):
+        raise AuthorError(f"{file} and the catalogue differ in the lesson {name}. Add it to the one that lacks it.")
+    return texts
+
+
+def _lesson(lesson: catalogue.Lesson, text: Teaching, source: Path) -> str:
+    found = {exercise.id: exercise for exercise in exercises(source)}
+    _every_answer_exists(lesson.name, text, found)
+    points = _points(source)
+    graded = [exercise for exercise in found.values() if exercise.answers]
+    return "\n".join(
+        [
+            f"## {lesson.name[:2]} · {lesson.title}\n",
+            f"Needs {lesson.needs}.",
+            f"Plan {lesson.minutes} minutes. {text.timing}",
+            f"Gives {sum(points.values())} points: {sum(points[e.id] for e in graded)} for {len(graded)} exercises, "
+            f"the rest for {len(found) - len(graded)} predictions and named lines.\n",
+            "Aims, each with the exercises that show it:\n",
+            *(f"- {aim.can} ({_code(aim.shown_by)})" for aim in lesson.aims),
+            f"\n**Ask the class:** {text.ask}\n",
+            f"**To shorten it:** {text.shorten}\n",
+            "What learners believe, and the wrong answers that show it:\n",
+            *(line for misconception in text.misconceptions for line in _belief(misconception, found)),
+            "\n<details><summary>All exercises, with each wrong answer and what its check says</summary>\n",
+            "| exercise | points | wrong answer | the check says |\n|---|---|---|---|",
+            *(row for exercise in graded for row in _rows(exercise, points[exercise.id])),
+            "\n</details>\n",
+        ]
+    )
+
+
+def _every_answer_exists(lesson: str, text: Teaching, found: dict[str, Exercise]) -> None:
+    for misconception in text.misconceptions:
+        for name, wrong in misconception.shown_by.items():
+            known = {answer.name for answer in found[name].of_kind("wrong")} if name in found else set()
+            for missing in sorted(set(wrong) - known):
+                raise AuthorError(
+                    f"teaching.toml: {lesson} has no wrong answer {missing!r} to {name}. Use the words of the cell's first line."
+                )
+
+
+def _points(source: Path) -> dict[str, int]:
+    cells = [cell.metadata.get("nbgrader", {}) for cell in read(source).cells]
+    return {cell["grade_id"]: cell["points"] for cell in cells if cell.get("grade")}
+
+
+def _belief(misconception: Misconception, found: dict[str, Exercise]) -> list[str]:
+    shown = [
+        f"  - {_code((name,))}: {answer.name}"
+        for name, wrong in misconception.shown_by.items()
+        for answer in found[name].of_kind("wrong")
+        if answer.name in wrong
+    ]
+    return [f"- *{misconception.belief}*", *shown]
+
+
+def _rows(exercise: Exercise, points: int) -> list[str]:
+    wrong = exercise.of_kind("wrong")
+    first = [f"| {_code((exercise.id,))} | {points} | {wrong[0].name} | {wrong[0].phrase} |"]
+    return first + [f"| | | {answer.name} | {answer.phrase} |" for answer in wrong[1:]]
+
+
+def _code(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+if __name__ == "__main__":
+    (SOLUTIONS / "README.md").write_text(page(), "utf-8")

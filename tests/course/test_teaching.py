@@ -1,0 +1,70 @@
+"""The teachers' page is what the sources give, and nothing of it leaves the sources."""
+
+import shutil
+import tomllib
+
+import pytest
+
+from autograder.course import catalogue
+from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS, lessons
+from autograder.course.proof import AuthorError, exercises
+from autograder.course.teaching import page
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """A copy of solutions/ that a test may break."""
+    return shutil.copytree(SOLUTIONS, tmp_path / "solutions")
+
+
+def test_the_stored_page_is_what_the_sources_give():
+    """`python3 -m autograder.course.teaching` was run after the last change of a lesson."""
+    assert page() == (SOLUTIONS / "README.md").read_text("utf-8")
+
+
+def test_the_page_tells_every_lesson_exercise_and_wrong_answer():
+    """Titles, aims, each wrong answer and the phrase that its check says stand on the page."""
+    text = page()
+    answers = [answer for path in lessons(SOLUTIONS) for found in exercises(path) for answer in found.of_kind("wrong")]
+    words = [word for answer in answers for word in (answer.name, answer.phrase)]
+    words += [word for lesson in catalogue.lessons() for word in (lesson.title, *(aim.can for aim in lesson.aims))]
+    assert len(answers) > 100
+    assert [] == [word for word in words if word not in text]
+
+
+def test_a_changed_sources_page_differs(sources):
+    """Another number of points in a notebook is another page, so the comparison above can fail."""
+    notebook = sources / "02_mutating_a_saved_tensor" / "02_mutating_a_saved_tensor.ipynb"
+    notebook.write_text(notebook.read_text("utf-8").replace('"points": 4', '"points": 9'), "utf-8")
+    assert page() != page(sources)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("takes a second name for a copy", "takes a name", "no wrong answer 'takes a name' to fresh_state"),
+        ("[06_clinic]", "[07_clinic]", "differ in the lesson 06_clinic"),
+        ("ask = ", "asked = ", "cannot be read"),
+    ],
+)
+def test_a_slip_in_the_text_is_told(sources, old, new, words):
+    """A renamed wrong answer, a missing lesson and a misspelt key each get one sentence."""
+    file = sources / "teaching.toml"
+    text = file.read_text("utf-8").replace(old, new, 1)
+    file.write_text(text.replace("06_clinic.", "07_clinic.") if "07" in new else text, "utf-8")
+    with pytest.raises(AuthorError, match=words):
+        page(sources)
+
+
+def test_nothing_of_it_is_released_or_packaged():
+    """No author's first line and no text for teachers stands in notebooks/ or in the package."""
+    answers = [answer for path in lessons(SOLUTIONS) for found in exercises(path) for answer in found.answers]
+    texts = tomllib.loads((SOLUTIONS / "teaching.toml").read_text("utf-8")).values()
+    secrets = [f"# {answer.kind}: {answer.name}" for answer in answers]
+    secrets += [text[key] for text in texts for key in ("timing", "ask", "shorten")]
+    secrets += [misconception["belief"] for text in texts for misconception in text["misconceptions"]]
+
+    package = [file for file in (ROOT / "autograder").rglob("*") if file.suffix in {".py", ".toml", ".md", ".ipynb"}]
+    text = "\n".join(file.read_text("utf-8") for file in [*NOTEBOOKS.rglob("*.ipynb"), *package])
+    assert [] == [secret for secret in secrets if secret in text]
+    assert {file.name for file in NOTEBOOKS.rglob("*") if file.is_file()} == {path.name for path in lessons(NOTEBOOKS)}
