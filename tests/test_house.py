@@ -97,6 +97,14 @@ def test_top_level_has_only_what_has_a_reason():
     assert set() == {name.split("/")[0] for name in tracked if not name.startswith(".")} - known
 
 
+def test_the_readme_lists_every_lesson():
+    """The map of the lessons in README.md has each lesson's number, title and minutes, in the course's order."""
+    rows = re.findall(r"^\| (\d\d) \| (.+?) \| .+ \| (\d+) \|$", (ROOT / "README.md").read_text("utf-8"), re.M)
+    lessons = [file for file in sorted((ROOT / "autograder" / "course" / "lessons").glob("*.toml"))]
+    known = [(file.stem[:2], tomllib.loads(file.read_text("utf-8"))) for file in lessons]
+    assert [(number, lesson["title"], str(lesson["minutes"])) for number, lesson in known] == rows
+
+
 @pytest.mark.parametrize(
     "command",
     [
