@@ -111,7 +111,7 @@ def test_the_readme_lists_every_lesson():
         pytest.param(["ruff", "check"], id="ruff"),
         pytest.param(["ruff", "format", "--check"], id="format"),
         pytest.param(["mypy"], id="types"),
-        pytest.param(["codespell", "README.md", "autograder", "solutions", "tests", "assets"], id="spelling"),
+        pytest.param(["codespell_lib", "README.md", "autograder", "solutions", "tests", "assets"], id="spelling"),
     ],
 )
 def test_the_code_is_clean(command):

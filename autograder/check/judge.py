@@ -11,7 +11,7 @@ from autograder.check.message import Incorrect, NotAttempted, message
 from autograder.check.report import Array, Problem, Report, array
 
 # Central differences in float64 are good to about 1e-8 of the value; a wrong formula is off by far more.
-TOLERANCE = {"rtol": 1e-5, "atol": 1e-6}
+RELATIVE, ABSOLUTE = 1e-5, 1e-6
 
 
 def judge(exercise: str, report: Report, expected: Expected, *, given: str | None) -> None:
@@ -115,7 +115,7 @@ def _leaves_the_memory(exercise: str, report: Report, expected: Expected) -> Non
 def _passes_the_gradients(exercise: str, report: Report, expected: Expected) -> None:
     for name, right in expected.gradients.items():
         got = report.gradients.get(name)
-        if got is None and right.abs().max() <= TOLERANCE["atol"]:
+        if got is None and right.abs().max() <= ABSOLUTE:
             continue  # a leaf that the value does not depend on may have no gradient, or zeros
         if got is None:
             raise Incorrect(
@@ -146,7 +146,7 @@ def _close(got: Array, right: torch.Tensor) -> bool:
     return (
         values.dtype == right.dtype
         and values.shape == right.shape
-        and torch.allclose(values, right, equal_nan=False, **TOLERANCE)
+        and torch.allclose(values, right, rtol=RELATIVE, atol=ABSOLUTE)
     )
 
 
@@ -160,5 +160,5 @@ def _numbers(values: Array, beside: Array | None = None) -> str:
 
 
 def _first_difference(got: torch.Tensor, right: torch.Tensor) -> int:
-    different = (~torch.isclose(got.double(), right.double(), **TOLERANCE)).nonzero()
+    different = (~torch.isclose(got.double(), right.double(), rtol=RELATIVE, atol=ABSOLUTE)).nonzero()
     return int(different[0]) if len(different) else 0
