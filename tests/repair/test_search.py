@@ -56,6 +56,7 @@ def test_two_faults_need_two_changes():
     found = repairs_of(source)
     assert found.fixes
     text = apply(source, found.fixes[0])
+    assert 2 <= sum(one != other for one, other in zip(source.split("\n"), text.split("\n"), strict=False))
     assert pytest.approx(slopes(text, "w", 2), rel=1e-4) == flat(plain(text).gradients["w"])
 
 

@@ -19,9 +19,9 @@ def remaker(file: str, function: str | None = None, names: dict | None = None) -
         function: what is run of it, as in `FILE::FUNCTION`; None runs it all.
         names: what a text without a file starts from, as a notebook cell does.
     """
-    if not os.path.exists(file) and function is None:
-        return lambda text: from_source(text, file, names)
-    path = os.path.abspath(file) if os.path.exists(file) else file
+    if not os.path.exists(file):
+        return lambda text: from_source(text, file, names, function)
+    path = os.path.abspath(file)
 
     def remake(text: str) -> Program:
         code = compiled(text, path)
@@ -29,7 +29,7 @@ def remaker(file: str, function: str | None = None, names: dict | None = None) -
         def call(backwards: Callable[[], int]) -> object:
             module = types.ModuleType("__main__" if function is None else os.path.basename(file).removesuffix(".py"))
             module.__file__ = path
-            with _importable(module, os.path.dirname(os.path.abspath(file))):
+            with _importable(module, os.path.dirname(path)):
                 _import(code, module, file, guarded=function is not None)
                 return _chosen(module, function, file, backwards)
 

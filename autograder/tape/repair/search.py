@@ -96,9 +96,8 @@ class Search:
         for half in halves[:DEEPER]:
             if self.is_late():
                 return []
-            found = self.look(half.text, self.prove(half.text), depth - 1)
-            if found:
-                return found
+            if found := self.look(half.text, self.prove(half.text), depth - 1):
+                return [both(half, one) for one in found]
         return []
 
     def tried_out(self, text: str, verdict: Verdict) -> tuple[list[Found], list[Found]]:
@@ -150,6 +149,12 @@ class Search:
     def is_late(self) -> bool:
         """Whether the time is up."""
         return time.monotonic() > self.deadline
+
+
+def both(first: Found, second: Found) -> Found:
+    """Returns the second change under the names of both, for its text holds both."""
+    kinds = dict.fromkeys([first.candidate.kind, second.candidate.kind])
+    return replace(second, candidate=replace(second.candidate, kind=", then ".join(kinds)))
 
 
 def is_like(one: Candidate, other: Candidate) -> bool:
