@@ -53,7 +53,7 @@ class RemoteDoor:
         if found.kind == "absent":
             raise KeyError(name)
         if found.kind == "function":
-            return LearnerFunction(self.worker, name)
+            return LearnerFunction(self.worker, name, found.type_name[:100])
         if found.kind == "data":
             return _received(found.value)
         reason = str(found.value) if found.kind == "other" else str(Unsendable(type))

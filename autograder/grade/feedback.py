@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import bleach
+from nbconvert.filters import markdown2html
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbformat import NotebookNode, v4
 from nbgrader.apps import NbGraderAPI
@@ -43,9 +44,9 @@ class CoverHiddenTests(NbGraderPreprocessor):
             return cell, resources
         name = found["name"].strip(" #:")
         cell.source = HIDDEN.sub(lambda match: COVERED.format(name=_after(match["name"])), cell.source)
-        # Without our note a traceback may come from the hidden part, so it is covered as well.
-        if cell.metadata.get("autograder", {}).get("hidden", True):
-            cell.outputs = [self._told(output, name) for output in cell.outputs]
+        # Without our note an error may come from the hidden part, so it is covered as well.
+        covered = cell.metadata.get("autograder", {}).get("hidden", True)
+        cell.outputs = [self._told(output, name) if covered else _without_lines(output) for output in cell.outputs]
         return cell, resources
 
     def _told(self, output: NotebookNode, name: str) -> NotebookNode:
@@ -60,22 +61,25 @@ class CoverHiddenTests(NbGraderPreprocessor):
 
 
 class HarmlessOutputs(NbGraderPreprocessor):
-    """Keeps of a submission's outputs and texts what can run nothing and load nothing where they are read."""
+    """Keeps of a submission's outputs what can run nothing and load nothing where they are read."""
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
         """Returns the cell with its HTML cleaned, scripts and unknown forms gone."""
         if cell.cell_type == "code":
             cell.outputs = [_harmless(output) for output in cell.outputs]
-        else:
-            cell.source = _clean_markdown(cell.source)
-            cell.pop("attachments", None)
         return cell, resources
+
+
+def harmless_markdown(text: str) -> str:
+    """Returns markdown as HTML that can run nothing; a filter for nbconvert in the place of its own."""
+    return _clean(markdown2html(text))
 
 
 def configure_feedback(config: Config, level: str = "name") -> None:
     """Makes `nbgrader generate_feedback` write such pages: for `nbgrader_config.py`, and for the grader itself."""
     config.GenerateFeedback.preprocessors = [GetGrades, CoverHiddenTests, HarmlessOutputs, CSSHTMLHeaderPreprocessor]
     config.CoverHiddenTests.level = level
+    config.HTMLExporter.filters = {"markdown2html": harmless_markdown}
     # A page that is read offline, by people who trust it: no scripts from elsewhere.
     config.HTMLExporter.mathjax_url = ""
     config.HTMLExporter.require_js_url = ""
@@ -108,6 +112,13 @@ def _write(classroom: Classroom, students: list[str], level: str) -> list[str]:
     return failed
 
 
+def _without_lines(output: NotebookNode) -> NotebookNode:
+    """Returns the output of a visible part without its traceback, which quotes the lines around: hidden ones too."""
+    if output.output_type == "error":
+        output.traceback = [f"{output.ename}: {output.evalue}"]
+    return output
+
+
 def _after(name: str) -> str:
     words = name.strip(" #:")
     return f": {words}" if words else ""
@@ -135,12 +146,6 @@ def _clean(html: str) -> str:
     return bleach.clean(
         html, tags=TAGS, attributes=_may_have, protocols={"http", "https", "mailto", "data"}, strip=True
     )
-
-
-def _clean_markdown(text: str) -> str:
-    # Markdown's own links survive cleaning; nbconvert (7.17) renders their address as it stands.
-    text = re.sub(r"(?i)(javascript|vbscript|data)\s*:", r"\1&#58;", _clean(text))
-    return text.replace("&gt;", ">").replace("&amp;", "&")
 
 
 def _may_have(tag: str, name: str, value: str) -> bool:

@@ -1,6 +1,6 @@
 """Values that may cross between the processes: numbers, text, tensors, arrays and containers of them, spelled as lists.
 
-    to_plain(torch.ones(2))  ->  ["tensor", "float32", [2], b"...", false]
+    to_plain(torch.ones(2))  ->  ["tensor", "float32", [2], b"...", "none"]
 
 No class of a learner's is ever built on the trusted side: what is not in this list cannot cross.
 """
@@ -49,7 +49,7 @@ def to_plain(value: Any, depth: int = 0) -> Any:
     if kind is dict:
         return ["dict", *([to_plain(key, depth + 1), to_plain(item, depth + 1)] for key, item in value.items())]
     if kind in (torch.Tensor, torch.nn.Parameter):
-        return ["tensor", *msgspec.structs.astuple(array(value)), value.requires_grad and value.is_leaf]
+        return ["tensor", *msgspec.structs.astuple(array(value)), _history(value)]
     if isinstance(value, numpy.generic):
         return ["scalar", value.dtype.str, value.tobytes()] if value.dtype.kind in "biufc" else _refuse(value)
     if kind is numpy.ndarray and value.dtype.kind in "biufc":
@@ -81,9 +81,21 @@ def _refuse(value: object) -> Any:
     raise Unsendable(value)
 
 
-def _tensor(dtype: str, shape: list[int], data: bytes, requires_grad: bool) -> torch.Tensor:
+def _history(tensor: torch.Tensor) -> str:
+    return "none" if not tensor.requires_grad else "leaf" if tensor.is_leaf else "result"
+
+
+def _tensor(dtype: str, shape: list[int], data: bytes, history: str) -> torch.Tensor:
     tensor = Array(dtype, tuple(shape), data).tensor()
-    return tensor.requires_grad_() if requires_grad and tensor.is_floating_point() else tensor
+    if history == "none" or not tensor.dtype.is_floating_point:
+        return tensor
+    leaf = tensor.requires_grad_()
+    if history == "leaf":
+        return leaf
+    # It was the result of an operation over there, so it may be written in place here; the gradient arrives at its leaf.
+    result = leaf.clone()
+    result.origin = leaf  # type: ignore[attr-defined]
+    return result
 
 
 def _ndarray(dtype: str, shape: list[int], data: bytes) -> numpy.ndarray:

@@ -14,6 +14,8 @@ from autograder.grade import messages
 from autograder.grade.plain import from_plain, tensors, to_plain
 from autograder.grade.remote import Ended, Worker
 
+CALL_IT = "only calling it crosses. Test it with check(...), or with a function that returns numbers or tensors"
+
 
 class LearnerError(Exception):
     """The learner's code raised an exception of a type that exists in its own process only."""
@@ -26,8 +28,13 @@ class NotPlain(Unsolved):
 class LearnerFunction:
     """Calls a function in the worker: arguments and value cross as data, writes into the arguments and gradients as well."""
 
-    def __init__(self, worker: Worker, name: str) -> None:
-        self._worker, self.__name__ = worker, name
+    def __init__(self, worker: Worker, name: str, kind: str) -> None:
+        self._worker, self.__name__, self._kind = worker, name, kind
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotPlain(f"{self.__name__}.{name}: a {self._kind} cannot leave the submission's own process; {CALL_IT}")
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
         """Returns what the learner's function returns.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -94,6 +96,13 @@ class Server:
             watch = Watch(self._root(), self.limits)
             self._tell(Start(self.limits, folder))
             yield Worker(ours, self.limits, watch, files)
+
+    def left_over(self) -> list[str]:
+        """Returns the names of processes below the server: none, between two submissions."""
+        servers = {"bwrap", "python", "python3", os.path.basename(os.path.realpath(sys.executable))}
+        found = [process for process in _children(self._root()) if process.name() not in servers]
+        workers = [process for process in _children(self._root()) if process.name() in servers - {"bwrap"}]
+        return [process.name() for process in [*found, *workers[1:]]]
 
     def close(self) -> None:
         """Ends the server and everything below it."""

@@ -234,15 +234,15 @@ def late_write():
 
 
 def _warm_up() -> None:
+    from autograder.grade.shell import make_shell
+
+    shell = make_shell(1 << 20)  # first: matplotlib asks for it when it is imported, to show figures below their cell
     for name in WARM:
         importlib.import_module(name)
     import torch
 
-    from autograder.grade.shell import make_shell
-
     torch.set_num_threads(1)
     torch.set_num_interop_threads(1)
-    shell = make_shell(1 << 20)
     for text in REHEARSAL:
         shell.run(text, 60.0)
     shell.forget()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
 import hashlib
 from pathlib import Path
@@ -47,6 +48,14 @@ class SourceCell(NamedTuple):
         return self.visible != self.text
 
 
+class _Binder(NamedTuple):
+    """A place in the source that gives names their meaning; `cell` is None where they are the learner's to define."""
+
+    position: int
+    names: set[str]
+    cell: SourceCell | None
+
+
 class Source:
     """A source notebook. `name` is nbgrader's notebook id; `digest` changes when anything that decides a grade does."""
 
@@ -56,13 +65,12 @@ class Source:
         self.cells = [_source_cell(cell) for cell in kept]
         self.by_id = {cell.id: cell for cell in self.cells if cell.id}
         self.digest = hashlib.sha256(repr([(c.id, c.kind, c.text, c.points) for c in self.cells]).encode()).hexdigest()
-        # An answer's names stand in the model solution, which the text that is handed out may lack.
         self._binders = [
-            (index, cell, {name for part in statements(original.source) for name in bound(part)})
+            binder
             for index, (cell, original) in enumerate(zip(self.cells, kept, strict=True))
-            if cell.kind in ("teacher", "answer")
+            for binder in _binders(index, cell, original.source)
         ]
-        self._answers = {name for _, cell, names in self._binders if cell.kind == "answer" for name in names}
+        self._answers = {name for binder in self._binders if binder.cell is None for name in binder.names}
 
     @classmethod
     def read(cls, path: Path) -> Source:
@@ -82,8 +90,8 @@ class Source:
     def provider(self, name: str, before: SourceCell) -> SourceCell | None:
         """Returns the teacher's cell that gives a name its meaning in a test; None where it is the learner's to define."""
         position = self.cells.index(before)
-        binders = [cell for index, cell, names in self._binders if index < position and name in names]
-        return binders[-1] if binders and binders[-1].kind == "teacher" else None
+        binders = [binder for binder in self._binders if binder.position < position and name in binder.names]
+        return binders[-1].cell if binders else None
 
     def needs(self, cell: SourceCell) -> set[str]:
         """Returns the names that a cell uses; a builtin's name only where an answer is to define it."""
@@ -92,6 +100,24 @@ class Source:
     def for_learners(self, cell: SourceCell) -> str:
         """Returns what of a test cell the learner's process may run: the definitions in its visible part."""
         return definitions(cell.visible)
+
+
+def _binders(index: int, cell: SourceCell, original: str) -> list[_Binder]:
+    """Returns who binds what in a cell. `original` holds the model solution, which the text that is handed out may lack."""
+    if cell.kind not in ("teacher", "answer"):
+        return []
+    parts = statements(original)
+    if cell.kind == "teacher":
+        return [_Binder(index, _names(parts), cell)]
+    # What a model solution imports, a test may use as well: it is the teacher's text, and a module cannot cross.
+    imports: list[ast.stmt] = [part for part in parts if isinstance(part, (ast.Import, ast.ImportFrom))]
+    others = [part for part in parts if part not in imports]
+    imported = cell._replace(id="", kind="teacher", text=ast.unparse(ast.Module(imports, [])))
+    return [_Binder(index, _names(others), None), _Binder(index, _names(imports), imported)]
+
+
+def _names(parts: list[ast.stmt]) -> set[str]:
+    return {name for part in parts for name in bound(part)}
 
 
 def _source_cell(cell: NotebookNode) -> SourceCell:

@@ -115,6 +115,7 @@ class _Worker:
         target = self._target(request.name)
         arguments = [from_plain(argument) for argument in request.arguments]
         keywords = {name: from_plain(argument) for name, argument in request.keywords.items()}
+        inputs = [getattr(tensor, "origin", tensor) for tensor in tensors([arguments, keywords])]
         with self.shell.listening(PRINTED) as outputs:
             try:
                 with time_limit(self.cell_seconds):
@@ -123,19 +124,21 @@ class _Worker:
             except (Exception, CellTimeoutError) as error:
                 return messages.Returned(error=type(error).__name__, message=str(error)[:2000], printed=outputs.text())
         try:
-            return self._returned(value, arguments, keywords, outputs.text())
+            return self._returned(value, arguments, keywords, inputs, outputs.text())
         except Unsendable as error:
             return messages.Returned(unsendable=str(error), printed=outputs.text())
 
-    def _returned(self, value: Any, arguments: list[Any], keywords: dict[str, Any], printed: str) -> messages.Answer:
-        outputs, inputs = tensors(value), tensors([arguments, keywords])
+    def _returned(
+        self, value: Any, arguments: list[Any], keywords: dict[str, Any], inputs: list[torch.Tensor], printed: str
+    ) -> messages.Answer:
+        outputs = tensors(value)
         self.invocations.append((inputs, outputs))
         return messages.Returned(
             value=to_plain(value),
             arguments=[to_plain(argument) for argument in arguments],
             keywords={name: to_plain(argument) for name, argument in keywords.items()},
             invocation=len(self.invocations) - 1,
-            differentiable=[index for index, tensor in enumerate(outputs) if tensor.grad_fn is not None],
+            differentiable=[index for index, tensor in enumerate(outputs) if tensor.requires_grad],
             printed=printed,
         )
 

@@ -1,0 +1,164 @@
+"""Contained k of n: every attack, between a right and a wrong control, by this grader and by stock nbgrader.
+
+    python -m tests.benchmarks.hostile [--graders bubblewrap process stock] [--only WORD] [--json FILE]
+
+An attack is contained when it has a grade of no more than its work deserves, the controls beside it have exactly what they
+deserve, and the batch has finished. Attacks on what defends nothing (level process, stock) run in a bubblewrap of their own,
+so that they cannot harm the machine that measures them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from nbgrader.api import Gradebook, MissingEntry
+
+from autograder.course.paths import ROOT
+from autograder.grade.batch import Options, grade_assignment
+from autograder.grade.limits import MEBIBYTE, Limits
+from tests.grade.hostile.lesson import ASSIGNMENT
+from tests.grade.hostile.school import FULL, Case, enrol, right_beside, wrong_beside
+
+LIMITS = Limits(cell_seconds=2, submission_seconds=8, memory_bytes=512 * MEBIBYTE)
+STOCK_SECONDS = 200
+
+
+def main() -> None:
+    """Prints a table and, with --json, writes what happened to each attack."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--graders", nargs="+", default=["bubblewrap", "process", "stock"])
+    parser.add_argument("--only", default="")
+    parser.add_argument("--json", type=Path)
+    parser.add_argument("--inside", nargs=2, help=argparse.SUPPRESS)
+    chosen = parser.parse_args()
+    if chosen.inside:
+        _grade(Path(chosen.inside[0]), chosen.inside[1])
+        return
+    outcome = {grader: judged(grader, chosen.only) for grader in chosen.graders}
+    for grader, found in outcome.items():
+        attacks = {name: verdict for name, verdict in found.items() if not name.startswith("honest")}
+        honest = {name: verdict for name, verdict in found.items() if name.startswith("honest")}
+        print(
+            f"{grader}: contained {_count(attacks)} of {len(attacks)}; honest work right {_count(honest)} of {len(honest)}"
+        )
+        for name, verdict in found.items():
+            if verdict:
+                print(f"    {name}: {verdict}")
+    if chosen.json:
+        chosen.json.write_text(json.dumps(outcome, indent=1))
+
+
+def judged(grader: str, only: str = "") -> dict[str, str]:
+    """Returns for each case "" where it was contained, or what went wrong."""
+    with tempfile.TemporaryDirectory(prefix="school-") as folder:
+        school = Path(folder)
+        cases = [case for case in enrol(school) if only in case.student]
+        if grader == "bubblewrap":
+            _grade(school, grader)
+            return {f"{case.threat}: {case.name}": verdict(school, case) for case in cases}
+        return {f"{case.threat}: {case.name}": _alone(school, case, grader) for case in cases}
+
+
+def verdict(school: Path, case: Case) -> str:
+    """Returns "" where a case and its controls have the points that they deserve."""
+    wanted = {case.student: case.deserved, right_beside(case): FULL, wrong_beside(case): 0.0}
+    words = []
+    for student, deserved in wanted.items():
+        got = points(school, student)
+        if got != deserved:
+            who = {"1": "the right control", "3": "the wrong control"}.get(student[-1], "it")
+            words.append(f"{who} has {'no grade' if got is None else f'{got:g}'} instead of {deserved:g}")
+    graded = school / "autograded" / case.student / ASSIGNMENT / f"{ASSIGNMENT}.ipynb"
+    if graded.exists() and '"LEAKED' in _outputs(graded):
+        words.append("it saw what it must not see")
+    return "; ".join(words)
+
+
+def points(school: Path, student: str) -> float | None:
+    """Returns a student's points from the gradebook; None where there is no grade."""
+    try:
+        with Gradebook(f"sqlite:///{school / 'gradebook.db'}") as gradebook:
+            submission = gradebook.find_submission(ASSIGNMENT, student)
+            grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
+            return None if any(grade.auto_score is None for grade in grades) else submission.score
+    except MissingEntry:
+        return None
+    except Exception as error:  # noqa: BLE001 - an attack may have broken the database itself
+        print(f"the gradebook is broken: {error}", file=sys.stderr)
+        return None
+
+
+def _alone(school: Path, case: Case, grader: str) -> str:
+    """Grades a case and its controls in a class, and a container, of their own."""
+    with tempfile.TemporaryDirectory(prefix="class-") as folder:
+        small = Path(folder)
+        shutil.copytree(school / "source", small / "source")
+        for student in (right_beside(case), case.student, wrong_beside(case)):
+            source = school / "submitted" / student
+            subprocess.run(["cp", "-a", str(source), str(_made(small / "submitted"))], check=True)
+        wall = [
+            "bwrap",
+            "--unshare-all",
+            "--die-with-parent",
+            "--ro-bind",
+            "/",
+            "/",
+            "--proc",
+            "/proc",
+            "--dev",
+            "/dev",
+        ]
+        wall += [
+            "--tmpfs",
+            "/tmp",
+            "--tmpfs",
+            str(Path.home() / ".cache"),
+            "--bind",
+            folder,
+            folder,
+            "--chdir",
+            str(ROOT),
+        ]
+        command = [sys.executable, "-m", "tests.benchmarks.hostile", "--inside", folder, grader]
+        limited = ["prlimit", f"--as={8 << 30}", "--fsize=500000000", "--nproc=2000", *command]
+        environment = os.environ | {"GRADERS_TOKEN": "secret", "HOME": folder}
+        try:
+            subprocess.run([*wall, *limited], timeout=STOCK_SECONDS, env=environment, capture_output=True)
+        except subprocess.TimeoutExpired:
+            return f"the batch did not finish within {STOCK_SECONDS} s; " + verdict(small, case)
+        return verdict(small, case)
+
+
+def _grade(school: Path, grader: str) -> None:
+    if grader != "stock":
+        os.environ["GRADERS_TOKEN"] = "secret"
+        grade_assignment(ASSIGNMENT, school, Options(isolation=grader, limits=LIMITS))  # type: ignore[arg-type]
+        return
+    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for words in (["generate_assignment", ASSIGNMENT], ["autograde", ASSIGNMENT, "--Execute.timeout=20"]):
+        subprocess.run([sys.executable, "-m", "nbgrader", *words], cwd=school)
+
+
+def _outputs(path: Path) -> str:
+    cells = json.loads(path.read_text("utf-8")).get("cells", [])
+    return json.dumps([cell.get("outputs") for cell in cells])
+
+
+def _made(folder: Path) -> Path:
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def _count(found: dict[str, str]) -> int:
+    return sum(not words for words in found.values())
+
+
+if __name__ == "__main__":
+    main()

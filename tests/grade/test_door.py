@@ -1,0 +1,190 @@
+"""Plain assertions reach a learner's functions and variables as if they lived beside the test."""
+
+import nbformat
+import numpy
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autograder.grade.examine import Examiner
+from autograder.grade.plain import Unsendable, from_plain, to_plain
+from autograder.grade.source import Source
+from tests.grade.conftest import LIMITS
+
+SOLUTION = """
+import torch
+from torch import nn
+
+def double(x):
+    return x * 2
+
+def shout(name):
+    print(f"hello {name}")
+
+def refuse(x):
+    raise ValueError("must not be negative")
+
+def fill(tensor, items):
+    tensor.fill_(7)
+    items.append(1)
+
+def pair(x):
+    return {"sum": x.sum(), "parts": [x, (1, "a")]}
+
+class Net(nn.Module):
+    pass
+
+class Own(Exception):
+    pass
+
+def own():
+    raise Own("mine")
+
+def module():
+    return Net()
+
+def late(w):
+    a = w.exp()
+    a.mul_(2)
+    return a
+
+net = Net()
+answer = {"a": [1, 2.5, "x"], "t": torch.ones(2)}
+max = 5
+"""
+
+
+@pytest.fixture(scope="module")
+def examiner(server):
+    """An examiner at the strongest level."""
+    return Examiner(server, LIMITS)
+
+
+def graded(examiner, test: str, solution: str = SOLUTION):
+    """Returns the grade of one test over one solution cell."""
+
+    def cell(text, name, **known):
+        shape = {
+            "grade_id": name,
+            "grade": False,
+            "solution": False,
+            "locked": False,
+            "schema_version": 3,
+            "task": False,
+        }
+        return nbformat.v4.new_code_cell(text, metadata={"nbgrader": shape | known})
+
+    setup = nbformat.v4.new_code_cell(
+        "import torch\nimport pytest\n\nHELPER = 3\n\ndef helper(x):\n    return x + HELPER"
+    )
+    cells = [setup, cell(SOLUTION, "answer", solution=True), cell(test, "test", grade=True, locked=True, points=2)]
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    data = nbformat.writes(nbformat.v4.new_notebook(cells=[setup, cell(solution, "answer", solution=True), cells[2]]))
+    return examiner.grade(Source("n", notebook), data.encode(), {}).cells["test"]
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        pytest.param("assert double(4) == 8", id="a number"),
+        pytest.param("assert torch.equal(double(torch.ones(2)), torch.tensor([2.0, 2.0]))", id="a tensor"),
+        pytest.param("assert answer['a'] == [1, 2.5, 'x'] and answer['t'].sum() == 2", id="a variable"),
+        pytest.param("with pytest.raises(ValueError, match='negative'):\n    refuse(-1)", id="an exception"),
+        pytest.param("t, items = torch.zeros(2), []\nfill(t, items)\nassert t.tolist() == [7, 7] and items == [1]", id="writes into arguments"),
+        pytest.param("import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()) as said:\n    shout('Ann')\nassert said.getvalue() == 'hello Ann\\n'", id="what it prints"),
+        pytest.param("assert helper(1) == 4", id="the teacher's own helpers"),
+        pytest.param("x = torch.tensor([1.0, 2.0], requires_grad=True)\ndouble(x).sum().backward()\nassert x.grad.tolist() == [2, 2]", id="a gradient"),
+        pytest.param("x = torch.tensor([1.0], requires_grad=True)\nout = pair(x * 3)\n(out['sum'] + out['parts'][0].sum()).backward()\nassert x.grad.tolist() == [6]", id="gradients through containers"),
+        pytest.param("w = torch.ones(2, requires_grad=True)\nwith pytest.raises(RuntimeError, match='inplace'):\n    late(w).sum().backward()", id="backward's own error"),
+        pytest.param("assert max == 5", id="a name that hides a builtin"),
+    ],
+)  # fmt: skip
+def test_an_assertion_on_right_work_passes(examiner, test):
+    """Full points, and no reason needed."""
+    grade = graded(examiner, test)
+    assert ("correct", 2.0, "") == (grade.status, grade.points, grade.reason)
+
+
+@pytest.mark.parametrize(
+    ("test", "reason"),
+    [
+        pytest.param("assert double(4) == 9", "AssertionError", id="a failed assertion"),
+        pytest.param("assert missing(4) == 9", "nothing of this name is defined", id="a name that is not there"),
+        pytest.param("assert net.training", "a Net cannot leave the submission's own process", id="a live module"),
+        pytest.param("assert module().training", "a Net cannot leave", id="a live module returned"),
+        pytest.param("Net()", "cannot leave", id="a class"),
+        pytest.param("own()", "LearnerError: Own: mine", id="an exception of its own type"),
+        pytest.param("1 / 0", "ZeroDivisionError", id="a mistake in the test"),
+    ],
+)
+def test_a_failure_has_a_reason_that_can_be_read(examiner, test, reason):
+    """No points, and the words say what to do."""
+    grade = graded(examiner, test)
+    assert 0.0 == grade.points
+    assert reason in grade.reason
+
+
+@pytest.mark.parametrize(
+    ("last", "points"),
+    [("1.5", 1.5), ("2", 2.0), ("0", 0.0), ("'text'", 2.0), ("None", 2.0), ("float('nan')", 0.0), ("-1", 0.0), ("99", 2.0), ("1 == 2", 0.0)],
+)  # fmt: skip
+def test_partial_credit_is_the_value_of_the_tests_last_line(examiner, last, points):
+    """A number gives that many points; nonsense gives none, where nbgrader 0.9.6 gives all."""
+    assert points == graded(examiner, f"assert double(1) == 2\n{last}").points
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text() | st.binary() | st.complex_numbers(allow_nan=False),
+    lambda inner: st.lists(inner) | st.tuples(inner, inner) | st.dictionaries(st.text() | st.integers(), inner) | st.frozensets(st.integers()),
+    max_leaves=15,
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(PLAIN)
+def test_plain_data_comes_back_as_it_went(value):
+    """Crossing changes neither values nor types."""
+    back = from_plain(to_plain(value))
+    assert (value, type(value)) == (back, type(back))
+
+
+@settings(max_examples=60, deadline=None)
+@given(PLAIN)
+def test_words_that_are_no_value_are_refused(value):
+    """Whatever a worker sends as data is a value or a ValueError, nothing else."""
+    spelled = list(value) if isinstance(value, tuple) else value
+    try:
+        from_plain(spelled)
+    except ValueError:
+        assert isinstance(spelled, list)
+
+
+def test_arrays_and_tensors_keep_dtype_and_shape():
+    """Every kind of number that PyTorch and NumPy share crosses."""
+    for dtype in (torch.float16, torch.bfloat16, torch.int8, torch.bool, torch.complex64, torch.float64):
+        tensor = torch.ones(2, 3).to(dtype)
+        back = from_plain(to_plain(tensor))
+        assert (tensor.dtype, tensor.tolist()) == (back.dtype, back.tolist())
+    array = numpy.arange(6, dtype="int16").reshape(2, 3)
+    assert (array == from_plain(to_plain(array))).all()
+
+
+class Liar(float):
+    """Equal to everything."""
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = float.__hash__
+
+
+class Sub(torch.Tensor):
+    """A tensor with a mind of its own."""
+
+
+@pytest.mark.parametrize("value", [Liar(), torch.ones(1).as_subclass(Sub), object(), len, [[Liar()]], iter([])])
+def test_only_exact_types_cross(value):
+    """A subclass could lie about itself, so it stays where it is."""
+    with pytest.raises(Unsendable, match="cannot leave"):
+        to_plain(value)

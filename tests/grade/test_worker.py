@@ -1,0 +1,140 @@
+"""A worker runs cells as a kernel does, sees nothing but itself, and ends with everything that it started."""
+
+import json
+
+import psutil
+import pytest
+
+from autograder.grade import messages
+from autograder.grade.limits import MEBIBYTE, Limits
+from autograder.grade.remote import Ended, Server
+
+
+@pytest.fixture(scope="module")
+def strict(walls):
+    """A warm server that gives a cell one second."""
+    limits = Limits(cell_seconds=1, submission_seconds=10, processes=20, memory_bytes=256 * MEBIBYTE)
+    with Server("bubblewrap", limits) as server:
+        yield server
+
+
+def outputs(worker, text: str) -> list[dict]:
+    """Returns the outputs of a cell that ran in the worker."""
+    return json.loads(worker.ask(messages.RunCell(text), messages.Ran).outputs)
+
+
+def printed(worker, text: str) -> str:
+    """Returns what a cell wrote to stdout."""
+    return "".join(output["text"] for output in outputs(worker, text) if output.get("name") == "stdout")
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "holds"),
+    [
+        pytest.param("1 + 1", "execute_result", "'text/plain': '2'", id="the last value is shown"),
+        pytest.param("print('a')", "stream", "'text': 'a\\n'", id="print"),
+        pytest.param("import sys; print('e', file=sys.stderr)", "stream", "stderr", id="stderr"),
+        pytest.param("1 / 0", "error", "ZeroDivisionError", id="a traceback"),
+        pytest.param("def (", "error", "SyntaxError", id="a syntax error"),
+        pytest.param("%time 1", "stream", "CPU times", id="a magic"),
+        pytest.param("!echo shell", "stream", "shell", id="a shell command"),
+        pytest.param("await __import__('asyncio').sleep(0, 5)", "execute_result", "5", id="await at the top"),
+        pytest.param("input()", "error", "StdinNotImplementedError", id="nobody answers input"),
+        pytest.param("import os; os.write(1, b'low');", "stream", "low", id="what C code writes"),
+        pytest.param("import matplotlib.pyplot as p; p.plot([1]);", "display_data", "image/png", id="a plot"),
+        pytest.param("open('data.txt').read()", "execute_result", "handed in", id="the files beside it"),
+        pytest.param(
+            "import inspect\ndef f(): return 7\nprint(inspect.getsource(f))", "stream", "return 7", id="source"
+        ),
+    ],
+)
+def test_a_cell_does_what_it_does_in_a_kernel(server, text, kind, holds):
+    """Rich outputs, streams, errors and magics come back in nbformat's form."""
+    with server.worker({"data.txt": b"handed in"}) as worker:
+        found = outputs(worker, text)
+    assert kind in [output["output_type"] for output in found]
+    assert holds in str(found)
+
+
+@pytest.mark.parametrize(
+    ("question", "expected"),
+    [
+        pytest.param("import socket; s = socket.socket(); s.settimeout(1); print(s.connect_ex(('1.1.1.1', 53)) != 0)", "True", id="no network"),
+        pytest.param("import os; print(os.listdir('/home') if os.path.exists('/home') else [])", "[]", id="nobody's home"),
+        pytest.param("import os; print(os.path.exists('{root}/solutions'), os.path.exists('{root}/class'))", "False False", id="no sources, no gradebook"),
+        pytest.param("import os; print(os.path.exists('{root}/tests'), os.path.exists('{root}/.git'))", "False False", id="nothing else of the clone"),
+        pytest.param("import os; print([n for n in os.environ if 'TOKEN' in n])", "[]", id="no tokens"),
+        pytest.param("import os; print(len([p for p in os.listdir('/proc') if p.isdigit()]) < 4)", "True", id="no other process"),
+        pytest.param("import os; print(os.path.exists('/tmp/left'), os.listdir('/dev/shm'))", "False []", id="nothing of the one before"),
+        pytest.param("import autograder.tape.repair as r; print(getattr(r, '__file__', None))", "None", id="no search for repairs"),
+    ],
+)  # fmt: skip
+def test_a_worker_sees_nothing_but_itself(server, monkeypatch, question, expected):
+    """What a submission asks the machine, it is told about its own corner only."""
+    from autograder.course.paths import ROOT
+
+    monkeypatch.setenv("GRADERS_TOKEN", "secret")
+    with server.worker({}) as worker:
+        outputs(worker, "open('/tmp/left', 'w').write('x'); open('/dev/shm/left', 'w').write('x')")
+    with server.worker({}) as worker:
+        assert expected == printed(worker, question.replace("{root}", str(ROOT))).strip()
+
+
+@pytest.mark.parametrize("path", ["/usr/x", "/x", "/dev/x", "/etc/x", "{root}/autograder/x.py"])
+def test_a_worker_writes_nowhere_else(server, path):
+    """The system and the package are read-only."""
+    from autograder.course.paths import ROOT
+
+    with server.worker({}) as worker:
+        found = outputs(worker, f"open({path.replace('{root}', str(ROOT))!r}, 'w')")
+    assert found[0]["ename"] in ("OSError", "PermissionError", "FileNotFoundError")
+
+
+def test_a_worker_has_no_privileges(server):
+    """Not even those of its own user namespace: it cannot mount, and cannot make a namespace in which it could."""
+    with server.worker({}) as worker:
+        words = printed(
+            worker,
+            "import ctypes\nlibc = ctypes.CDLL(None)\n"
+            "print(libc.mount(b'none', b'/tmp', b'tmpfs', 0, None), libc.umount(b'/tmp'))",
+        )
+    assert "-1 -1" == words.strip()
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        pytest.param("import os; os._exit(0)", "ended", id="it ends itself"),
+        pytest.param("import ctypes; ctypes.string_at(0)", "ended", id="it crashes"),
+        pytest.param("import os\nwhile True: os.fork()", "processes|time", id="it forks without end"),
+        pytest.param("import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())\nwhile True: pass", "time", id="it takes no signal"),
+    ],
+)  # fmt: skip
+def test_the_end_of_a_worker_has_a_reason_and_leaves_nothing(strict, text, reason):
+    """Whatever a cell does, the server goes on, the reason is told, and no process stays behind."""
+    with pytest.raises(Ended, match=reason), strict.worker({}) as worker:
+        worker.ask(messages.RunCell(text), messages.Ran)
+    with strict.worker({}) as worker:
+        assert "2" in str(outputs(worker, "1 + 1"))
+    assert [] == strict.left_over()
+
+
+def test_survivors_end_with_their_submission(server):
+    """A daemon that a cell leaves behind is gone when the next submission begins."""
+    with server.worker({}) as worker:
+        outputs(worker, "import subprocess\nsubprocess.Popen(['sleep', '600'], start_new_session=True)")
+        during = [process.name() for process in psutil.Process().children(recursive=True)]
+    after = [process.name() for process in psutil.Process().children(recursive=True)]
+    assert (True, False) == ("sleep" in during, "sleep" in after)
+
+
+def test_a_flood_of_output_is_cut_and_not_punished(server):
+    """The cell goes on, its outputs are limited, and it says so."""
+    with server.worker({}) as worker:
+        found = outputs(worker, "for _ in range(100):\n    print('x' * 1_000_000)\n")
+        assert "7" in str(
+            outputs(worker, "def f(): return 7\nprint()")
+            or worker.ask(messages.Invoke("f", [], {}), messages.Returned).value
+        )
+    assert sum(len(output["text"]) for output in found) < 5_000_000
+    assert "truncated" in found[-1]["text"]
