@@ -158,7 +158,8 @@ class Graph:
         below, above = placed[keeper], placed[target]
         start = below.y + self._row_y(blocks[keeper], edge)
         end = above.y + above.height - 22
-        others = [spot for name, spot in placed.items() if name not in (target, keeper)]
+        between = (spot for name, spot in placed.items() if name not in (target, keeper))
+        others = [spot for spot in between if spot.y < start and spot.y + spot.height > above.y]
         routes = [_curve(below, above, start, end, side, entry) for side, entry in SIDES]
         route = routes[0] if target == keeper else min(routes, key=lambda route: _cost(route, others))
         (x1, y1), (x2, y2), (x3, y3), (x4, y4) = route
@@ -210,5 +211,5 @@ def _cost(route: Route, others: list[Placed]) -> float:
         x = u**3 * x1 + 3 * u * u * t * x2 + 3 * u * t * t * x3 + t**3 * x4
         y = u**3 * y1 + 3 * u * u * t * y2 + 3 * u * t * t * y3 + t**3 * y4
         hidden += sum(abs(x - o.x) < o.width / 2 + 4 and o.y - 4 < y < o.y + o.height + 4 for o in others)
-    left = 40 * (x2 < x1)  # the arrow to the line of code leaves on this side
+    left = 8 * (x2 < x1)  # the arrow to the line of code leaves on this side
     return hidden * 1000 + left + abs(x1 - x2) + abs(x2 - x3) + abs(x3 - x4) + abs(y1 - y4)

@@ -8,7 +8,7 @@ from autograder.tape.recording import SavedEdge, Storage, Tensor
 from autograder.view.blocks import CHIP, Facts, chip, measure
 from autograder.view.shapes import SMALL, Shape, box, clip, columns, group, letter, shape, text
 
-WIDTH = 330
+WIDTH = 380
 HEAD, ROW, BAR, NOTE, GAP = 22, 21, 9, 17, 10
 MOST = 60
 """Pieces of memory that are drawn; the others are counted."""

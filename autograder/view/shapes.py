@@ -72,6 +72,8 @@ def path(route: str, **attributes: Any) -> Shape:
 
 def columns(words: str) -> int:
     """Returns how many character cells a text takes: two for wide (East Asian) characters, none for combining marks."""
+    if words.isascii():
+        return len(words)
     return sum(
         0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
         for letter in words

@@ -57,6 +57,11 @@ class Words:
             return f"{owner}.data" if known.alias_of == "data" else f"a view of {owner}"
         return NAMELESS
 
+    def _error(self, most: int) -> str:
+        """Returns PyTorch's own message without its hint about anomaly mode."""
+        error = self.now.recording.verdict.error
+        return clip(error.message.split(" Hint: ")[0], most) if error else ""
+
     def called(self, tensor: int | None) -> str:
         """Returns the name as a label: "(no name)" where there is none."""
         name = self.name(tensor)
@@ -87,7 +92,7 @@ class Words:
         """Returns the sentence of a statement that changed no tensor."""
         error = self.now.recording.verdict.error
         if error and error.line == step.place.line and step is self.now.recording.steps[-1]:
-            return f"Line {step.place.line} stops: {clip(error.message, 240)}"
+            return f"Line {step.place.line} stops: {self._error(240)}"
         return f"Line {step.place.line} runs. No tensor changes."
 
     def _made(self, step: Step) -> str:
@@ -223,15 +228,14 @@ class Words:
                 f"{self.name(e.tensor)} was saved at version {e.saved_version} and is at version {e.version_now}."
                 for e in stale
             )
-        error = self.now.recording.verdict.error
-        return clip(error.message, 240) if error else ""
+        return self._error(240)
 
     def _verdict(self) -> str:
         """Returns the outcome, with the leaves whose gradient is wrong."""
         verdict = self.now.recording.verdict
         said = [f"Outcome: {verdict.outcome}, {MEANING[verdict.outcome]}."]
         if verdict.error:
-            said.append(f"{verdict.error.type}: {clip(verdict.error.message, 200)}")
+            said.append(f"{verdict.error.type}: {self._error(220)}")
         for name, gradient in verdict.gradients.items():
             if gradient.got is not None and is_wrong(gradient):
                 said.append(f"{name}.grad is {clip(str(gradient.got), 60)}; right is {clip(str(gradient.true), 60)}.")

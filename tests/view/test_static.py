@@ -143,7 +143,7 @@ def test_a_page_allows_only_itself(hostile):
         f"default-src 'none'; img-src data:; style-src {digest(read.inside['style'])}; "
         f"script-src {digest(read.inside['script module'])}"
     ) == policy
-    assert {"json", "module"} == {a["type"].split("/")[-1] for tag, a in read.tags if tag == "script"}
+    assert {"plain", "module"} == {a["type"].split("/")[-1] for tag, a in read.tags if tag == "script"}
     assert ["src"] == [name for tag, a in read.tags for name in a if name in ("src", "href", "onerror", "style")]
 
 
