@@ -118,7 +118,8 @@ def variants(name: str, family: str, text: str, function: str | None, prefix: st
 
 def take(text: str, variant: str | None, known: set[str]) -> tuple[str, dict[str, frozenset[int]]]:
     """Returns the text of one variant with its lines in place, and the lines that bear each mark."""
-    lines, marked = [], {"harm": set(), "saves": set()}
+    lines: list[str] = []
+    marked: dict[str, set[int]] = {"harm": set(), "saves": set()}
     for number, line in enumerate(text.splitlines(), start=1):
         tag = TAG.search(line)
         only = set((tag["variants"] or "").split()) if tag else set()

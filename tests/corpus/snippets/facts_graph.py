@@ -166,9 +166,24 @@ first = torch.tensor([1.0, 2.0], requires_grad=True)
 second = torch.tensor([3.0, 4.0], requires_grad=True)
 first.requires_grad_(False)
 loss = (first * second).sum()
-first.mul_(0.5).div_(0.5)
-first = first.clone()
-(second * 2).sum().backward()
+loss.backward()
+
+
+# truth
+def truth():
+    return {"second": [1.0, 2.0]}
+
+
+# %% frozen_written · a frozen parameter is written, and the trained one's gradient needs it
+# raises-backward, tensor=first
+import torch
+
+first = torch.tensor([1.0, 2.0], requires_grad=True)
+second = torch.tensor([3.0, 4.0], requires_grad=True)
+first.requires_grad_(False)
+loss = (first * second).sum()  # saves
+first.mul_(0.5)  # harm
+loss.backward()
 
 # %% requires_grad_late · requires_grad switched on after the use
 # raises-backward
