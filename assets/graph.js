@@ -39,12 +39,13 @@ function stamp([tag, attributes, ...children], keyed) {
   return element;
 }
 
-function stampDrawing({ left, top, width, height, shapes }, label, keyed) {
+// A drawing shrinks to `smallest` of its size in a narrow place; below that it scrolls.
+function stampDrawing({ left, top, width, height, shapes }, label, keyed, smallest = 0.62) {
   const svg = document.createElementNS(SVG, "svg");
   const attributes = { viewBox: `${left} ${top} ${width} ${height}`, width, height, role: "group", "aria-label": label };
   for (const [name, value] of Object.entries(attributes)) svg.setAttribute(name, value);
   svg.append(...shapes.map((shape) => stamp(shape, keyed)));
-  svg.style.minWidth = `${Math.min(width, 0.72 * width)}px`;
+  svg.style.minWidth = `${smallest * width}px`;
   return svg;
 }
 
@@ -149,7 +150,7 @@ class Film {
     const { scene } = this;
     this.view = number;
     this.moving = new Map();
-    this.graph.replaceChildren(stampDrawing(scene.views[number], `graph, ${scene.views[number].title}`, this.moving));
+    this.graph.replaceChildren(stampDrawing(scene.views[number], `graph, ${scene.views[number].title}`, this.moving, 0.72));
     for (const fold of this.graph.querySelectorAll("[data-opens]")) {
       fold.setAttribute("tabindex", "0");
       fold.setAttribute("role", "button");

@@ -137,7 +137,7 @@ def measure(page: Page) -> list[bool]:
             f"self-contained page of {len(thousand.nodes)} nodes",
             len(view.as_html(thousand).encode()) / 1000,
             "kB",
-            3000,
+            500,
         ),
     ]
 
