@@ -1,10 +1,22 @@
-"""What backward would do if it were called now."""
+"""What backward would do if it were called now.
+
+While a program runs nobody knows which loss it will call backward on; the newest head is taken for it. When the run is over
+the losses are known, and each step is told what a backward from the next one would have done at that moment.
+"""
 
 from __future__ import annotations
 
-from autograder.tape.graph import GraphNode
-from autograder.tape.recording import Forecast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from autograder.tape.graph import GraphNode, Kept
+from autograder.tape.recording import Forecast, Outcome, Step
 from autograder.tape.tensors import Seen
+
+if TYPE_CHECKING:
+    from autograder.tape.ledger import Ledger
 
 
 class Heads:
@@ -31,10 +43,64 @@ class Heads:
         for heads in (self._scalars, self._others):
             while heads:
                 node, seen = heads[next(reversed(heads))]
-                if not node.freed and seen.ref() is not None:
+                if not node.freed and seen.node == node.id and seen.ref() is not None:
                     return [node]
                 del heads[node.id]
         return []
+
+
+@dataclass(frozen=True)
+class Prospect:
+    """What a backward met.
+
+    Attributes:
+        call: the step that called it; `first` the first step that made a part of its graph.
+        spoilt: the saved tensors that were no longer what they were.
+        doubtful: the step from which on its gradient is wrong for another reason, or None.
+        refused: it had no graph to walk, or one that was freed.
+    """
+
+    call: int
+    first: int
+    spoilt: tuple[Kept, ...]
+    doubtful: int | None
+    refused: bool
+
+    @classmethod
+    def of(cls, ledger: Ledger, made: int, visited: list[GraphNode], kept: list[Kept]) -> Prospect:
+        """Returns the prospect of a backward that is about to start, from a root made in the step `made`."""
+        steps = [node.step for node in visited if node.inputs]
+        doubts = [node.untracked for node in visited if node.untracked is not None]
+        if ledger.shared_since is not None:
+            doubts.append(ledger.shared_since)
+        refused = not visited or any(node.freed for node in visited)
+        first = min(steps) if steps and not refused else made
+        return cls(ledger.steps, first, tuple(one for one in kept if one.spoilt), min(doubts, default=None), refused)
+
+    def at(self, step: int) -> Forecast:
+        """Returns what this backward would have done after an earlier step."""
+        if self.refused:
+            return Forecast("raises-backward")
+        known = [kept for kept in self.spoilt if kept.since is not None and kept.since <= step]
+        worst = [kept for kept in known if kept.stale] or known
+        if not worst:
+            doubtful = self.doubtful is not None and self.doubtful <= step
+            return Forecast("silently-wrong" if doubtful else "correct")
+        outcome: Outcome = "raises-backward" if worst[0].stale else "silently-wrong"
+        return Forecast(outcome, tuple(k.record_id for k in worst[:1] if k.record_id is not None))
+
+
+def with_hindsight(steps: tuple[Step, ...], prospects: list[Prospect]) -> tuple[Step, ...]:
+    """Returns the steps, each with the forecast of the backward that the program went on to call."""
+    told, waiting = [], iter(prospects)
+    ahead = next(waiting, None)
+    for step in steps:
+        while ahead is not None and ahead.call < step.index:
+            ahead = next(waiting, None)
+        if ahead is not None and ahead.first <= step.index < ahead.call:
+            step = structs.replace(step, forecast=ahead.at(step.index))
+        told.append(step)
+    return tuple(told)
 
 
 def forecast(heads: list[GraphNode | None], *, rooted: bool = False) -> Forecast | None:
@@ -50,6 +116,6 @@ def forecast(heads: list[GraphNode | None], *, rooted: bool = False) -> Forecast
     corrupted = [head.corrupted for head in known if head.corrupted]
     if corrupted:
         return Forecast("silently-wrong", tuple(k.record_id for k in corrupted if k.record_id is not None))
-    if any(head.untracked for head in known):
+    if any(head.untracked is not None for head in known):
         return Forecast("silently-wrong")
     return Forecast("correct")

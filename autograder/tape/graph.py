@@ -31,6 +31,7 @@ class Kept:
         stashed: it is an attribute of ctx, which autograd knows nothing of.
         content, generation: its values, and how often its memory had changed, when it was saved.
         wrote, until: how many writes the run had seen when it was saved, and when a backward used it (the one numbered `call`).
+        since: the step in which it was spoilt.
         tensor: the id of the tensor it is, or shares its bytes with.
         record_id: its id as a SavedEdge; None for what is only stashed.
     """
@@ -53,6 +54,7 @@ class Kept:
     version_now: int | None = None
     changed: bool = False
     until: int | None = None
+    since: int | None = None
     call: int = -1
     freed: bool = False
     record_id: int | None = None
@@ -97,13 +99,14 @@ class GraphNode:
     inputs: tuple[int | None, ...]
     place: Place
     scope: tuple[str, ...]
+    step: int
     tensor: int | None = None
     kept: list[Kept] = field(default_factory=list)
     consumers: list[GraphNode] = field(default_factory=list)
     refused: Kept | None = None
     corrupted: Kept | None = None
     freed: bool = False
-    untracked: bool = False
+    untracked: int | None = None
 
 
 class Graph:
@@ -115,7 +118,7 @@ class Graph:
         self.kept: list[Kept] = []
         self._edges = 0
 
-    def grow(self, root: Any, place: Place, scope: tuple[str, ...]) -> list[GraphNode]:
+    def grow(self, root: Any, place: Place, scope: tuple[str, ...], step: int) -> list[GraphNode]:
         """Returns the nodes below `root` that were not known, inputs first."""
         new: list[GraphNode] = []
         stack = [root]
@@ -129,19 +132,19 @@ class Graph:
                 stack.extend(unknown)
             else:
                 stack.pop()
-                new.append(self._add(node, place, scope))
+                new.append(self._add(node, place, scope, step))
         return new
 
-    def _add(self, node, place: Place, scope: tuple[str, ...]) -> GraphNode:
+    def _add(self, node, place: Place, scope: tuple[str, ...], step: int) -> GraphNode:
         below = [self.of[n] if n is not None else None for n, _ in node.next_functions]
-        made = GraphNode(len(self.nodes), node, type(node).__name__, (), place, scope)
+        made = GraphNode(len(self.nodes), node, type(node).__name__, (), place, scope, step)
         made.inputs = tuple(n.id if n else None for n in below)
         for input_ in dict.fromkeys(n for n in below if n):
             input_.consumers.append(made)
             made.refused = made.refused or input_.refused
             made.corrupted = made.corrupted or input_.corrupted
             made.freed = made.freed or input_.freed
-            made.untracked = made.untracked or input_.untracked
+            made.untracked = input_.untracked if made.untracked is None else made.untracked
         self.nodes.append(made)
         self.of[node] = made
         return made
@@ -158,8 +161,9 @@ class Graph:
         node.kept.append(kept)
         return kept
 
-    def spoil(self, kept: Kept) -> None:
+    def spoil(self, kept: Kept, step: int) -> None:
         """Tells every node above that its backward now meets this one; each is told at most twice, so the cost stays linear."""
+        kept.since = step if kept.since is None else kept.since
         which = "refused" if kept.stale else "corrupted"
         stack = [kept.node]
         while stack:
@@ -168,13 +172,13 @@ class Graph:
                 setattr(node, which, kept)
                 stack.extend(node.consumers)
 
-    def mark_untracked(self, node: GraphNode) -> None:
-        """Tells every node above that one input holds values its history does not give."""
+    def mark_untracked(self, node: GraphNode, step: int) -> None:
+        """Tells every node above that from this step on one input holds values its history does not give."""
         stack = [node]
         while stack:
             above = stack.pop()
-            if not above.untracked:
-                above.untracked = True
+            if above.untracked is None:
+                above.untracked = step
                 stack.extend(above.consumers)
 
     def release(self, node: GraphNode) -> list[Kept]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import torch
 
 from autograder.tape.draft import Draft, Wrote
-from autograder.tape.forecast import Heads, forecast
+from autograder.tape.forecast import Heads, Prospect, forecast
 from autograder.tape.graph import Graph, GraphNode, Kept
 from autograder.tape.memory import Memories, Memory
 from autograder.tape.names import find_name
@@ -45,9 +45,10 @@ class Ledger:
         self.steps = 0
         self.engine_depth = 0
         self.calls = 0
-        self.backward_steps: list[int] = []
+        self.prospects: list[Prospect] = []
         self.buffers: dict[Memory, Buffer] = {}
         self.shared_buffers: list[tuple[Place, Seen, Seen]] = []
+        self.shared_since: int | None = None
         self.givers: dict[int, GraphNode] = {}
         self.place: Place | None = None
         self.statements: Statements

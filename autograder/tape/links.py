@@ -32,6 +32,7 @@ class Links:
         seen = ledger.tensors.add(tensor, by, sources)
         for new in ledger.tensors.all[count:]:
             ledger.draft.tensors.append(new.id)
+            new.step = ledger.steps
             ledger.draft.touch(new)
             self.looks.begin(new.memory)
         if link and standing(tensor)[0]:
@@ -46,7 +47,7 @@ class Links:
             return
         known = ledger.graph.of.get(node)
         if known is None:
-            for new in ledger.graph.grow(node, ledger.here(), ledger.scope()):
+            for new in ledger.graph.grow(node, ledger.here(), ledger.scope(), ledger.steps):
                 self._new_node(new, seen if new.node is node else None, sources)
             known = ledger.graph.of[node]
             known.tensor = seen.id
@@ -99,7 +100,7 @@ class Links:
         if last is not None and last.memory is kept.memory:
             kept.wrote, kept.changed = last.index, last.changed
             last.harmed.append(kept)
-        self.ledger.graph.spoil(kept)
+        self.ledger.graph.spoil(kept, self.ledger.steps)
 
     def _owner(self, kept: Kept, version: int | None, made: Seen | None) -> Seen | None:
         """Returns a known tensor that shares the saved one's bytes and counter: each read of a saved output is a new object."""

@@ -10,7 +10,7 @@ from functools import wraps
 import torch
 
 from autograder.tape.engine import Backward, Listener, node_of, nodes_below
-from autograder.tape.forecast import forecast
+from autograder.tape.forecast import Prospect, forecast
 from autograder.tape.functions import EXPOSING, Functions, tensors
 from autograder.tape.graph import GraphNode, Kept, has_hooks, version_of
 from autograder.tape.ledger import Buffer, Ledger
@@ -23,6 +23,9 @@ from autograder.tape.tensors import Seen
 from autograder.tape.variables import Variables
 from autograder.tape.walks import Walks
 from autograder.tape.writes import Writes
+
+# These write running statistics and move no counter (torch 2.13).
+UNCOUNTED = {"batch_norm", "instance_norm"}
 
 
 def unseen(method: Callable) -> Callable:
@@ -89,7 +92,7 @@ class Observer(Listener):
                 seen.memory.capsule = seen.memory.capsule or name == "__dlpack__"
             wrote = self.writes.check(seen, tensor, name) or wrote
             sources.append(self.links.meet(tensor))
-        if not wrote and name.endswith("_") and not name.startswith("__"):
+        if name in UNCOUNTED or (not wrote and name.endswith("_") and not name.startswith("__")):
             for seen in sources:
                 self.writes.silent(seen, name)
         results = list(tensors(result))
@@ -107,13 +110,16 @@ class Observer(Listener):
         if name in ("grad =", "_grad =") and len(sources) == 2:
             self._buffer_given(*sources)
         if ledger.untracked.pending:
-            ledger.untracked.used(inputs, result, self.statements.frames, ledger.graph, ledger.here())
+            ledger.untracked.used(inputs, result, self.statements.frames, ledger.graph, ledger.here(), ledger.steps)
 
     def _buffer_given(self, leaf: Seen, buffer: Seen) -> None:
         """Takes note of an assignment to `.grad`; one buffer for two leaves is a fault that no counter shows."""
         known = self.ledger.buffers.get(buffer.memory)
         if known is not None and known.leaf is not leaf and known.start == buffer.start:
             self.ledger.shared_buffers.append((self.statements.here(), leaf, known.leaf))
+            self.ledger.shared_since = (
+                self.ledger.steps if self.ledger.shared_since is None else self.ledger.shared_since
+            )
         self.ledger.buffers[buffer.memory] = Buffer(leaf, self.statements.here(), buffer.start)
 
     @unseen
@@ -149,8 +155,11 @@ class Observer(Listener):
             self._consume(one)
         roots = [ledger.graph.of.get(node_of(root)) for root in call.roots]
         ledger.draft.forecast = forecast(roots, rooted=True)
-        ledger.backward_steps.append(len(ledger.drafts))
-        self.walks.start(call, self._visited, len(ledger.drafts), ledger.givers)
+        made = max(
+            (self.links.meet(root).step for root in call.roots if isinstance(root, torch.Tensor)), default=ledger.steps
+        )
+        ledger.prospects.append(Prospect.of(ledger, made, self._visited, kept))
+        self.walks.start(call, self._visited, ledger.steps, ledger.givers)
         ledger.engine_depth += 1
 
     def _consume(self, kept: Kept) -> None:
@@ -162,7 +171,7 @@ class Observer(Listener):
         if not kept.changed and kept.generation != kept.memory.generation:
             kept.changed = kept.differs()
         if kept.spoilt:
-            self.ledger.graph.spoil(kept)
+            self.ledger.graph.spoil(kept, self.ledger.steps)
             self.ledger.consumed.append(kept)
             kept.until, kept.call = len(self.ledger.wrote), self.ledger.calls
             self._name(kept)

@@ -10,6 +10,7 @@ from msgspec import structs
 from autograder.tape import recording as form
 from autograder.tape.careful import Careful
 from autograder.tape.doubt import Doubt, doubt_of
+from autograder.tape.forecast import with_hindsight
 from autograder.tape.observer import Observer
 from autograder.tape.program import Program as Runnable
 from autograder.tape.program import ProgramError, from_cell, from_function, from_source
@@ -103,7 +104,7 @@ def settled(steps: tuple[form.Step, ...], evidence: Evidence, verdict: form.Verd
     if verdict.outcome == "correct":
         feared = {step.index for step in steps if step.forecast and step.forecast.outcome == "silently-wrong"}
         return tuple(structs.replace(step, forecast=right) if step.index in feared else step for step in steps)
-    calls = evidence.observer.ledger.backward_steps
+    calls = [prospect.call for prospect in evidence.observer.ledger.prospects]
     number = evidence.wrong_call if verdict.outcome == "silently-wrong" else len(calls) - 1
     if number is None or not 0 <= number < len(calls):
         return steps
@@ -115,6 +116,7 @@ def assembled(program: Runnable, evidence: Evidence, careful: Careful) -> Record
     """Returns the frozen form of all that an observer saw."""
     observer, verdict = evidence.observer, verdict_of(evidence)
     steps = tuple(draft.record(index) for index, draft in enumerate(observer.ledger.drafts))
+    steps = with_hindsight(steps, observer.ledger.prospects)
     return Recording(
         version=form.VERSION,
         torch=str(torch.__version__),

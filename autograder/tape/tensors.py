@@ -48,6 +48,7 @@ class Seen:
     parameter: bool = False
     leaf: bool = False
     pointer: int = 0
+    step: int = 0
     storage: int = 0
     itemsize: int = 1
     tracked: bool = False

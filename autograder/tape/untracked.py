@@ -47,7 +47,7 @@ class Untracked:
                 self.pending.append(Suspect(wrote, seen, node_of(tensor)))
 
     def used(
-        self, inputs: list[torch.Tensor], result: object, frames: list[FrameType], graph: Graph, place: Place
+        self, inputs: list[torch.Tensor], result: object, frames: list[FrameType], graph: Graph, place: Place, step: int
     ) -> None:
         """Takes note of an operation: with a recorded result, or inside a custom Function, which autograd records as a whole."""
         recorded = isinstance(result, torch.Tensor) and result.requires_grad
@@ -64,7 +64,7 @@ class Untracked:
                 suspect.used_at = place
                 node = graph.of.get(node_of(result)) if isinstance(result, torch.Tensor) else None
                 if node is not None:
-                    graph.mark_untracked(node)
+                    graph.mark_untracked(node, step)
                     suspect.used_by = node.name
 
 

@@ -85,7 +85,7 @@ class Writes:
             kept.version_now = version
             if kept.stale:
                 spoilt.append(kept)
-                self.ledger.graph.spoil(kept)
+                self.ledger.graph.spoil(kept, self.ledger.steps)
             elif not kept.checked:
                 counter.fresh.append(kept)
         return spoilt
@@ -128,7 +128,7 @@ class Writes:
                 continue
             if (swapped is None or kept.tensor == swapped.id) and kept.overlaps(*interval) and kept.differs():
                 kept.changed = True
-                self.ledger.graph.spoil(kept)
+                self.ledger.graph.spoil(kept, self.ledger.steps)
                 found.append(kept)
             else:
                 still.append(kept)
