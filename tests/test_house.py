@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 import tomllib
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,20 @@ def test_every_pin_is_exact_and_stands_once():
 
     assert [] == [pin for pin in pins if not re.fullmatch(r"[\w.-]+==[\w.]+", pin)]
     assert len(names) == len(set(names))
+
+
+def test_the_wheel_holds_no_answers(tmp_path):
+    """An installed package has the front-end module and the catalogue, and none of the sources, answers or teachers' pages."""
+    build = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "-w", str(tmp_path), str(ROOT)]
+    subprocess.run(build, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob("*.whl")
+    with zipfile.ZipFile(wheel) as archive:
+        names = set(archive.namelist())
+        text = b"".join(archive.read(name) for name in names)
+    assert {"autograder/assets/graph.js", "autograder/assets/graph.css"} <= names
+    assert any(name.endswith("02_mutating_a_saved_tensor.toml") for name in names)
+    assert not [name for name in names if name.endswith((".ipynb", ".md", ".png"))]
+    assert b"d.clone() * w2" not in text
 
 
 def test_top_level_has_only_what_has_a_reason():

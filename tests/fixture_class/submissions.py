@@ -81,7 +81,6 @@ def submissions(lesson: Lesson) -> list[Submission]:
 
     endless = "def shifted_exp(w):\n    while True:\n        pass"
     noisy = "import sys\n\ndef shifted_exp(w):\n    print('careful', file=sys.stderr)\n    return w.exp() + 1"
-    # What stock nbgrader gets wrong, each with what it should have been.
     library = (
         "import os\n\ndef shifted_exp(w):\n    os.write(2, b'libfast: using one thread\\n')\n    return w.exp() + 1"
     )

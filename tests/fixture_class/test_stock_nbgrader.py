@@ -23,7 +23,6 @@ NOTEBOOK = f"{ASSIGNMENT}/{ASSIGNMENT}.ipynb"
 
 # What stock nbgrader 0.9.6 misjudges in this class: student -> (what it gives for shifted_exp, why).
 MISJUDGED = {
-    "noisy_library": (0, "a right answer; but a library wrote to stderr, and any text there costs all points"),
     "forged": (1, "a wrong answer; but it displayed nan before the check raised, and that is read as full marks"),
 }
 
