@@ -55,18 +55,25 @@ def _one_thread():
     torch.set_num_threads(threads)
 
 
-def tried(exercise: Exercise, judge: Judge) -> Iterator[Tried]:
-    """Yields the verdict of the exercise's check for each chosen mutant of its right answers."""
+def tried(exercise: Exercise, judge: Judge) -> list[Tried]:
+    """Returns the verdict of the exercise's check on each chosen mutant of its right answers."""
     memory: dict = {}
-    for mutant in dict.fromkeys(chosen(exercise)):
-        with seeded(1), remembering(memory), contextlib.redirect_stdout(io.StringIO()):
-            try:
-                judge.after(mutant.source).run(exercise.check)
-                yield Tried(exercise.id, mutant, False, "")
-            except Unsolved as verdict:
-                yield Tried(exercise.id, mutant, True, str(verdict).splitlines()[0])
-            except Exception as error:  # the answer itself does not run, so a learner never comes to the check
-                yield Tried(exercise.id, mutant, True, repr(error))
+    return [
+        Tried(exercise.id, mutant, *verdict(mutant, exercise, judge, memory))
+        for mutant in dict.fromkeys(chosen(exercise))
+    ]
+
+
+def verdict(mutant: Mutant, exercise: Exercise, judge: Judge, memory: dict) -> tuple[bool, str]:
+    """Returns whether the check refuses the mutant, and what it says; an answer that does not even run never passes."""
+    with seeded(1), remembering(memory), contextlib.redirect_stdout(io.StringIO()):
+        try:
+            judge.after(mutant.source).run(exercise.check)
+        except Unsolved as refusal:
+            return True, str(refusal).splitlines()[0]
+        except Exception as error:
+            return True, repr(error)
+    return False, ""
 
 
 def chosen(exercise: Exercise) -> Iterator[Mutant]:

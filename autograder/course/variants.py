@@ -1,0 +1,140 @@
+"""Variants of a lesson: other numbers and lengths in its programs, with the same faults and the same outcomes.
+
+Only cells that the author tagged "vary" change, and in them only lists of decimal numbers within `torch.tensor(...)`. A list
+becomes another list by a rule that knows nothing but the seed and the list itself, so a program that is handed out in one
+cell and compared in another stays one program. Prose is not changed: a cell whose figures it quotes carries no tag.
+The checks need no variants, because they draw the inputs of every exercise anew, sizes included.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+import functools
+import random
+from collections.abc import Sequence
+
+import libcst as cst
+from nbformat import NotebookNode
+
+from autograder.tape import record
+from autograder.tape.recording import Outcome
+
+TAG = "vary"
+LONGEST = 2  # numbers that a list may gain
+
+
+class VariantError(ValueError):
+    """A redrawn program comes to another outcome than the one that the lesson speaks of; the message names cell and seed."""
+
+
+def vary(notebook: NotebookNode, seed: int) -> NotebookNode:
+    """Returns a copy of a lesson, source or release, whose tagged cells hold other numbers.
+
+    Every program in a tagged cell is run before and after, so a variant that is handed out has the outcomes of the original.
+
+    Raises:
+        VariantError: the outcome of a program would change.
+    """
+    varied = copy.deepcopy(notebook)
+    imports = "\n".join(line for cell in notebook.cells for line in _imports(cell))
+    for cell, original in zip(varied.cells, notebook.cells, strict=True):
+        if cell.cell_type == "code" and TAG in cell.metadata.get("tags", []):
+            cell.source = redrawn(cell.source, seed)
+            _same_outcomes(cell, original, imports, seed)
+    return varied
+
+
+def redrawn(source: str, seed: int) -> str:
+    """Returns the code with other numbers in its tensors; text, layout and comments stay as they are."""
+    module = cst.parse_module(source)
+    shapes = _Shapes()
+    module.visit(shapes)
+    return module.visit(_Redraw(seed, may_grow=shapes.all_are_rows)).code
+
+
+class _Shapes(cst.CSTVisitor):
+    """Finds whether every list of numbers in a program is one row of decimal numbers: only these may become longer."""
+
+    def __init__(self) -> None:
+        self.all_are_rows = True
+
+    def visit_List(self, node: cst.List) -> None:  # noqa: N802 - the name is libcst's
+        self.all_are_rows &= _row(node) is not None
+
+
+class _Redraw(cst.CSTTransformer):
+    def __init__(self, seed: int, may_grow: bool) -> None:
+        self.seed, self.may_grow, self.depth = seed, may_grow, 0
+
+    def visit_Call(self, node: cst.Call) -> None:  # noqa: N802
+        self.depth += _makes_a_tensor(node)
+
+    def leave_Call(self, original_node: cst.Call, updated_node: cst.Call) -> cst.Call:  # noqa: N802
+        self.depth -= _makes_a_tensor(original_node)
+        return updated_node
+
+    def leave_List(self, original_node: cst.List, updated_node: cst.List) -> cst.BaseExpression:  # noqa: N802
+        numbers = _row(original_node)
+        if not self.depth or numbers is None:
+            return updated_node
+        return cst.parse_expression(repr(_other(numbers, self.seed, self.may_grow)))
+
+
+def _other(numbers: Sequence[float], seed: int, may_grow: bool) -> list[float]:
+    """Returns other numbers with the same signs, zeros, equalities and order; a longer row continues with new ones."""
+    chance = random.Random(f"{seed} {list(numbers)}")
+    step = 1.0 if all(number.is_integer() for number in numbers) else 0.1
+    drawn = {0.0: 0.0}
+    for sign in (-1, 1):
+        old = sorted({abs(number) for number in numbers if number * sign > 0})
+        steps = range(1, max([9, len(old), *(round(number / step) for number in old)]) + 1)
+        new = sorted(chance.sample(steps, len(old)))
+        drawn |= {sign * before: sign * round(count * step, 1) for before, count in zip(old, new, strict=True)}
+    row = [drawn[number] for number in numbers]
+    # The gain depends on the length alone, so rows that fit together still do; a single number stays one.
+    gain = random.Random(f"{seed} {len(row)}").randint(0, LONGEST) if may_grow and len(row) > 1 else 0
+    return row + [round(chance.randint(1, 9) * step, 1) for _ in range(gain)]
+
+
+def _row(node: cst.List) -> list[float] | None:
+    """Returns the numbers of a list that holds decimal numbers and nothing else, None for any other list."""
+    try:
+        values = ast.literal_eval(cst.Module([]).code_for_node(node))
+    except ValueError:
+        return None
+    return values if values and all(type(value) is float for value in values) else None
+
+
+def _makes_a_tensor(node: cst.Call) -> bool:
+    return cst.Module([]).code_for_node(node.func) == "torch.tensor"
+
+
+def _imports(cell: NotebookNode) -> list[str]:
+    lines = cell.source.splitlines() if cell.cell_type == "code" else []
+    return [line for line in lines if line.startswith(("import ", "from torch"))]
+
+
+def _same_outcomes(cell: NotebookNode, original: NotebookNode, imports: str, seed: int) -> None:
+    for before, after in zip(_programs(original.source), _programs(cell.source), strict=True):
+        expected, got = (_outcome(f"{imports}\n{_text(program)}", program.name) for program in (before, after))
+        if expected != got:
+            raise VariantError(
+                f"cell {cell.id}, seed {seed}: {before.name} comes to {got} in place of {expected}. "
+                f"Take the tag {TAG!r} from the cell, or another seed."
+            )
+
+
+@functools.cache
+def _outcome(text: str, function: str) -> Outcome:
+    return record(text, function=function).verdict.outcome
+
+
+def _programs(source: str) -> list[ast.FunctionDef]:
+    """Returns the functions without arguments that a cell defines: its programs."""
+    return [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and not node.args.args]
+
+
+def _text(program: ast.FunctionDef) -> str:
+    program.decorator_list = []
+    return ast.unparse(program)
