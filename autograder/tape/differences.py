@@ -16,7 +16,7 @@ from typing import Any
 import torch
 
 from autograder.tape.careful import Careful, replaced
-from autograder.tape.engine import Backward, Listener
+from autograder.tape.engine import Backward, Listener, standing
 from autograder.tape.functions import Hearing, function_name, tensors
 from autograder.tape.program import Program, ProgramError
 from autograder.tape.run import run_once
@@ -141,7 +141,7 @@ class Replay(Hearing, Listener):
     def _leaves(self, event: int, met: list[torch.Tensor]) -> None:
         """Gives each leaf the value it had in the first run after the same call, moved by its shift."""
         for tensor in met:
-            if tensor.requires_grad and tensor.is_leaf and id(tensor) not in self.known:
+            if all(standing(tensor)) and id(tensor) not in self.known:
                 self.known[id(tensor)] = len(self.leaves)
                 self.leaves.append(tensor)
                 if self.first:

@@ -67,7 +67,10 @@ def node_of(root: Any) -> Any:
 def standing(tensor: torch.Tensor) -> tuple[bool, bool]:
     """Returns whether a tensor requires grad, and whether it is a leaf."""
     try:
-        return tensor.requires_grad, tensor.is_leaf
+        # A view made under no_grad says that it is a leaf and requires grad, like its base (PyTorch 2.13); it fills no `.grad`.
+        base = tensor._base if tensor._is_view() else None
+        borrowed = base is not None and base.requires_grad and tensor.requires_grad and tensor.grad_fn is None
+        return tensor.requires_grad, tensor.is_leaf and not borrowed
     except RuntimeError:  # the same view again: autograd knows it is no leaf, and will not say more
         return True, False
 
