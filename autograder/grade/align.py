@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 from typing import NamedTuple
 
-import nbformat
 from nbformat import NotebookNode
 
 from autograder.grade.source import Source, SourceCell
+from autograder.grade.submission import new_cell
 
 PUT_BACK = "This cell was missing from the submission; it was put back."
 
@@ -46,10 +46,8 @@ def _id(cell: NotebookNode) -> str:
 
 
 def _renewed(cell: NotebookNode, own: SourceCell | None) -> NotebookNode:
-    kind = own.cell.cell_type if own else cell.cell_type
-    make = {"code": nbformat.v4.new_code_cell, "raw": nbformat.v4.new_raw_cell}
     locked = own is not None and (own.kind in ("test", "task", "teacher", "text"))
-    renewed = make.get(kind, nbformat.v4.new_markdown_cell)(own.text if own and locked else cell.source)
+    renewed = new_cell(own.cell.cell_type if own else cell.cell_type, own.text if own and locked else cell.source)
     if own:
         renewed.metadata["nbgrader"] = copy.deepcopy(own.cell.metadata["nbgrader"])
     return renewed

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
-from typing import Any
 
+import msgspec
 import nbformat
 from nbformat import NotebookNode
 from nbgrader import utils
@@ -15,6 +14,7 @@ from autograder.grade import messages
 from autograder.grade.align import PUT_BACK, Aligned, align
 from autograder.grade.door import RemoteDoor
 from autograder.grade.limits import Limits
+from autograder.grade.outputs import Output
 from autograder.grade.remote import Ended, Server, Worker
 from autograder.grade.result import CellGrade, Graded
 from autograder.grade.source import Source, SourceCell
@@ -109,12 +109,12 @@ class Run:
         try:
             ran = worker.ask(messages.RunCell(text), messages.Ran)
             if instead is None:
-                cell.outputs = _outputs(ran.outputs)
+                cell.outputs = received_outputs(ran.outputs)
         except Ended as error:
             self.ended = f"the program was ended in cell {self._count}: {error}"
-            cell.outputs = [_ended(self.ended)]
+            cell.outputs = [ended_output(self.ended)]
         except KeyError as error:
-            cell.outputs = [_ended(str(error))]
+            cell.outputs = [ended_output(str(error))]
 
 
 def unreadable(source: Source, reason: str) -> Graded:
@@ -150,35 +150,26 @@ def _comment(cell: NotebookNode) -> str | None:
     return "No response." if untouched and not utils.is_task(cell) else None
 
 
-def _outputs(data: bytes) -> list[NotebookNode]:
+def received_outputs(data: bytes) -> list[NotebookNode]:
     """Returns outputs that a worker sent, in nbformat's form and nothing else."""
-    kept = []
     try:
-        for output in json.loads(data):
-            node = nbformat.v4.output_from_msg(_as_message(output))
-            nbformat.validate(node, ref="output", version=4)
-            kept.append(node)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, nbformat.ValidationError):
-        kept.append(_ended("the cell's further outputs were in no known form and are left out"))
-    return kept
+        return [
+            nbformat.from_dict(output) for output in msgspec.to_builtins(msgspec.json.decode(data, type=list[Output]))
+        ]
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return [ended_output("the cell's outputs were in no known form and are left out")]
 
 
-def _as_message(output: dict[str, Any]) -> dict[str, Any]:
-    content = {key: value for key, value in output.items() if key != "output_type"}
-    return {"header": {"msg_type": output["output_type"]}, "content": content}
-
-
-def _ended(reason: str) -> NotebookNode:
+def ended_output(reason: str) -> NotebookNode:
+    """Returns the output to show below a cell that was not run to its end."""
     return nbformat.v4.new_output("error", ename="Ended", evalue=reason, traceback=[reason])
 
 
 def _written(source: Source, cells: list[Aligned], ended: str) -> str:
-    notebook = nbformat.v4.new_notebook(cells=[item.cell for item in cells])
-    for key in ("kernelspec", "language_info"):
-        if key in source.metadata:
-            notebook.metadata[key] = source.metadata[key]
+    metadata = {key: source.metadata[key] for key in ("kernelspec", "language_info") if key in source.metadata}
     if ended:
-        notebook.metadata["autograder"] = {"ended": ended}
-    for index, cell in enumerate(notebook.cells):
-        cell["id"] = f"cell-{index}"
-    return nbformat.writes(notebook)
+        metadata["autograder"] = {"ended": ended}
+    for index, item in enumerate(cells):
+        item.cell["id"] = f"cell-{index}"
+    notebook = NotebookNode(nbformat=4, nbformat_minor=5, metadata=metadata, cells=[item.cell for item in cells])
+    return nbformat.v4.writes(notebook)  # nbformat.writes validates once more, which takes longer than writing

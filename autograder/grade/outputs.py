@@ -2,9 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
+
+import msgspec
 
 CUT = "\n... Output truncated ...\n"  # nbgrader's own words (0.9.6, LimitOutput)
+
+
+class Stream(msgspec.Struct, frozen=True, tag_field="output_type", tag="stream"):
+    """Text on stdout or stderr."""
+
+    name: Literal["stdout", "stderr"]
+    text: str
+
+
+class Display(msgspec.Struct, frozen=True, tag_field="output_type", tag="display_data"):
+    """What `display` showed, by MIME type."""
+
+    data: dict[str, Any]
+    metadata: dict[str, Any]
+
+
+class Result(msgspec.Struct, frozen=True, tag_field="output_type", tag="execute_result"):
+    """The value of a cell's last expression, by MIME type."""
+
+    data: dict[str, Any]
+    metadata: dict[str, Any]
+    execution_count: int
+
+
+class Error(msgspec.Struct, frozen=True, tag_field="output_type", tag="error"):
+    """An exception, with its traceback's lines."""
+
+    ename: str
+    evalue: str
+    traceback: list[str]
+
+
+Output = Stream | Display | Result | Error  # nbformat's schema of an output, version 4.5; checked with nbformat 5.11
 
 
 class Outputs:

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a submission's text, or a row of a table, is easier to read on one line
 """Feedback says what went wrong and shows nothing that it must not: hidden tests stay hidden, foreign HTML does nothing."""
 
 import nbformat

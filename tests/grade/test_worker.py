@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a submission's text, or a row of a table, is easier to read on one line
 """A worker runs cells as a kernel does, sees nothing but itself, and ends with everything that it started."""
 
 import json

@@ -1,3 +1,4 @@
+# ruff: noqa: E501 - a submission's text, or a row of a table, is easier to read on one line
 """One attack for each line of what a submission may try. Every answer in them is wrong: any point is a forged one.
 
 Each is the code of the answer to `scaled` (the other answers are the wrong ones), unless it says otherwise. Where an attack

@@ -1,0 +1,145 @@
+"""How fast a class is graded: stock `nbgrader autograde` and this grader, in turn, on the same submissions, isolation on.
+
+    python -m tests.benchmarks.grade [--students 60] [--sizes 10 100 1000] [--json FILE]
+
+The class is made of a real lesson's model answers, other right answers, wrong answers and untouched work. Both graders start
+from nothing each time (`--force`); the gradebook is made before the clock starts. Times are wall clock of one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+import psutil
+
+from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS
+from tests.fixture_class.submissions import Lesson, submissions
+
+ASSIGNMENT = "02_mutating_a_saved_tensor"
+NOTEBOOK = f"{ASSIGNMENT}/{ASSIGNMENT}.ipynb"
+# Not in the class: what waits for its time limit, and what stock cannot read or judges wrongly by its own rules.
+LEFT_OUT = ("endless", "broken_json", "forged", "noisy", "deleted")
+
+
+def main() -> None:
+    """Prints a line for each measurement."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--students", type=int, default=60)
+    parser.add_argument("--sizes", type=int, nargs="*", default=[])
+    parser.add_argument("--json", type=Path)
+    chosen = parser.parse_args()
+    found: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory(prefix="speed-") as folder:
+        course = enrolled(Path(folder) / "course", chosen.students)
+        for jobs in (1, 2):
+            found[f"ours, {jobs} at once"] = ours(course, jobs)
+        found["stock"] = stock(course)
+        rows = grades(course)
+        found["ours, 2 at once, again"] = ours(course, 2)
+        same = rows == grades(course)
+        for size in chosen.sizes:
+            found[f"ours, class of {size}"] = ours(enrolled(Path(folder) / f"of{size}", size), 2)
+    for name, measured in found.items():
+        print(f"{name}: " + ", ".join(f"{key} {value:.3g}" for key, value in measured.items()))
+    pace = {name: measured["submissions a minute"] for name, measured in found.items()}
+    best = max(pace["ours, 2 at once"], pace["ours, 2 at once, again"])
+    least = min(pace["ours, 2 at once"], pace["ours, 2 at once, again"])
+    print(f"{least / pace['stock']:.1f} to {best / pace['stock']:.1f} times stock nbgrader; same points: {same}")
+    if chosen.json:
+        chosen.json.write_text(json.dumps(found, indent=1))
+
+
+def enrolled(folder: Path, students: int) -> Path:
+    """Returns a course of so many students."""
+    lesson = Lesson(SOLUTIONS / NOTEBOOK, NOTEBOOKS / NOTEBOOK)
+    kinds = [work for work in submissions(lesson) if not work.student.startswith(LEFT_OUT)]
+    folder.mkdir(parents=True)
+    shutil.copy(ROOT / "nbgrader_config.py", folder)
+    shutil.copytree(SOLUTIONS / ASSIGNMENT, folder / "solutions" / ASSIGNMENT)
+    shutil.copytree(SOLUTIONS / ASSIGNMENT, folder / "class" / "source" / ASSIGNMENT)
+    for number in range(students):
+        work = kinds[number % len(kinds)]
+        target = folder / "class" / "submitted" / f"{work.student}_{number:04}" / NOTEBOOK
+        target.parent.mkdir(parents=True)
+        target.write_text(work.text, "utf-8")
+    nbgrader(folder, "generate_assignment", ASSIGNMENT)
+    return folder
+
+
+def ours(course: Path, jobs: int) -> dict[str, float]:
+    """Returns how long this grader takes, and the most memory of one submission's processes."""
+    with _MemoryWatch() as memory:
+        start = time.monotonic()
+        options = ["--jobs", str(jobs), "--force", "--feedback", "off", "--json"]
+        command = [sys.executable, "-m", "autograder", "grade", ASSIGNMENT, "--course", str(course / "class"), *options]
+        done = subprocess.run(command, capture_output=True, text=True)
+        seconds = time.monotonic() - start
+    assert done.returncode == 0, done.stderr[-2000:]
+    students = len(json.loads(done.stdout)["students"])
+    return _figures(seconds, students) | {"MiB of a worker": memory.largest / 2**20}
+
+
+def stock(course: Path) -> dict[str, float]:
+    """Returns how long `nbgrader autograde` takes."""
+    start = time.monotonic()
+    nbgrader(course, "autograde", ASSIGNMENT, "--force")
+    return _figures(time.monotonic() - start, len(list((course / "class" / "submitted").iterdir())))
+
+
+def grades(course: Path) -> set[tuple[str, str, float]]:
+    """Returns every student's points for every cell."""
+    query = """
+        SELECT s.student_id, c.name, g.auto_score FROM grade g JOIN base_cell c ON g.cell_id = c.id
+        JOIN submitted_notebook n ON g.notebook_id = n.id JOIN submitted_assignment s ON n.assignment_id = s.id"""
+    with sqlite3.connect(course / "class" / "gradebook.db") as database:
+        return set(database.execute(query))
+
+
+def nbgrader(course: Path, *words: str) -> None:
+    """Runs a plain nbgrader command in the course."""
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    home = {"HOME": str(course), "JUPYTER_CONFIG_DIR": str(course), "PATH": path}
+    subprocess.run(
+        [sys.executable, "-m", "nbgrader", *words], cwd=course, env=os.environ | home, capture_output=True, check=True
+    )
+
+
+def _figures(seconds: float, students: int) -> dict[str, float]:
+    return {"seconds": seconds, "submissions a minute": 60 * students / seconds}
+
+
+class _MemoryWatch:
+    """Looks ten times a second for the most memory that one worker, or the server it is forked from, has to itself."""
+
+    def __enter__(self) -> _MemoryWatch:
+        self.largest, self._over = 0, threading.Event()
+        self._thread = threading.Thread(target=self._look)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _look(self) -> None:
+        while not self._over.wait(0.1):
+            for process in psutil.Process().children(recursive=True):
+                try:
+                    inside = "autograder.grade.server" in " ".join(process.cmdline())
+                    self.largest = max(self.largest, process.memory_full_info().uss if inside else 0)
+                except psutil.Error:
+                    continue
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,90 @@
+"""Whatever a notebook file holds, reading it ends in cells or in a reason; and no metadata changes what a grade depends on."""
+
+import json
+
+import nbformat
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autograder.grade.align import align
+from autograder.grade.examine import Examiner
+from autograder.grade.source import Source
+from autograder.grade.submission import Unreadable, parse
+from tests.grade.conftest import LIMITS
+from tests.grade.hostile.lesson import POINTS, RIGHT, WRONG, source, submitted
+
+SOURCE = Source("attacked", source())
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = ("cell_type", "source", "metadata", "outputs", "id", "execution_count")
+KNOWN = ("grade", "grade_id", "locked", "points", "schema_version", "solution", "task", "checksum", "cell_type")
+ODD = JSON | st.sampled_from(["scaled", "number", "answer_scaled", "code", "markdown", True, 1e308])
+
+
+@st.composite
+def notebooks(draw):
+    """Draws a submission with some of its JSON replaced."""
+    notebook = json.loads(nbformat.writes(submitted(WRONG)))
+    for cell in notebook["cells"]:
+        for key in draw(st.lists(st.sampled_from(KEYS), max_size=2)):
+            cell[key] = draw(ODD)
+        known = cell["metadata"].get("nbgrader") if isinstance(cell.get("metadata"), dict) else None
+        if isinstance(known, dict):
+            for key in draw(st.lists(st.sampled_from(KNOWN), max_size=3)):
+                known[key] = draw(ODD)
+    for key in draw(st.lists(st.sampled_from(["cells", "metadata", "nbformat", "nbformat_minor", "x"]), max_size=1)):
+        notebook[key] = draw(ODD)
+    return notebook
+
+
+@settings(max_examples=300, deadline=None)
+@given(notebooks())
+def test_any_json_becomes_cells_or_a_reason(notebook):
+    """What comes out has every test of the source exactly once, with the source's text, points and metadata."""
+    try:
+        cells = align(SOURCE, parse(json.dumps(notebook).encode()))
+    except Unreadable as reason:
+        assert str(reason)
+        return
+    tests = {item.source.id: item.cell for item in cells if item.source and item.source.kind == "test"}
+    assert POINTS.keys() == tests.keys()
+    assert POINTS == {name: cell.metadata.nbgrader.points for name, cell in tests.items()}
+    assert all(cell.source == SOURCE.by_id[name].text for name, cell in tests.items())
+    assert len(tests) == sum(cell.cell.metadata.get("nbgrader", {}).get("grade", False) for cell in cells)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.binary(max_size=200) | st.text(max_size=100).map(str.encode) | JSON.map(lambda value: json.dumps(value).encode())
+)
+def test_any_bytes_become_cells_or_a_reason(data):
+    """No file can make the reader fail in another way."""
+    try:
+        assert isinstance(parse(data), list)
+    except Unreadable as reason:
+        assert str(reason)
+
+
+@pytest.fixture(scope="module")
+def examiner(server):
+    """An examiner at the strongest level."""
+    return Examiner(server, LIMITS)
+
+
+@settings(max_examples=12, deadline=None)
+@given(notebooks())
+def test_no_json_gives_points_to_wrong_work(examiner, notebook):
+    """Wrong answers earn nothing, however the file around them is bent, and right ones beside them still earn all."""
+    graded = examiner.grade(SOURCE, json.dumps(notebook).encode(), {})
+    assert (0.0, POINTS.keys()) == (graded.points, graded.cells.keys())
+    json.loads(graded.notebook)
+
+
+def test_right_work_earns_all_in_the_same_way(examiner):
+    """The fuzzer's control: the unbent right notebook has full points."""
+    graded = examiner.grade(SOURCE, nbformat.writes(submitted(RIGHT)).encode(), {})
+    assert sum(POINTS.values()) == graded.points
