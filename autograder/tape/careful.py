@@ -9,24 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from types import SimpleNamespace
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import checkpoint
 
-from autograder.tape.engine import Backward, Listener, nodes_below
+from autograder.tape.engine import Backward, Listener
 from autograder.tape.functions import function_name, tensors
 from autograder.tape.oracles import clone_on_save
-from autograder.tape.walks import Walks
+from autograder.tape.walks import Walk
 
 
 class Careful(Listener):
     """Give it to a run as its listener, and `around` as the context of the program's code."""
 
     def __init__(self, *, keep_graph: bool = False):
-        self._keep_graph = keep_graph
-        self.walks = Walks()
+        self.walk = Walk(keep_graph=keep_graph)
         self.buffers = _Buffers()
 
     @contextmanager
@@ -46,17 +44,16 @@ class Careful(Listener):
 
     def keep_graph(self, asked: bool) -> bool:
         """Returns whether the graph is kept: always, where the same graph will be needed by another run."""
-        return asked or self._keep_graph
+        return self.walk.keep_graph(asked)
 
     def before_backward(self, call: Backward) -> None:
         """Gives each leaf a gradient buffer of its own to be added to."""
         self.buffers.separate(call.targets)
-        nodes = [SimpleNamespace(id=index, node=node) for index, node in enumerate(nodes_below(call.roots, call.asked))]
-        self.walks.start(call, nodes, 0)
+        self.walk.before_backward(call)
 
     def after_backward(self, call: Backward) -> None:
         """Takes the walk's hooks off."""
-        self.walks.stop(call)
+        self.walk.after_backward(call)
 
 
 class _Buffers(TorchFunctionMode):

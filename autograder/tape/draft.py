@@ -19,7 +19,7 @@ class Wrote:
         exact: `place` is surely the line that did it, and not only the one after which it was noticed.
         swapped: the object was given other memory; nothing was written into the old.
         in_backward: it was done while the engine ran, by a hook or a backward of the user's own.
-        activation: the user's function that was running.
+        activation: the user's function that was running, and `call` the number of the backward, if any.
     """
 
     index: int
@@ -38,6 +38,7 @@ class Wrote:
     swapped: bool = False
     in_backward: bool = False
     activation: Activation | None = None
+    call: int = -1
 
     def record(self) -> Write:
         """Returns the frozen form."""

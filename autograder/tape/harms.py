@@ -6,21 +6,20 @@ from collections.abc import Iterator
 
 from autograder.tape.doubt import Doubt
 from autograder.tape.draft import Wrote
-from autograder.tape.graph import VERSIONS, Kept
+from autograder.tape.graph import VERSIONS, GraphNode, Kept
 from autograder.tape.ledger import Ledger
-from autograder.tape.observer import Observer
 from autograder.tape.recording import Harm, Outcome, Place
 from autograder.tape.run import Run
+from autograder.tape.walks import Walk, node_of_visit
 
 _EMPTIES = ("zero_", "_foreach_zero_", "zero_grad")
 
 
-def harms_of(observer: Observer, outcome: Outcome, run: Run, doubt: Doubt) -> tuple[Harm, ...]:
+def harms_of(ledger: Ledger, outcome: Outcome, run: Run, doubt: Doubt, walk: Walk) -> tuple[Harm, ...]:
     """Returns what was written into before a backward used it; the tensor that backward refused comes first."""
-    ledger = observer.ledger
     if outcome not in ("raises-backward", "silently-wrong"):
         return ()
-    harms = [harm for kept in _spoilt(observer, outcome) if (harm := _harm(ledger, kept))]
+    harms = [harm for kept in _spoilt(ledger, outcome, walk) if (harm := _harm(ledger, kept))]
     if outcome == "raises-backward":
         harms = harms or list(_counted_in_message(ledger, str(run.error)))
     else:
@@ -29,12 +28,12 @@ def harms_of(observer: Observer, outcome: Outcome, run: Run, doubt: Doubt) -> tu
     return tuple(dict.fromkeys(harms))
 
 
-def _spoilt(observer: Observer, outcome: Outcome) -> list[Kept]:
-    kept = observer.ledger.consumed
+def _spoilt(ledger: Ledger, outcome: Outcome, walk: Walk) -> list[Kept]:
+    kept = ledger.consumed
     if outcome == "silently-wrong":
         return list(dict.fromkeys(kept))
-    last = observer.ledger.calls - 1
-    raised = {visit["node"] for visit in observer.walks.visits if not visit["passed"]}
+    last = ledger.calls - 1
+    raised = {node_of_visit(visit, ledger) for visit in walk.visits if not visit.passed}
     found = [one for one in dict.fromkeys(kept) if one.call == last]
     return sorted(found, key=lambda one: (one.node.id not in raised, not one.stale))
 
@@ -105,16 +104,28 @@ def _in_flight(ledger: Ledger) -> Iterator[Harm]:
     for wrote in ledger.wrote:
         if wrote.in_backward and wrote.changed and wrote.operation != "accumulate" and wrote.seen is not None:
             name = ledger.name_of(wrote.seen) or "a gradient"
-            giver = ledger.givers.get(wrote.memory.address)
+            giver = _giver(ledger, wrote)
             by, at = (giver.name, giver.place) if giver else ("the engine", wrote.place)
-            yield Harm(name, (wrote.place,), None, at, by, None, wrote.version, True)
+            yield Harm(name, (wrote.place,), None, at, by, 0, wrote.version, True)
+
+
+def _giver(ledger: Ledger, wrote: Wrote) -> GraphNode | None:
+    """Returns the node that passed the gradient on: what consumed the custom node that ran, else the first with two inputs."""
+    running = wrote.activation and ledger.graph.of.get(wrote.activation.frame.f_locals.get("ctx"))
+    if running and running.consumers:
+        return running.consumers[0]
+    nodes = [
+        ledger.graph.nodes[number]
+        for number in (ledger.visited[wrote.call] if wrote.call < len(ledger.visited) else ())
+    ]
+    return next((node for node in nodes if len(node.inputs) > 1), nodes[0] if nodes else None)
 
 
 def _shared_buffers(ledger: Ledger) -> Iterator[Harm]:
     """Yields the assignments that gave two leaves one gradient buffer, so that each adds to the other's."""
     for place, leaf, other in ledger.shared_buffers:
         name = f"{ledger.name_of(other) or 'leaf'}.grad"
-        yield Harm(name, (place,), f"{ledger.name_of(leaf) or 'leaf'}.grad", place, "AccumulateGrad", None, None, True)
+        yield Harm(name, (place,), f"{ledger.name_of(leaf) or 'leaf'}.grad", place, "AccumulateGrad", 0, 0, True)
 
 
 def _gradient_buffers(ledger: Ledger) -> Iterator[Harm]:

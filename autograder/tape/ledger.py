@@ -8,7 +8,7 @@ import torch
 
 from autograder.tape.draft import Draft, Wrote
 from autograder.tape.forecast import Heads, Prospect, forecast
-from autograder.tape.graph import Graph, GraphNode, Kept
+from autograder.tape.graph import Graph, Kept
 from autograder.tape.memory import Memories, Memory
 from autograder.tape.names import find_name
 from autograder.tape.recording import Place
@@ -49,7 +49,7 @@ class Ledger:
         self.buffers: dict[Memory, Buffer] = {}
         self.shared_buffers: list[tuple[Place, Seen, Seen]] = []
         self.shared_since: int | None = None
-        self.givers: dict[int, GraphNode] = {}
+        self.visited: list[list[int]] = []
         self.place: Place | None = None
         self.statements: Statements
 

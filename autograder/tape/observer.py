@@ -21,7 +21,6 @@ from autograder.tape.recording import Forecast
 from autograder.tape.statements import Activation, Statements
 from autograder.tape.tensors import Seen
 from autograder.tape.variables import Variables
-from autograder.tape.walks import Walks
 from autograder.tape.writes import Writes
 
 # These write running statistics and move no counter (torch 2.13).
@@ -65,7 +64,6 @@ class Observer(Listener):
         self.variables = Variables(ledger, self.links, self.writes)
         self.statements = ledger.statements = Statements(program, self._statement_done, self._function_left)
         self.functions = Functions(self._before, self._after)
-        self.walks = Walks()
         self.failure: Exception | None = None
         self._visited: list[GraphNode] = []
 
@@ -159,7 +157,7 @@ class Observer(Listener):
             (self.links.meet(root).step for root in call.roots if isinstance(root, torch.Tensor)), default=ledger.steps
         )
         ledger.prospects.append(Prospect.of(ledger, made, self._visited, kept))
-        self.walks.start(call, self._visited, ledger.steps, ledger.givers)
+        ledger.visited.append([node.id for node in self._visited])
         ledger.engine_depth += 1
 
     def _consume(self, kept: Kept) -> None:
@@ -188,7 +186,6 @@ class Observer(Listener):
         ledger, place = self.ledger, self.statements.here()
         ledger.engine_depth -= 1
         ledger.calls += 1
-        self.walks.stop(call)
         for node in self._visited:
             ledger.draft.freed += ledger.graph.release(node)
         for target in call.targets:

@@ -17,6 +17,7 @@ from autograder.tape.program import ProgramError, from_cell, from_function, from
 from autograder.tape.recording import Outcome, Recording
 from autograder.tape.run import SECONDS, Run, run_live, run_once
 from autograder.tape.verdict import Evidence, verdict_of
+from autograder.tape.walks import Walk, told
 from autograder.tape.world import World
 
 
@@ -60,10 +61,11 @@ def record_program(program: Runnable, seconds: float = SECONDS) -> Recording:
     plain = run_once(program, seconds=seconds)
     observer = Observer(program)
     observed = run_once(program, observer, observer.watching, seconds=seconds)
-    careful = Careful()
+    walk, careful = Walk(), Careful()
+    run_once(program, walk, seconds=seconds)
     done = run_once(program, careful, careful.around, seconds=seconds)
     doubt = doubt_of(program, observer, seconds) if plain.error is None else Doubt()
-    evidence = Evidence(plain, observed, done, observer, doubt)
+    evidence = Evidence(plain, observed, done, observer, doubt, walk)
     return assembled(program, evidence, careful)
 
 
@@ -75,9 +77,10 @@ def record_cell(source: str, space: dict, seconds: float = SECONDS) -> tuple[Rec
     Raises:
         ProgramError: the text is not Python.
     """
-    program, careful = from_cell(source, space), Careful(keep_graph=True)
+    program, walk, careful = from_cell(source, space), Walk(keep_graph=True), Careful(keep_graph=True)
     before = World(program.roots, program.space)
     try:
+        run_once(program, walk, seconds=seconds, seeded=False)
         done = run_once(program, careful, careful.around, seconds=seconds, seeded=False)
     except ProgramError as error:
         done = Run(error=error)
@@ -91,7 +94,7 @@ def record_cell(source: str, space: dict, seconds: float = SECONDS) -> tuple[Rec
         before.restore()
         doubt = doubt_of(program, observer, seconds, seeded=False)
         after.restore()
-    return assembled(program, Evidence(live, live, done, observer, doubt), careful), live.returned
+    return assembled(program, Evidence(live, live, done, observer, doubt, walk), careful), live.returned
 
 
 def settled(steps: tuple[form.Step, ...], evidence: Evidence, verdict: form.Verdict) -> tuple[form.Step, ...]:
@@ -133,6 +136,6 @@ def assembled(program: Runnable, evidence: Evidence, careful: Careful) -> Record
             for kept in observer.ledger.graph.kept
             if kept.record_id is not None
         ),
-        backward=observer.walks.records(careful.walks.visits),
+        backward=told(evidence.walk, careful.walk, observer.ledger),
         verdict=verdict,
     )  # fmt: skip

@@ -7,21 +7,24 @@ import ast
 
 def written_through(text: str) -> tuple[str | None, str]:
     """Returns the expression that a line writes through and the operation, such as ("n", "__setitem__") for `n[:] = 0`."""
+    line = text.strip()
     try:
-        statement = ast.parse(
-            text.strip().rstrip(":") if not text.strip().endswith(":") else f"{text.strip()} pass"
-        ).body[0]
-    except (SyntaxError, IndexError, ValueError):
+        statements = ast.parse(f"{line} pass" if line.endswith(":") else line).body
+    except (SyntaxError, ValueError):  # a part of a longer statement
         return None, "unseen"
+    return next((found for found in map(_target, statements) if found[0] is not None), (None, "unseen"))
+
+
+def _target(statement: ast.stmt) -> tuple[str | None, str]:
+    if isinstance(statement, (ast.With, ast.For, ast.If, ast.While)):
+        return next((found for found in map(_target, statement.body) if found[0] is not None), (None, "unseen"))
     if isinstance(statement, (ast.Assign, ast.AugAssign, ast.AnnAssign)):
         target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-        augmented = isinstance(statement, ast.AugAssign)
         if isinstance(target, ast.Subscript):
             return ast.unparse(target.value), "__setitem__"
         if isinstance(target, ast.Attribute):
             return ast.unparse(target.value), f"{target.attr} ="
-        if augmented:
-            return ast.unparse(target), "in place"
+        return (ast.unparse(target), "in place") if isinstance(statement, ast.AugAssign) else (None, "unseen")
     call = getattr(statement, "value", None)
     return _call(call) if isinstance(call, ast.Call) else (None, "unseen")
 

@@ -9,6 +9,7 @@ from autograder.tape.ledger import STEPS
 from autograder.tape.observer import Observer
 from autograder.tape.recording import Gradient, Harm, Outcome, Verdict
 from autograder.tape.run import Run
+from autograder.tape.walks import Walk
 
 # The careful run makes the same operations on the same numbers, so a real difference can be as small as one step of an optimizer;
 # without a witness (a saved tensor whose bytes changed) only a difference that no order of additions explains is called wrong.
@@ -18,11 +19,11 @@ WITNESSED, UNWITNESSED = 2e-6, 1e-3
 class Evidence:
     """What the runs left, each compared with the plain one."""
 
-    def __init__(self, plain: Run, observed: Run, careful: Run, observer: Observer, doubt: Doubt):
+    def __init__(self, plain: Run, observed: Run, careful: Run, observer: Observer, doubt: Doubt, walk: Walk):
         self.plain, self.observed, self.careful, self.observer = plain, observed, careful, observer
-        self.doubt = doubt
+        self.doubt, self.walk = doubt, walk
         self.got, self.true = gradients_of(plain), gradients_of(careful)
-        _corrected(self.true, doubt)
+        _corrected(self.true, self.got, doubt)
         self.watched = gradients_of(observed)
         self.pairs = aligned(self.got, self.true)
         self.repeats = plain.problem == observed.problem and _same(self.got, self.watched)
@@ -59,13 +60,20 @@ class Evidence:
         return None
 
 
-def _corrected(true: Gradients, doubt: Doubt) -> None:
-    """Adds to the gradients of the careful run what finite differences say is missing in them."""
+def _corrected(true: Gradients, got: Gradients, doubt: Doubt) -> None:
+    """Adds to the gradients of the careful run what finite differences say is missing in them.
+
+    Where that gives just what the program left (sigmoid's output zeroed: its slope is zero, and so is the gradient), the saved
+    values are the fault, and the gradient that was meant is the careful run's.
+    """
     for (number, position), missing in doubt.corrections.items():
         call = true.calls[number]
         index = list(call)[position]
         before = call[index]
         after = missing if before is None else (before.double() + missing).to(before.dtype)
+        left = list(got.calls[number].values())[position : position + 1] if number < len(got.calls) else []
+        if before is not None and left and gap(left[0], after) <= WITNESSED:
+            continue
         call[index] = after
         if number == len(true.calls) - 1:
             for key, value in true.returned.items():
@@ -88,7 +96,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
     """Returns the verdict."""
     plain = evidence.plain
     outcome = _outcome(evidence)
-    harms = harms_of(evidence.observer, outcome, plain, evidence.doubt)
+    harms = harms_of(evidence.observer.ledger, outcome, plain, evidence.doubt, evidence.walk)
     gradients = _gradients(evidence, outcome)
     return Verdict(outcome, plain.problem, harms, gradients, tuple(_notes(evidence, outcome, harms)))
 

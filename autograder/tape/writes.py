@@ -101,7 +101,7 @@ class Writes:
         wrote = Wrote(
             len(ledger.wrote), ledger.place or ledger.here(), operation, memory, *self._whole(interval, memory, seen),
             counters, changed, seen, through, exact=exact, harmed=harmed, swapped=swapped is not None,
-            in_backward=ledger.engine_depth > 0, activation=ledger.statements.top,
+            in_backward=ledger.engine_depth > 0, activation=ledger.statements.top, call=ledger.calls,
         )  # fmt: skip
         if seen is not None:
             wrote.version = seen.counter.version
