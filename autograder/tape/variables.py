@@ -63,7 +63,8 @@ class Variables:
 
     def forget(self, activation: Activation) -> None:
         """Drops a call's names; those of the caller that they hid are told again. A module's names stay."""
-        if activation.depth and self._frames and self._frames[-1][0] is activation:
+        module = activation.frame.f_code.co_name == "<module>"
+        if not module and self._frames and self._frames[-1][0] is activation:
             _, gone = self._frames.pop()
             outer = self._frames[-1][1] if self._frames else {}
             self.ledger.draft.names += [NameChange(name, outer.get(name)) for name in gone]

@@ -17,11 +17,11 @@ class Witness(Listener):
     def __init__(self):
         self.seen = []
 
-    def before_backward(self, call):
+    def before_backward(self, call):  # noqa: D102 - as in Listener
         nodes = [type(node).__name__ for node in nodes_below(call.roots, call.asked)]
         self.seen.append((nodes, [target._version for target in call.targets]))
 
-    def after_backward(self, call):
+    def after_backward(self, call):  # noqa: D102
         buffers = [target.grad for target in call.targets if target.is_leaf and target.grad is not None]
         order = {
             address: index for index, address in enumerate(dict.fromkeys(b.data_ptr() for b in buffers if b.numel()))
@@ -45,11 +45,11 @@ class Watched(Observer):
         super().__init__(program)
         self.witness = Witness()
 
-    def before_backward(self, call):
+    def before_backward(self, call):  # noqa: D102
         self.witness.before_backward(call)
         super().before_backward(call)
 
-    def after_backward(self, call):
+    def after_backward(self, call):  # noqa: D102
         super().after_backward(call)
         self.witness.after_backward(call)
 
