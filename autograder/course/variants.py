@@ -16,6 +16,7 @@ from collections.abc import Sequence
 
 import libcst as cst
 from nbformat import NotebookNode
+from nbgrader.utils import compute_checksum
 
 from autograder.tape import record
 from autograder.tape.recording import Outcome
@@ -42,6 +43,10 @@ def vary(notebook: NotebookNode, seed: int) -> NotebookNode:
         if cell.cell_type == "code" and TAG in cell.metadata.get("tags", []):
             cell.source = redrawn(cell.source, seed)
             _same_outcomes(cell, original, imports, seed)
+            if "checksum" in cell.metadata.get(
+                "nbgrader", {}
+            ):  # else nbgrader takes the cell for one that a learner changed
+                cell.metadata.nbgrader["checksum"] = compute_checksum(cell)
     return varied
 
 
