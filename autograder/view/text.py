@@ -13,7 +13,7 @@ WIDTH = 100
 
 
 def as_text(recording: Recording, most: int | None = None) -> str:
-    """Returns the verdict, each step with its sentence and the forecast, then harms, gradients and repairs.
+    """Returns the verdict with harms, gradients and repairs, then each step with its sentence and the forecast.
 
     Args:
         most: how many steps to tell of a longer run, the first and the last of them; None for all.
@@ -23,7 +23,7 @@ def as_text(recording: Recording, most: int | None = None) -> str:
         gap = f"     … {len(steps) - 2 * (most // 2)} more steps …"
         steps = [*steps[: most // 2], [gap], *steps[-(most // 2) :]]
     lines = [line for step in steps for line in step]
-    return "\n".join([*_head(recording), "", *lines, *_tail(recording)]) + "\n"
+    return "\n".join([*_head(recording), *_tail(recording), "", "step by step:", *lines]) + "\n"
 
 
 def verdict_text(recording: Recording) -> str:
@@ -37,8 +37,13 @@ def _head(recording: Recording) -> list[str]:
     lines = [f"{verdict.outcome}: {MEANING[verdict.outcome]}"]
     if verdict.error:
         where = f" at line {verdict.error.line}" if verdict.error.line else ""
-        lines.append(f"  {verdict.error.type}{where}: {clip(verdict.error.message, 4 * WIDTH)}")
+        lines.append(f"  {verdict.error.type}{where}: {clip(_short(verdict.error.message), 4 * WIDTH)}")
     return lines
+
+
+def _short(message: str) -> str:
+    """Returns PyTorch's message without its hint at anomaly mode, which names the line that saved and not the one that wrote."""
+    return message.partition(" Hint: ")[0]
 
 
 def _steps(recording: Recording) -> list[list[str]]:
@@ -87,6 +92,7 @@ def _gradient(name: str, gradient: Gradient) -> str:
 
 
 def _fix(fix: Fix) -> str:
-    """Returns one repair."""
+    """Returns one repair: the lines that go, marked -, and those that take their place, marked +."""
     proof = "run and proven" if fix.proven else "not proven"
-    return f"line {fix.line}: {fix.before.strip()}  ->  {fix.after.strip()}   ({fix.kind}, {proof})"
+    changed = [f"- {line}" for line in fix.before.splitlines()] + [f"+ {line}" for line in fix.after.splitlines()]
+    return "\n      ".join([f"line {fix.line}, {fix.kind} ({proof})", *changed])
