@@ -41,18 +41,19 @@ KEEPS = {
 
 QUESTIONS = "Two questions decide: does a node still need the old numbers, and does the write move the counter that it compares?"
 
-# Lines and marks are drawn in the page's own ink, so the sheet is right on a light page, on a dark one and on paper.
+# JupyterLab and its exports style every table that they show, and two classes outweigh them. Lines and marks are drawn in the
+# page's own ink, so the sheet is right on a light page, on a dark one and on paper.
 STYLE = """<style>
 .autograder-summary { --line: 1px solid color-mix(in srgb, currentColor 30%, transparent); max-width: 60em; line-height: 1.35; }
-.autograder-summary table { width: 100%; margin: 0 0 .7em; border-collapse: collapse; break-inside: avoid; font-size: .95em; }
-.autograder-summary caption { caption-side: top; text-align: left; font-weight: bold; font-size: 1.15em; color: inherit; }
-.autograder-summary :is(td, th) { text-align: left; vertical-align: top; padding: .2em .8em .2em 0; border: 0; }
-.autograder-summary th:first-child { width: 30%; }
-.autograder-summary td { border-top: var(--line); }
-.autograder-summary tr:nth-child(n) { background: none; }
-.autograder-summary code { background: none; color: inherit; padding: 0; white-space: nowrap; }
-.autograder-summary .chip { border: var(--line); border-radius: 3px; padding: 0 .3em; line-height: 1.6; }
-@media print { .autograder-summary { font-size: 10pt; max-width: none; } }
+.autograder-summary.sheet table { width: 100%; margin: 0 0 .7em; border-collapse: collapse; break-inside: avoid; font-size: .95em; }
+.autograder-summary.sheet caption { caption-side: top; text-align: left; font-weight: bold; font-size: 1.15em; color: inherit; }
+.autograder-summary.sheet tbody tr:nth-child(n) { background: none; }
+.autograder-summary.sheet tr :is(td, th) { text-align: left; vertical-align: top; padding: .2em .8em .2em 0; border: 0; }
+.autograder-summary.sheet tr td { border-top: var(--line); }
+.autograder-summary.sheet tr th:first-child { width: 30%; }
+.autograder-summary.sheet td code { background: none; color: inherit; padding: 0; white-space: nowrap; }
+.autograder-summary.sheet td .chip { border: var(--line); border-radius: 3px; padding: 0 .3em; line-height: 1.6; }
+@media print { .autograder-summary.sheet { font-size: 8.5pt; max-width: none; line-height: 1.2; } }
 </style>"""
 
 
@@ -131,11 +132,13 @@ class Sheet:
         operations = [(words, _chips(self.keeping(*kept))) for kept, words in KEEPS.items() if self.keeping(*kept)]
         aliases = [(_code(alias), _mark(memory), _mark(counter)) for alias, (memory, counter) in self.aliases.items()]
         tables = (
-            _table("The four outcomes", ("outcome", "a program on w = [1, 2]", "what you see"), outcomes),
+            _table("The four outcomes", ("outcome", "w = [1, 2]; then loss.backward()", "what you see"), outcomes),
             _table("What an operation keeps until backward", ("operations that", "on a and b"), operations),
             _table("Who shares with a", ("alias", "memory", "version counter"), aliases),
         )
-        return f'<div class="autograder-summary">{STYLE}{"".join(tables)}<p>{QUESTIONS}<br>{_measured()}</p></div>'
+        return (
+            f'<div class="autograder-summary sheet">{STYLE}{"".join(tables)}<p>{QUESTIONS}<br>{_measured()}</p></div>'
+        )
 
 
 def summary() -> None:
