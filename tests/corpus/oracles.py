@@ -10,8 +10,9 @@ from __future__ import annotations
 import ast
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from types import ModuleType
 from unittest import mock
@@ -83,7 +84,8 @@ def fresh_torch(dtype: torch.dtype = torch.float32) -> Iterator[None]:
     torch.manual_seed(0)
     torch.set_default_dtype(dtype)
     try:
-        yield
+        with warnings.catch_warnings(action="ignore"):  # anomaly mode tells on stderr what the tests read elsewhere
+            yield
     finally:
         torch.set_default_dtype(before)
         torch.set_grad_enabled(grad)
@@ -97,6 +99,18 @@ def leaves(namespace: dict) -> Iterator[tuple[str, Tensor]]:
             yield name, value
         elif isinstance(value, torch.nn.Module):
             yield from ((f"{name}.{path}", parameter) for path, parameter in value.named_parameters())
+
+
+def states(program: Program) -> dict[str, tuple[int, str | None]]:
+    """Returns the counter and the node's name of each tensor that a name of the program's top level holds at its end."""
+    with fresh_torch(), namespace_of(program) as namespace:
+        with suppress(Exception):  # a program that raises has a state as well
+            exec(compile(program.source, program.file, "exec"), namespace)
+        return {
+            name: (value._version, type(value.grad_fn).__name__ if value.grad_fn else None)
+            for name, value in namespace.items()
+            if isinstance(value, Tensor) and not value.is_inference()
+        }
 
 
 def reference(program: Program) -> Gradients:
