@@ -88,16 +88,13 @@ def hand_out() -> list[str]:
 
 
 def _page(lesson: str | None) -> str:
+    # A folder's own page bears its name; what else lies in it (a glossary) is reached from there.
     pages = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS) if path.stem == path.parent.name]
-    if lesson is None:
-        start = [page for page in pages if page.parent.name == "start"]
-        return str((start or pages)[0])
-    found = [page for page in pages if page.parent.name == lesson] or [
-        page for page in pages if page.parent.name.startswith(lesson)
-    ]
+    wanted = lesson or "start"
+    found = [page for page in pages if page.stem == wanted] or [page for page in pages if page.stem.startswith(wanted)]
     if len(found) != 1:
-        names = ", ".join(page.parent.name for page in pages)
-        raise LabError(f"{lesson!r} names {'no' if not found else 'more than one'} lesson. Choose one of: {names}.")
+        names = ", ".join(page.stem for page in pages)
+        raise LabError(f"{wanted!r} names {'more than one' if found else 'no'} lesson. Choose one of: {names}.")
     return str(found[0])
 
 
