@@ -23,21 +23,26 @@ def normal_form(target: Callable[..., Any]) -> str | None:
         tree = ast.parse(textwrap.dedent(inspect.getsource(target)))
     except (OSError, TypeError, SyntaxError):
         return None
-    return normal_form_of(tree.body[0])
+    return _form(tree.body[0])
 
 
 def normal_form_of(definition: ast.stmt) -> str:
     """Returns the normal form of a function's or class's definition that was read from its text; see `normal_form`."""
+    return _form(copy.deepcopy(definition))
+
+
+def _form(definition: ast.stmt) -> str:
+    """Returns the normal form; the tree is changed on the way."""
     if isinstance(definition, ast.ClassDef):
-        return repr([normal_form_of(member) for member in definition.body if isinstance(member, ast.FunctionDef)])
-    tree = ast.Module([copy.deepcopy(definition)], [])
+        return repr([_form(member) for member in definition.body if isinstance(member, ast.FunctionDef)])
+    tree = ast.Module([definition], [])
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
             node.body, node.returns = _without_docstring(node.body), None
         if isinstance(node, ast.arg):
             node.annotation = None
-    if isinstance(function := tree.body[0], ast.FunctionDef):
-        function.name, function.decorator_list = "answer", []
+    if isinstance(definition, ast.FunctionDef):
+        definition.name, definition.decorator_list = "answer", []
     return ast.dump(tree)
 
 

@@ -15,6 +15,7 @@ from autograder.grade.remote import Ended, Worker
 from autograder.grade.text import Text
 
 LONGEST_MESSAGE = 2000
+Asked = tuple[str, messages.Described]
 
 
 class Unreachable(Unsolved):
@@ -31,13 +32,28 @@ class RemoteDoor:
     def __init__(self, worker: Worker) -> None:
         self.worker = worker
         self._cells: list[str] = []
+        self._asked: list[Asked] = []
+        self._only_data = True
 
     def has_run(self, text: str) -> None:
         """Takes note of a learner's cell."""
         self._cells.append(text)
 
+    def begin_test(self) -> None:
+        """Starts to take note of what one test asks."""
+        self._asked, self._only_data = [], True
+
+    def asked(self) -> tuple[Asked, ...] | None:
+        """Returns what the test was told since it began, where all of it was data; None where it can call something."""
+        return tuple(self._asked) if self._only_data else None
+
+    def would_tell(self, asked: tuple[Asked, ...]) -> bool:
+        """Whether a test that asked so before would be told the same now."""
+        return all(self._describe(name) == told for name, told in asked)
+
     def subject(self, name: str) -> RemoteSubject:
         """Returns the learner's function or class of that name; raises KeyError where there is none."""
+        self._only_data = False
         if self._describe(name).kind not in ("function", "class"):
             raise KeyError(name)
         return RemoteSubject(self.worker, name, Text(self._cells))
@@ -50,6 +66,8 @@ class RemoteDoor:
             Unreachable: it is something that cannot cross.
         """
         found = self._describe(name)
+        self._asked.append((name, found))
+        self._only_data = self._only_data and found.kind in ("absent", "data")
         if found.kind == "absent":
             raise KeyError(name)
         if found.kind == "function":

@@ -70,6 +70,7 @@ class Source:
             for index, (cell, original) in enumerate(zip(self.cells, kept, strict=True))
             for binder in _binders(index, cell, original.source)
         ]
+        self._alone: dict[str, bool] = {}
         self._answers = {name for binder in self._binders if binder.cell is None for name in binder.names}
 
     @classmethod
@@ -92,6 +93,14 @@ class Source:
         position = self.cells.index(before)
         binders = [binder for binder in self._binders if binder.position < position and name in binder.names]
         return binders[-1].cell if binders else None
+
+    def stands_alone(self, cell: SourceCell) -> bool:
+        """Whether no later test uses a name that this test binds, so that its result is all that matters."""
+        if cell.id not in self._alone:
+            later = self.cells[self.cells.index(cell) + 1 :]
+            bound_here = _names(statements(cell.text))
+            self._alone[cell.id] = not any(bound_here & needed(other.text) for other in later if other.kind == "test")
+        return self._alone[cell.id]
 
     def needs(self, cell: SourceCell) -> set[str]:
         """Returns the names that a cell uses; a builtin's name only where an answer is to define it."""

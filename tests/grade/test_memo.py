@@ -1,0 +1,50 @@
+# ruff: noqa: E501 - a submission's text is easier to read on one line
+"""What tests remember between submissions changes no grade."""
+
+import nbformat
+import pytest
+
+from autograder.grade.examine import Examiner
+from autograder.grade.source import Source
+from tests.grade.conftest import LIMITS
+from tests.grade.hostile.lesson import RIGHT, WRONG, source, submitted
+
+SOURCE = Source("attacked", source())
+
+
+@pytest.fixture(scope="module")
+def examiner(server):
+    """An examiner at the strongest level."""
+    return Examiner(server, LIMITS)
+
+
+def points(examiner, answers, seed=7):
+    """Returns the points of each cell."""
+    graded = examiner.grade(SOURCE, nbformat.writes(submitted(answers)).encode(), {}, seed)
+    return {name: cell.points for name, cell in graded.cells.items()}
+
+
+def test_the_order_of_submissions_changes_no_grade(examiner):
+    """Right after wrong, wrong after right, and a value of another type that looks the same: each gets its own."""
+    cases = [WRONG, RIGHT, RIGHT | {"number": "number = '41317'"}, RIGHT | {"number": "number = 41317.0"}, WRONG, RIGHT]
+    numbers = [points(examiner, answers)["number"] for answers in cases]
+    assert [0.0, 3.0, 0.0, 3.0, 0.0, 3.0] == numbers
+    assert [0.0, 2.0] == [points(examiner, answers)["scaled"] for answers in (WRONG, RIGHT)]
+
+
+def test_inputs_are_the_same_within_a_run_and_others_in_the_next(examiner):
+    """A seed gives the same inputs to everybody; another seed other ones."""
+    spy = RIGHT | {"scaled": "seen = []\n" + RIGHT["scaled"].replace(":\n", ":\n    seen.append(d.tolist())\n", 1)}
+    reasons = []
+    for seed in (1, 1, 2):
+        notebook = nbformat.writes(submitted(spy | {"number": "print(seen)"})).encode()
+        graded = nbformat.reads(examiner.grade(SOURCE, notebook, {}, seed).notebook, 4)
+        reasons.append(
+            [
+                output.text
+                for cell in graded.cells
+                for output in cell.get("outputs", [])
+                if output.get("name") == "stdout"
+            ][-1]
+        )
+    assert reasons[0] == reasons[1] != reasons[2]
