@@ -44,9 +44,9 @@ def main() -> None:
         for jobs in (1, 2):
             found[f"ours, {jobs} at once"] = ours(course, jobs)
         found["stock"] = stock(course)
-        rows = grades(course)
+        theirs = grades(course)
         found["ours, 2 at once, again"] = ours(course, 2)
-        same = rows == grades(course)
+        different = sorted(grades(course) - theirs)
         for size in chosen.sizes:
             found[f"ours, class of {size}"] = ours(enrolled(Path(folder) / f"of{size}", size), 2)
     for name, measured in found.items():
@@ -54,7 +54,11 @@ def main() -> None:
     pace = {name: measured["submissions a minute"] for name, measured in found.items()}
     best = max(pace["ours, 2 at once"], pace["ours, 2 at once, again"])
     least = min(pace["ours, 2 at once"], pace["ours, 2 at once, again"])
-    print(f"{least / pace['stock']:.1f} to {best / pace['stock']:.1f} times stock nbgrader; same points: {same}")
+    print(
+        f"{least / pace['stock']:.1f} to {best / pace['stock']:.1f} times stock nbgrader; {len(different)} grades differ"
+    )
+    for student, cell, points in different:
+        print(f"    {student}, {cell}: {points:g} here")
     if chosen.json:
         chosen.json.write_text(json.dumps(found, indent=1))
 

@@ -8,6 +8,7 @@ ends otherwise than under stock nbgrader, and why.
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
@@ -44,6 +45,7 @@ class Plugin:
 
 def main() -> int:
     """Returns pytest's exit code."""
+    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])  # nbgrader calls alembic
     words = ["--pyargs", FILE, "-q", "-rxX", "-p", "no:cacheprovider", "-o", "addopts=", "--import-mode=importlib"]
     return int(pytest.main([*words, *sys.argv[1:]], plugins=[Plugin()]))
 
