@@ -65,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 
     release = verbs.add_parser("release", help="make notebooks/ from solutions/")
     release.add_argument("--check", action="store_true", help="only say which cells drifted")
+    release.add_argument("--seed", type=int, help="write a variant with other numbers to class/variants/SEED instead")
     release.set_defaults(run=_release)
 
     grade = verbs.add_parser("grade", help="grade a class: isolated, into nbgrader's gradebook")
@@ -139,8 +140,11 @@ def _check(chosen: argparse.Namespace) -> int:
 
 
 def _release(chosen: argparse.Namespace) -> int:
-    from autograder.course.release import drift, release
+    from autograder.course.release import drift, release, release_variant
 
+    if chosen.seed is not None:
+        print(f"released to {release_variant(chosen.seed)}")
+        return 0
     if not chosen.check:
         print("\n".join(f"released {name}" for name in release()))
         return 0

@@ -92,7 +92,9 @@ class _Run:
     def _callable(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         if not isinstance(self.target, type):
             return self.target, self.request.options
-        module = self.target(**self.request.options).double().requires_grad_(self.request.differentiate)
+        module = self.target(**self.request.options).double()
+        if not self.request.differentiate:
+            module.requires_grad_(False)  # only then: a module that detached its own weight must be seen as it is
         parameters = dict(module.named_parameters())
         with torch.no_grad():
             for name, values in self.request.parameters.items():

@@ -8,6 +8,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SOLUTIONS = ROOT / "solutions"
 NOTEBOOKS = ROOT / "notebooks"
 WORK = ROOT / "work"
+VARIANTS = ROOT / "class" / "variants"
 HOME = ROOT / ".home"
 
 

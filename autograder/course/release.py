@@ -16,9 +16,10 @@ from nbgrader.preprocessors import ClearSolutions
 from traitlets.config import Config, PyFileConfigLoader
 
 from autograder.course.canonical import canonical, read, write
-from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS, lessons
-
-AUTHOR_TAGS = ("answer", "right", "wrong")
+from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS, VARIANTS, lessons
+from autograder.course.proof import AUTHOR_TAGS
+from autograder.course.teaching import page as teachers_page
+from autograder.course.variants import vary
 
 
 class KeepStubs(ClearSolutions):
@@ -50,8 +51,10 @@ class ReleaseError(RuntimeError):
     """nbgrader could not make a release; the message holds its reason."""
 
 
-def build(destination: Path, source: Path = SOLUTIONS) -> None:
+def build(destination: Path, source: Path = SOLUTIONS, seed: int | None = None) -> None:
     """Writes the release of every lesson below `source` into a folder, canonical; the gradebook is not touched.
+
+    With a seed the programs hold other numbers, with the same faults and outcomes.
 
     Raises:
         ReleaseError: a lesson is not a valid nbgrader source.
@@ -63,11 +66,11 @@ def build(destination: Path, source: Path = SOLUTIONS) -> None:
         if not result["success"]:
             raise ReleaseError(f"{lesson} cannot be released: {_last_words(result)}")
     for path in lessons(destination):
-        write(read(path), path)
+        write(read(path) if seed is None else vary(read(path), seed), path)
 
 
 def release() -> list[str]:
-    """Rebuilds notebooks/ from solutions/ and returns the names of the lessons that it wrote."""
+    """Rebuilds notebooks/ and the teachers' page from solutions/, and returns the names of the notebooks that it wrote."""
     with tempfile.TemporaryDirectory(dir=ROOT, prefix=".release-") as folder:
         build(Path(folder))
         fresh = lessons(Path(folder))
@@ -78,7 +81,15 @@ def release() -> list[str]:
     for path in lessons(NOTEBOOKS):
         if not (SOLUTIONS / path.relative_to(NOTEBOOKS)).exists():
             path.unlink()
-    return [path.parent.name for path in fresh]
+    (SOLUTIONS / "README.md").write_text(teachers_page(), "utf-8")
+    return [path.stem for path in fresh]
+
+
+def release_variant(seed: int, folder: Path = VARIANTS) -> Path:
+    """Writes a release with other numbers, and returns its folder; notebooks/ stays as it is."""
+    destination = folder / str(seed)
+    build(destination, seed=seed)
+    return destination
 
 
 def drift() -> list[str]:

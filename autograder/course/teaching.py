@@ -19,7 +19,7 @@ from autograder.course.proof import AuthorError, Exercise, exercises
 HEAD = """# For teachers
 
 One part for each lesson: what it is for, what learners believe and which wrong answer shows it, timing, points, how to shorten it.
-This page is generated: edit `teaching.toml`, the catalogue or the notebooks, then run `python3 -m autograder.course.teaching`.
+This page is generated: edit `teaching.toml`, the catalogue or the notebooks, then run `autograder release`.
 It names wrong answers, so it is not released.
 """
 
@@ -126,7 +126,3 @@ def _rows(exercise: Exercise, points: int) -> list[str]:
 
 def _code(names: tuple[str, ...]) -> str:
     return ", ".join(f"`{name}`" for name in names)
-
-
-if __name__ == "__main__":
-    (SOLUTIONS / "README.md").write_text(page(), "utf-8")

@@ -18,7 +18,7 @@ def sources(tmp_path):
 
 
 def test_the_stored_page_is_what_the_sources_give():
-    """`python3 -m autograder.course.teaching` was run after the last change of a lesson."""
+    """`autograder release` was run after the last change of a lesson."""
     assert page() == (SOLUTIONS / "README.md").read_text("utf-8")
 
 

@@ -62,18 +62,7 @@ def long_cells(cells) -> list[str]:
     ]
 
 
-TWO_IN_A_LINE = pytest.mark.xfail(
-    reason="the list of the first page holds two sentences in a line, four times", strict=True
-)
-
-
-@pytest.mark.parametrize(
-    "path",
-    [
-        pytest.param(path, id=path.parent.name, marks=TWO_IN_A_LINE if path.stem == "start" else ())
-        for path in lessons(SOLUTIONS)
-    ],
-)
+@pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in lessons(SOLUTIONS)])
 def test_each_line_is_one_sentence(path):
     """A change of one sentence is a change of one line, and nothing else moves in a diff."""
     broken = [line for cell in read(path).cells if cell.cell_type == "markdown" for line in broken_lines(cell.source)]
