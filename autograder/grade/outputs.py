@@ -92,6 +92,11 @@ class Outputs:
         traceback = [line[:20_000] for line in traceback[:100]]
         self._add({"output_type": "error", "ename": name[:200], "evalue": value[:20_000], "traceback": traceback})
 
+    def error_if_none(self, name: str, value: str) -> None:
+        """Adds the error that ended the cell where the cell has kept it from being shown."""
+        if not any(output["output_type"] == "error" for output in self._outputs):
+            self.error(name, value, ["ERROR: An error occurred while showtraceback was disabled"])
+
     def clear(self, wait: bool) -> None:
         """Drops what the cell has put out, at once or with the next output."""
         self._clear_next = wait
