@@ -45,7 +45,9 @@ class Plugin:
 
 def main() -> int:
     """Returns pytest's exit code."""
-    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])  # nbgrader calls alembic
+    os.environ["PATH"] = os.pathsep.join(
+        [os.path.dirname(sys.executable), os.environ["PATH"]]
+    )  # nbgrader calls alembic
     words = ["--pyargs", FILE, "-q", "-rxX", "-p", "no:cacheprovider", "-o", "addopts=", "--import-mode=importlib"]
     return int(pytest.main([*words, *sys.argv[1:]], plugins=[Plugin()]))
 
