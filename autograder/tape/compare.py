@@ -42,7 +42,7 @@ def gradients_of(run: Run) -> Gradients:
                 left.targets.append(target)
                 left.keys.append((*key, counts[key]))
         left.calls.append({index[id(t)]: g for t, g in zip(call.targets, call.gradients, strict=False)})
-    left.final = [target.grad if target.is_leaf or target.retains_grad else None for target in left.targets]
+    left.final = [run.final.get(id(target)) for target in left.targets]
     return left
 
 

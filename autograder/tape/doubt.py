@@ -6,9 +6,10 @@ from dataclasses import dataclass, field
 
 import torch
 
-from autograder.tape.differences import Differences, NotApplicable
+from autograder.tape.differences import Differences
 from autograder.tape.observer import Observer
 from autograder.tape.program import Program
+from autograder.tape.replay import NotApplicable
 from autograder.tape.untracked import Suspect
 
 ENTRIES = 64  # slopes taken entry by entry, two runs each; of more, only that the gradient is wrong is said

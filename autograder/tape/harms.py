@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 from autograder.tape.doubt import Doubt
 from autograder.tape.draft import Wrote
-from autograder.tape.graph import VERSIONS, GraphNode, Kept
+from autograder.tape.graph import GraphNode, Kept
 from autograder.tape.ledger import Ledger
 from autograder.tape.recording import Harm, Outcome, Place
 from autograder.tape.run import Run
+from autograder.tape.saved import VERSIONS
 from autograder.tape.walks import Walk, node_of_visit
 
 _EMPTIES = ("zero_", "_foreach_zero_", "zero_grad")

@@ -7,10 +7,11 @@ import weakref
 import torch
 
 from autograder.tape.engine import node_of, standing
-from autograder.tape.graph import GraphNode, Kept, hidden_in, kept_by, saved_version, version_of
+from autograder.tape.graph import GraphNode, Kept
 from autograder.tape.ledger import Ledger
 from autograder.tape.looks import Looks
 from autograder.tape.memory import fingerprint
+from autograder.tape.saved import hidden_in, kept_by, saved_version, version_of
 from autograder.tape.tensors import Seen
 
 

@@ -12,14 +12,15 @@ import torch
 from autograder.tape.engine import Backward, Listener, node_of, nodes_below
 from autograder.tape.forecast import Prospect, forecast
 from autograder.tape.functions import EXPOSING, Functions, tensors
-from autograder.tape.graph import GraphNode, Kept, has_hooks, version_of
+from autograder.tape.graph import GraphNode, Kept
 from autograder.tape.ledger import Buffer, Ledger
 from autograder.tape.links import Links
 from autograder.tape.looks import Looks
 from autograder.tape.program import Program
 from autograder.tape.recording import Forecast
+from autograder.tape.saved import has_hooks, version_of
 from autograder.tape.statements import Activation, Statements
-from autograder.tape.tensors import Seen
+from autograder.tape.tensors import FOREIGN, Seen
 from autograder.tape.variables import Variables
 from autograder.tape.writes import Writes
 
@@ -98,6 +99,8 @@ class Observer(Listener):
             seen = self.links.meet(tensor, name, tuple(sources), link=False)
             if seen.event is None:
                 seen.event = count
+            if name in FOREIGN and name != "data":
+                self.looks.expose(seen.memory)
         for tensor in results:
             seen = self.links.meet(tensor)
             self.links.link(seen, tensor, tuple(sources))
@@ -165,7 +168,7 @@ class Observer(Listener):
         if tensor is None:
             return
         kept.version_now = version_of(tensor)
-        kept.checked = kept.checked and (kept.stashed or not has_hooks(kept))
+        kept.checked = kept.checked and (kept.stashed or not has_hooks(kept.node.node, kept.name))
         if not kept.changed and kept.generation != kept.memory.generation:
             kept.changed = kept.differs()
         if kept.spoilt:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import linecache
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 from msgspec import structs
@@ -10,15 +12,20 @@ from msgspec import structs
 from autograder.tape import recording as form
 from autograder.tape.careful import Careful
 from autograder.tape.doubt import Doubt, doubt_of
+from autograder.tape.engine import Listener
 from autograder.tape.forecast import with_hindsight
+from autograder.tape.ledger import Ledger
 from autograder.tape.observer import Observer
 from autograder.tape.program import Program as Runnable
 from autograder.tape.program import ProgramError, from_cell, from_function, from_source
 from autograder.tape.recording import Outcome, Recording
-from autograder.tape.run import SECONDS, Run, run_live, run_once
+from autograder.tape.run import SECONDS, Run, TimeUp, run_live, run_once
 from autograder.tape.verdict import Evidence, verdict_of
 from autograder.tape.walks import Walk, told
 from autograder.tape.world import World
+
+SLOWER = 20  # how much longer an observed run may take than a plain one (about 10 times, where the tensors are small)
+BEGINNING = 2.0  # seconds of a program without end that are recorded
 
 
 def record(
@@ -56,17 +63,55 @@ def record_program(program: Runnable, seconds: float = SECONDS) -> Recording:
     """Returns the recording of a program.
 
     Raises:
-        ProgramError: it could not be run.
+        ProgramError: it could not be run; where it did not end in time, `recording` holds its first seconds.
     """
-    plain = run_once(program, seconds=seconds)
+    try:
+        plain = run_once(program, seconds=seconds)
+    except ProgramError as error:
+        if isinstance(error.__cause__, TimeUp):
+            error.recording = _beginning(program)
+        raise
+    # A plain run that ended in time is followed by slower ones.
+    patience = SLOWER * seconds
     observer = Observer(program)
-    observed = run_once(program, observer, observer.watching, seconds=seconds)
+    observed = _again(program, observer, observer.watching, patience)
+    focus = frozenset(w.memory.id for w in observer.ledger.wrote if not w.exact and w.changed)
+    if focus:
+        observer = Observer(program, focus)
+        observed = _again(program, observer, observer.watching, patience)
     walk, careful = Walk(), Careful()
-    run_once(program, walk, seconds=seconds)
-    done = run_once(program, careful, careful.around, seconds=seconds)
-    doubt = doubt_of(program, observer, seconds) if plain.error is None else Doubt()
+    _again(program, walk, nullcontext, patience)
+    done = _again(program, careful, careful.around, patience)
+    doubt = doubt_of(program, observer, patience) if plain.error is None else Doubt()
     evidence = Evidence(plain, observed, done, observer, doubt, walk)
     return assembled(program, evidence, careful)
+
+
+def _again(
+    program: Runnable,
+    listener: Listener,
+    around: Callable[[], AbstractContextManager],
+    seconds: float,
+    *,
+    seeded: bool = True,
+) -> Run:
+    """Returns one more run of a program that could be run; where it now cannot (memory, time), that is its error."""
+    try:
+        return run_once(program, listener, around, seconds=seconds, seeded=seeded)
+    except ProgramError as error:
+        return Run(error=error)
+
+
+def _beginning(program: Runnable) -> Recording:
+    """Returns what the first seconds of a program that does not end look like; its verdict is what was forecast last."""
+    observer = Observer(program)
+    run = _again(program, observer, observer.watching, BEGINNING)
+    steps = tuple(draft.record(index) for index, draft in enumerate(observer.ledger.drafts))
+    last = next((step.forecast for step in reversed(steps) if step.forecast), form.Forecast("correct"))
+    verdict = form.Verdict(
+        last.outcome, run.problem, notes=(f"The program did not end; this is its first {BEGINNING:g} seconds.",)
+    )
+    return _frozen(program, observer.ledger, steps, (), verdict)
 
 
 def record_cell(source: str, space: dict, seconds: float = SECONDS) -> tuple[Recording, object]:
@@ -79,11 +124,8 @@ def record_cell(source: str, space: dict, seconds: float = SECONDS) -> tuple[Rec
     """
     program, walk, careful = from_cell(source, space), Walk(keep_graph=True), Careful(keep_graph=True)
     before = World(program.roots, program.space)
-    try:
-        run_once(program, walk, seconds=seconds, seeded=False)
-        done = run_once(program, careful, careful.around, seconds=seconds, seeded=False)
-    except ProgramError as error:
-        done = Run(error=error)
+    _again(program, walk, nullcontext, seconds, seeded=False)
+    done = _again(program, careful, careful.around, seconds, seeded=False)
     observer = Observer(program)
     live = run_live(program, observer, observer.watching)
     if isinstance(live.error, (KeyboardInterrupt, SystemExit)):
@@ -116,26 +158,38 @@ def settled(steps: tuple[form.Step, ...], evidence: Evidence, verdict: form.Verd
 
 
 def assembled(program: Runnable, evidence: Evidence, careful: Careful) -> Recording:
-    """Returns the frozen form of all that an observer saw."""
-    observer, verdict = evidence.observer, verdict_of(evidence)
-    steps = tuple(draft.record(index) for index, draft in enumerate(observer.ledger.drafts))
-    steps = with_hindsight(steps, observer.ledger.prospects)
+    """Returns the frozen form of all that was seen, and the verdict."""
+    ledger, verdict = evidence.observer.ledger, verdict_of(evidence)
+    steps = tuple(draft.record(index) for index, draft in enumerate(ledger.drafts))
+    steps = settled(with_hindsight(steps, ledger.prospects), evidence, verdict)
+    return _frozen(program, ledger, steps, told(evidence.walk, careful.walk, ledger), verdict)
+
+
+def _frozen(
+    program: Runnable,
+    ledger: Ledger,
+    steps: tuple[form.Step, ...],
+    walk: tuple[form.BackwardStep, ...],
+    verdict: form.Verdict,
+) -> Recording:
     return Recording(
         version=form.VERSION,
         torch=str(torch.__version__),
-        programs=(form.Program(program.file, program.source),),
-        steps=settled(steps, evidence, verdict),
-        tensors=tuple(seen.record() for seen in observer.ledger.tensors.all),
-        storages=tuple(form.Storage(memory.id, memory.size) for memory in observer.ledger.memories.all),
-        nodes=tuple(form.Node(n.id, n.name, n.inputs, n.tensor, n.place, n.scope) for n in observer.ledger.graph.nodes),
-        saved=tuple(
-            form.SavedEdge(
-                kept.record_id, kept.node.id, kept.name, kept.memory.id, kept.start, kept.stop, kept.version,
-                kept.version_now, kept.changed, kept.tensor, kept.place,
-            )
-            for kept in observer.ledger.graph.kept
-            if kept.record_id is not None
-        ),
-        backward=told(evidence.walk, careful.walk, observer.ledger),
+        programs=(form.Program(program.file, program.source), *_other_programs(program, ledger)),
+        steps=steps,
+        tensors=tuple(seen.record() for seen in ledger.tensors.all),
+        storages=tuple(form.Storage(memory.id, memory.size) for memory in ledger.memories.all),
+        nodes=tuple(form.Node(n.id, n.name, n.inputs, n.tensor, n.place, n.scope) for n in ledger.graph.nodes),
+        saved=tuple(kept.record() for kept in ledger.graph.kept if kept.record_id is not None),
+        backward=walk,
         verdict=verdict,
-    )  # fmt: skip
+    )
+
+
+def _other_programs(program: Runnable, ledger: Ledger) -> list[form.Program]:
+    """Returns the other files of the user's that ran, such as a module that the program imports."""
+    return [
+        form.Program(program.shown(file), "".join(linecache.getlines(file)))
+        for file in ledger.statements.files
+        if file != program.code_file
+    ]

@@ -8,6 +8,7 @@ import random
 import signal
 import sys
 import threading
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -31,13 +32,18 @@ class TimeUp(BaseException):
 
 @dataclass
 class Run:
-    """What one run did: its backwards, what it returned or raised, and where."""
+    """What one run did: its backwards, what it returned or raised, and where.
+
+    Attributes:
+        final: the gradient in each target's `.grad` at the end (by the target's id), copied: the buffer may be emptied later.
+    """
 
     calls: list[Backward] = field(default_factory=list)
     returned: object = None
     error: BaseException | None = None
     in_backward: bool = False
     line: int | None = None
+    final: dict[int, torch.Tensor | None] = field(default_factory=dict)
 
     @property
     def problem(self) -> Problem | None:
@@ -69,6 +75,7 @@ def run_once(
     try:
         with closed_world(seeded), limited(seconds):
             run = run_live(program, listener, around)
+            run.returned = _copied(run.returned)
     finally:
         world.restore()
     _refuse(run, program, seconds)
@@ -88,7 +95,23 @@ def run_live(program: Program, listener: Listener | None, around: Callable[[], A
         except (Exception, SystemExit, KeyboardInterrupt, TimeUp) as error:
             run.error = error
             run.line, run.in_backward = where(error, program)
+        run.final = {id(target): _left_in(target) for call in calls for target in call.targets}
     return run
+
+
+def _left_in(target: torch.Tensor) -> torch.Tensor | None:
+    with torch._C.DisableTorchFunction():
+        gradient = target.grad if target.is_leaf or target.retains_grad else None
+        return None if gradient is None else gradient.detach().clone()
+
+
+def _copied(value: object) -> object:
+    """Returns what a program returned, with tensors of its own."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return value
 
 
 def where(error: BaseException, program: Program) -> tuple[int | None, bool]:
@@ -138,22 +161,29 @@ def _refuse(run: Run, program: Program, seconds: float) -> None:
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raises TimeUp inside after so many seconds; outside the main thread, or where a timer runs already, there is no limit."""
-    main = threading.current_thread() is threading.main_thread()
-    if not main or not hasattr(signal, "setitimer") or signal.getitimer(signal.ITIMER_REAL)[0]:
+    """Raises TimeUp inside after so many seconds; outside the main thread, where no signal arrives, there is no limit.
+
+    There is one such timer in a process. Another's (a test runner's, an outer limit) waits meanwhile, and then goes on; where it
+    would ring first, it keeps the timer.
+    """
+    main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+    other = signal.getitimer(signal.ITIMER_REAL)[0] if main else 0.0
+    if not main or 0 < other <= seconds:
         yield
         return
 
     def stop(_number, _frame):
         raise TimeUp
 
-    before = signal.signal(signal.SIGALRM, stop)
+    before, start = signal.signal(signal.SIGALRM, stop), time.monotonic()
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if other:
+            signal.setitimer(signal.ITIMER_REAL, max(0.001, other - (time.monotonic() - start)))
 
 
 @contextmanager

@@ -100,6 +100,11 @@ class Statements:
         return place(self.program, activation.file, activation.line or activation.frame.f_lineno)
 
     @property
+    def files(self) -> list[str]:
+        """Returns the files whose statements ran."""
+        return list(self._starts)
+
+    @property
     def top(self) -> Activation | None:
         """The innermost of the user's own calls."""
         return self.stack[-1] if self.stack else None

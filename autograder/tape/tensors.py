@@ -9,9 +9,10 @@ from typing import Literal
 import torch
 
 from autograder.tape.engine import standing
-from autograder.tape.graph import Kept, version_of
+from autograder.tape.graph import Kept
 from autograder.tape.memory import Memories, Memory, address_of, extent_of
 from autograder.tape.recording import Tensor, TensorState
+from autograder.tape.saved import version_of
 
 # These make an alias with a counter of its own; every other alias shares the counter of what it came from (torch 2.13).
 FOREIGN = {"data": "data", "from_dlpack": "dlpack"} | dict.fromkeys(

@@ -17,11 +17,12 @@ MOST = 50_000  # objects looked at; beyond that a program shares more than a sec
 class World:
     """The tensors, containers and objects reachable from some roots, and the random generators; `restore` puts them back.
 
-    Tensors keep their identity: their bytes, `.grad`, `requires_grad` and versions are put back into the same objects. What
+    Tensors keep their identity: their bytes, `.grad`, `requires_grad` and versions are put back into the same objects (`tensors`). What
     lives outside Python's objects (files, sockets, an iterator's position) is not.
     """
 
     def __init__(self, roots: tuple, space: dict | None = None):
+        self.tensors: list[torch.Tensor] = []
         self._undo: list[Callable[[], object]] = []
         self._kept: list[object] = []
         self._seen: set[int] = set()
@@ -87,6 +88,7 @@ class World:
         return inside
 
     def _tensor(self, tensor: torch.Tensor) -> list[object]:
+        self.tensors.append(tensor)
         try:
             storage, alias = tensor.untyped_storage(), tensor.data
             address, version = storage.data_ptr(), None if tensor.is_inference() else tensor._version

@@ -5,9 +5,10 @@ from __future__ import annotations
 import torch
 
 from autograder.tape.draft import Wrote
-from autograder.tape.graph import Kept, version_of
+from autograder.tape.graph import Kept
 from autograder.tape.ledger import Ledger
 from autograder.tape.memory import Memory, address_of
+from autograder.tape.saved import version_of
 from autograder.tape.source import written_through
 from autograder.tape.tensors import STATED, Seen
 

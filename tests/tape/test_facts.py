@@ -9,7 +9,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograder.tape.functions import function_name
-from autograder.tape.graph import VERSIONS, hidden_in, kept_by, saved_version
+from autograder.tape.saved import VERSIONS, hidden_in, kept_by, saved_version
 
 
 class Heard(TorchFunctionMode):

@@ -170,7 +170,7 @@ def test_the_walk_stops_where_pytorch_stops():
             id="disjoint rows",
         ),
         pytest.param(
-            "import torch\na = torch.ones(2, requires_grad=True)\nb = a * 2\nwith torch.no_grad(): b.mul_(3)\n(b + 1).sum().backward()",
+            "import torch\nb = torch.ones(2, requires_grad=True) * 2\nwith torch.no_grad(): b.mul_(3)\n(b + 1).sum().backward()",
             "not what ran",
             id="untracked write",
         ),

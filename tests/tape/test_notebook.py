@@ -1,0 +1,118 @@
+"""In a notebook: `%%explain` runs the cell once, in the user's own names; `explain()` shows itself."""
+
+import math
+
+import pytest
+import torch
+from IPython.core.interactiveshell import InteractiveShell
+
+import autograder
+
+
+@pytest.fixture
+def shell(monkeypatch):
+    """A shell with the extension loaded, and what was shown."""
+    shell = InteractiveShell()
+    shell.run_line_magic("load_ext", "autograder")
+    shell.shown = []
+    monkeypatch.setattr("autograder.view.show", lambda recording, *_, **__: shell.shown.append(recording))
+    return shell
+
+
+SETUP = """
+import torch
+torch.manual_seed(0)
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+model = torch.nn.Linear(2, 1)
+opt = torch.optim.SGD(model.parameters(), lr=0.5)
+calls, log = [], {"steps": 0}
+h = (w * 2).exp()
+"""
+CELL = """
+calls.append(1)
+log["steps"] += 1
+noise = torch.rand(1).item()
+loss = model(torch.ones(1, 2)).sum() + h.sum()
+loss.backward()
+opt.step()
+w.data.mul_(3)
+loss.item()
+"""
+STATE = """(calls, log, noise, loss.item(), w.tolist(), w.grad.tolist(), w._version, h._version, model.weight.tolist(),
+model.weight._version, torch.rand(1).item())"""
+
+
+def test_the_names_end_up_as_a_plain_run_leaves_them(shell):
+    """Values, versions, gradients, containers, the optimizer and the random generator: all as without the magic."""
+    plain = InteractiveShell()
+    plain.run_cell(SETUP)
+    plain.run_cell(CELL)
+    expected = eval(STATE, plain.user_ns)
+
+    shell.run_cell(SETUP)
+    shell.run_cell_magic("explain", "", CELL)
+
+    assert expected == eval(STATE, shell.user_ns)
+    assert "correct" == shell.shown[0].verdict.outcome
+
+
+def test_the_graph_of_an_earlier_cell_can_still_be_used(shell):
+    """A loss made in another cell: its backward runs once for all to see, and raises the second time as in plain PyTorch."""
+    shell.run_cell(SETUP + "loss = h.sum()")
+    shell.run_cell_magic("explain", "", "h.data.zero_()\nloss.backward()")
+    gradient = shell.user_ns["w"].grad.tolist()
+    shell.run_cell_magic("explain", "", "loss.backward()")
+
+    assert [0.0, 0.0] == gradient
+    assert "raises-backward" == shell.shown[1].verdict.outcome
+    assert "second time" in shell.shown[1].verdict.error.message
+
+
+def test_a_silent_fault_in_a_cell_is_told(shell):
+    """A function of another cell, followed line by line; the value of the last expression is shown."""
+    shell.run_cell(
+        "import torch\ndef grow(x):\n    y = x.exp()\n    y.data.mul_(2)\n    return y\nw = torch.ones(2, requires_grad=True)"
+    )
+    shell.run_cell_magic("explain", "", "c = grow(w)\nc.sum().backward()")
+
+    verdict = shell.shown[0].verdict
+    assert ("silently-wrong", [4]) == (verdict.outcome, [place.line for place in verdict.harms[0].mutated_at])
+    assert [2 * math.e, math.e] == pytest.approx([verdict.gradients["w"].got[0], verdict.gradients["w"].true[0]])
+
+
+def test_an_untracked_write_in_a_cell_is_settled(shell):
+    """Finite differences start from what the cell found, and leave what it left."""
+    shell.run_cell("import torch\nw = torch.ones(2, requires_grad=True)\nb = w * 2\nlog = []")
+    shell.run_cell_magic(
+        "explain", "", "c = w * 2\nwith torch.no_grad():\n    c.mul_(3)\n(c + 1).sum().backward()\nlog.append(1)"
+    )
+
+    assert "silently-wrong" == shell.shown[0].verdict.outcome
+    assert [6.0, 6.0] == pytest.approx(shell.shown[0].verdict.gradients["w"].true)
+    assert ([1], [2.0, 2.0]) == (shell.user_ns["log"], shell.user_ns["w"].grad.tolist())
+
+
+def test_explain_shows_itself():
+    """In a terminal as words, in a notebook as a picture with words; the data stands behind it."""
+
+    def program():
+        w = torch.ones(2, requires_grad=True)
+        e = w.exp()
+        e.add_(1)
+        e.sum().backward()
+
+    explanation = autograder.explain(program)
+
+    assert "raises-backward" == explanation.outcome == explanation.recording.verdict.outcome
+    assert "ExpBackward0" in repr(explanation)
+    assert {"text/plain", "text/html"} <= set(explanation._repr_mimebundle_())
+
+
+def test_explain_takes_names():
+    """Names are given to the text, as copies."""
+    w = torch.ones(2, requires_grad=True)
+
+    explanation = autograder.explain("(w * w).sum().backward()", w=w)
+
+    assert [2.0, 2.0] == explanation.recording.verdict.gradients["w"].got
+    assert w.grad is None

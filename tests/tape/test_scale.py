@@ -1,0 +1,73 @@
+"""Cost: time and memory grow with the program and not with its square."""
+
+import time
+import tracemalloc
+
+import pytest
+
+from autograder.tape import record
+from autograder.tape.recorder import outcome_of
+
+PROGRAMS = {
+    "a chain": "x = w\nfor i in range({n}):\n    x = x.sin()\nloss = x.sum()",
+    "a list": "xs = []\nfor i in range({n}):\n    xs.append(w * i)\nloss = torch.stack(xs).sum()",
+    "rows of one buffer": "out = torch.zeros({n}, 8)\nfor i in range({n}):\n    out[i] = w * i\nloss = out.sum()",
+}
+
+
+def seconds(name: str, n: int) -> float:
+    """The processor time of one recording of a program with n operations."""
+    source = f"import torch\nw = torch.ones(8, requires_grad=True)\n{PROGRAMS[name]}\nloss.backward()".format(n=n)
+    start = time.process_time()
+    recording = record(source)
+    assert "correct" == recording.verdict.outcome
+    return time.process_time() - start
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_time_grows_linearly(name):
+    """Eight times the operations cost at most sixteen times as much; a square would cost sixty-four."""
+    seconds(name, 50)
+
+    assert seconds(name, 2000) < 16 * seconds(name, 250)
+
+
+def test_memory_grows_linearly():
+    """So does what a recording holds."""
+    sizes = []
+    for n in (250, 2000):
+        tracemalloc.start()
+        seconds("a chain", n)
+        sizes.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+
+    assert sizes[1] < 16 * sizes[0]
+
+
+def test_a_lesson_snippet_takes_little_processor_time():
+    """The median of ten warm recordings of the two matmuls stays under the promised 0.1 s."""
+    source = (
+        "import torch\nx = torch.tensor([[1.0, 2.0]])\nw1 = torch.tensor([[2.0], [1.0]], requires_grad=True)\n"
+        "w2 = torch.tensor([3.0], requires_grad=True)\nd = x @ w1\nf = d * w2\nd.data[:] = 1\nf.backward()"
+    )
+    taken = []
+    for _ in range(11):
+        start = time.process_time()
+        assert "silently-wrong" == outcome_of(source)
+        taken.append(time.process_time() - start)
+
+    assert sorted(taken[1:])[5] < 0.1
+
+
+def test_a_foreign_write_is_found_late_and_told_exactly():
+    """Among hundreds of storages a write by raw pointer, taken before anybody watched, still gets its line: the run is repeated."""
+    source = (
+        "import ctypes, torch\nw = torch.ones(8, requires_grad=True)\nh = w * 2\naddress = h.data_ptr()\n"
+        "xs = [torch.ones(8) for _ in range(400)]\ny = h * h\nfor i in range(30):\n    xs[i] = xs[i] + 1\n"
+        "ctypes.memset(address, 0, 32)\nfor i in range(30):\n    xs[i] = xs[i] + 1\ny.sum().backward()"
+    )
+
+    verdict = record(source).verdict
+
+    assert "silently-wrong" == verdict.outcome
+    assert [9] == [place.line for place in verdict.harms[0].mutated_at]
