@@ -32,7 +32,7 @@ def test_a_notebook_runs_from_top_to_bottom(lesson, answers):
     if answers == "answer":
         notebook = answered(notebook, right_answers(source))
     started = time.monotonic()
-    nbclient.NotebookClient(notebook, timeout=60, allow_errors=True).execute()
+    nbclient.NotebookClient(notebook, timeout=180, allow_errors=True).execute()
     seconds = time.monotonic() - started
 
     expected = {} if answers == "answer" else {exercise.id: "NotAttempted" for exercise in exercises(source)}
@@ -40,4 +40,4 @@ def test_a_notebook_runs_from_top_to_bottom(lesson, answers):
     stderr = [o.text for c in notebook.cells for o in c.get("outputs", []) if o.get("name") == "stderr"]
     assert [] == stderr
     print(f"{lesson.stem}: {seconds:.1f} s")
-    assert seconds < 3 * SECONDS_A_LESSON  # a hang or a lesson grown out of bounds, not a busy machine
+    assert seconds < 9 * SECONDS_A_LESSON  # a hang or a lesson grown out of bounds, not a busy machine
