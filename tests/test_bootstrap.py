@@ -129,7 +129,9 @@ def test_the_users_own_pip_settings_are_out_of_reach(clone, monkeypatch):
     (home / ".config" / "pip").mkdir(parents=True)
     (home / ".config" / "pip" / "pip.conf").write_text("[global]\nindex-url = http://127.0.0.1:9/mine\n")
     monkeypatch.setenv("HOME", str(home))
-    monkeypatch.delenv("PIP_CONFIG_FILE", raising=False)  # set where these tests run inside the bootstrapped environment
+    monkeypatch.delenv(
+        "PIP_CONFIG_FILE", raising=False
+    )  # set where these tests run inside the bootstrapped environment
     bootstrap._make_venv()
     (clone / ".venv" / "pip.conf").touch()
     pip = [str(clone / ".venv" / "bin" / "python"), "-m", "pip", "config", "list"]
