@@ -111,10 +111,20 @@ class GraphNode:
     untracked: int | None = None
 
 
+# A node that we hold keeps its tensors alive, where the program alone would have let them go (an evaluation loop that never calls
+# backward). Beyond this many bytes what no living tensor reaches is let go; what is left then sets the next limit.
+HELD = 1 << 28
+
+
+def _nothing() -> None:
+    return None
+
+
 class Graph:
     """All nodes seen in one run, in order of first appearance."""
 
     def __init__(self):
+        self.held, self.limit = 0, HELD
         self.nodes: list[GraphNode] = []
         self.of: dict[object, GraphNode] = {}
         self.kept: list[Kept] = []
@@ -159,6 +169,7 @@ class Graph:
         kept.version_now = kept.version
         if not kept.stashed:
             kept.record_id, self._edges = self._edges, self._edges + 1
+        self.held += stop - start
         self.kept.append(kept)
         node.kept.append(kept)
         return kept
@@ -183,11 +194,31 @@ class Graph:
                 above.untracked = step
                 stack.extend(above.consumers)
 
+    def sweep(self, living: list[int]) -> None:
+        """Lets go of the nodes that cannot be reached from those in `living` (by id), with all they keep."""
+        reached, stack = set(living), list(living)
+        while stack:
+            for number in self.nodes[stack.pop()].inputs:
+                if number is not None and number not in reached:
+                    reached.add(number)
+                    stack.append(number)
+        for node in [node for node in self.of.values() if node.id not in reached]:
+            del self.of[node.node]
+            node.node = None
+            for kept in node.kept:
+                self._let_go(kept)
+        self.limit = max(HELD, 2 * self.held)
+
+    def _let_go(self, kept: Kept) -> None:
+        if not kept.freed:
+            kept.freed, kept.held, kept.saved = True, None, _nothing  # what asks the node would keep it alive
+            self.held -= kept.stop - kept.start
+
     def release(self, node: GraphNode) -> list[Kept]:
         """Returns what `node` kept until a backward freed it just now."""
         freed = [kept for kept in node.kept if not kept.freed and not kept.stashed and kept.saved() is None]
         for kept in freed:
-            kept.freed, kept.held = True, None
+            self._let_go(kept)
         if freed:
             stack = [node]
             while stack:

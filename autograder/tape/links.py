@@ -48,6 +48,8 @@ class Links:
             return
         known = ledger.graph.of.get(node)
         if known is None:
+            if ledger.graph.held > ledger.graph.limit:
+                ledger.graph.sweep([seen.node for seen in ledger.tensors.of.values() if seen.node is not None])
             for new in ledger.graph.grow(node, ledger.here(), ledger.scope(), ledger.steps):
                 self._new_node(new, seen if new.node is node else None, sources)
             known = ledger.graph.of[node]

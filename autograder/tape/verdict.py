@@ -124,7 +124,7 @@ def _gradients(evidence: Evidence, outcome: Outcome) -> dict[str, Gradient]:
         return {key: Gradient(None, nested(value)) for key, value in evidence.true.returned.items()}
     names, found = _names(evidence), {}
     call = _decisive(evidence)
-    for index in range(len(evidence.got.targets)):
+    for index in _in_order_of_appearance(evidence):
         got, true = evidence.got.final[index], _at(evidence.true.final, evidence.pairs.get(index))
         if call is not None and index in evidence.got.calls[call]:
             got = evidence.got.calls[call][index]
@@ -135,6 +135,13 @@ def _gradients(evidence: Evidence, outcome: Outcome) -> dict[str, Gradient]:
             )
         found[names[index]] = Gradient(nested(got), nested(true) if knows or not _is_last(evidence, call) else None)
     return found
+
+
+def _in_order_of_appearance(evidence: Evidence) -> list[int]:
+    """Returns the targets' numbers, the tensor that the program made first coming first."""
+    seen = [evidence.observer.ledger.tensors.get(target) for target in evidence.watched.targets]
+    known = {index: one.id for index, one in enumerate(seen) if one}
+    return sorted(range(len(evidence.got.targets)), key=lambda index: known.get(index, 1 << 60))
 
 
 def _is_last(evidence: Evidence, call: int | None) -> bool:

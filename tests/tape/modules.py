@@ -1061,3 +1061,404 @@ def run():
     return {"quadratic": before, "both": w.grad}
 """,
 )
+bad(
+    "env_buffer",
+    "silently-wrong",
+    """
+import numpy as np
+import torch
+class Env:
+    def __init__(self): self.state = np.zeros(3, dtype=np.float32); self.rng = np.random.RandomState(0)
+    def step(self):
+        self.state[:] = self.rng.randn(3) #H
+        return self.state, float(self.state.sum())
+def make():
+    torch.manual_seed(0); return torch.nn.Linear(3, 2), Env()
+def run():
+    policy, env = make()
+    logps, rewards = [], []
+    for _ in range(4):
+        obs, r = env.step()
+        logits = policy(torch.from_numpy(obs))
+        logps.append(torch.log_softmax(logits, 0)[0]); rewards.append(r)
+    loss = -(torch.stack(logps) * torch.tensor(rewards)).sum()
+    loss.backward()
+    return {"w": policy.weight.grad, "b": policy.bias.grad}
+""",
+)
+bad(
+    "fwd_hook",
+    "raises-backward",
+    """
+import torch
+def clamp_hook(module, inputs, output):
+    output.clamp_(
+        max=0.5,
+    )  
+def make():
+    torch.manual_seed(0); net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Sigmoid(), torch.nn.Linear(3, 1))
+    net[1].register_forward_hook(clamp_hook); return net, torch.randn(2, 3)
+def run():
+    net, x = make()
+    net(x).sum().backward()
+    return {"w": net[0].weight.grad}
+""",
+)
+ok(
+    "full_bw_hook",
+    """
+import torch
+def make():
+    torch.manual_seed(0); return torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh(), torch.nn.Linear(3, 1)), torch.randn(2, 3)
+def run():
+    net, x = make()
+    seen = []
+    net[1].register_full_backward_hook(lambda m, gi, go: seen.append(go[0].norm()) or (gi[0] * 0.5,))
+    net(x).sum().backward()
+    return {"w": net[0].weight.grad}
+""",
+)
+ok(
+    "generator",
+    """
+import torch
+def batches(n):
+    for i in range(n):
+        yield torch.full((2, 3), float(i))
+def run():
+    torch.manual_seed(0); net = torch.nn.Linear(3, 1); opt = torch.optim.SGD(net.parameters(), .1)
+    for x in batches(3):
+        opt.zero_grad(); net(x).pow(2).mean().backward(); opt.step()
+    return {"w": net.weight.grad.tolist()}
+""",
+)
+bad(
+    "multi",
+    "raises-backward",
+    """
+import torch
+def run():
+    torch.manual_seed(0)
+    w = torch.randn(3, requires_grad=True)
+    h = torch.exp(
+        w * 2
+    )
+    h.mul_( #H
+        torch.ones(3)
+    )
+    loss = (
+        h
+        .sum()
+    )
+    loss.backward()
+    return {"w": w.grad}
+""",
+)
+bad(
+    "inference",
+    "raises-forward",
+    """
+import torch
+def run():
+    w = torch.ones(3, requires_grad=True)
+    with torch.inference_mode(): m = torch.ones(3)
+    loss = (w * m).sum() #H
+    loss.backward()
+    return {"w": w.grad}
+""",
+)
+bad(
+    "copy_param",
+    "raises-backward",
+    """
+import torch, copy
+def make():
+    torch.manual_seed(0)
+    a = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1)); return a, copy.deepcopy(a), torch.randn(5, 3)
+def sync(src, dst):
+    with torch.no_grad():
+        for s, d in zip(src.parameters(), dst.parameters()):
+            d.copy_(s * 0.9) #H
+def run():
+    a, b, x = make()
+    loss = (a(x) - b(x)).pow(2).mean()
+    sync(a, b)
+    loss.backward()
+    return {"a": a[0].weight.grad}
+""",
+)
+bad(
+    "kvcache",
+    "raises-backward",
+    """
+import torch
+class Cache:
+    def __init__(self, n, d): self.k = torch.zeros(n, d); self.t = 0
+    def add(self, k):
+        self.k[self.t] = k #H
+        self.t += 1
+        return self.k[:self.t]
+def run():
+    torch.manual_seed(0)
+    wk, wq = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3); cache = Cache(4, 3); loss = 0.
+    for t in range(4):
+        x = torch.randn(3); keys = cache.add(wk(x)); loss = loss + (keys @ wq(x)).logsumexp(0)
+    loss.backward()
+    return {"k": wk.weight.grad, "q": wq.weight.grad}
+""",
+)
+bad(
+    "out_arg",
+    "raises-backward",
+    """
+import torch
+def run():
+    torch.manual_seed(0)
+    w = torch.randn(3, 3, requires_grad=True); x = torch.randn(2, 3); buf = torch.empty(2, 3)
+    torch.mul(x, 2, out=buf)
+    y = (buf @ w).tanh().sum()
+    torch.mul(x, 3, out=buf) #H
+    y = y + (buf @ w).sum()
+    y.backward()
+    return {"w": w.grad}
+""",
+)
+bad(
+    "step_in_loop",
+    "raises-backward",
+    """
+import torch
+def run():
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.ReLU(), torch.nn.Linear(3, 2))
+    opt = torch.optim.SGD(net.parameters(), lr=.1, momentum=.9)
+    out = net(torch.randn(4, 3))
+    for i in range(2):
+        opt.zero_grad()
+        out[:, i].pow(2).mean().backward(retain_graph=True)
+        opt.step() #H
+    return {"w": net[0].weight.grad}
+""",
+)
+bad(
+    "ln_data",
+    "silently-wrong",
+    """
+import torch
+def make():
+    torch.manual_seed(0); return torch.nn.Linear(3, 3), torch.randn(4, 3)
+def project(layer):
+    for p in layer.parameters():
+        p.data.div_(p.data.norm(dim=-1, keepdim=True).clamp(min=1e-6)) #H
+def run():
+    layer, x = make()
+    x.requires_grad_()
+    loss = torch.nn.functional.softplus(layer(x)).sum()
+    project(layer)
+    loss.backward()
+    return {"x": x.grad, "w": layer.weight.grad}
+""",
+)
+ok(
+    "project_before",
+    """
+import torch
+def make():
+    torch.manual_seed(0); return torch.nn.Linear(3, 3), torch.randn(4, 3)
+def run():
+    layer, x = make()
+    opt = torch.optim.Adam(layer.parameters(), fused=True)
+    for _ in range(3):
+        for p in layer.parameters(): p.data.div_(p.data.norm())
+        loss = layer(x).pow(2).sum(); opt.zero_grad(); loss.backward(); opt.step()
+    return {"w": layer.weight.grad}
+""",
+)
+bad(
+    "nograd_hidden",
+    "raises-backward",
+    """
+import torch
+def run():
+    torch.manual_seed(0)
+    cell = torch.nn.RNNCell(2, 3); h = torch.zeros(1, 3)
+    for t in range(3):
+        h = cell(torch.randn(1, 2), h)
+        with torch.no_grad():
+            h.clamp_(-0.2, 0.2) #H
+    h.sum().backward()
+    return {"w": cell.weight_hh.grad}
+""",
+)
+bad(
+    "scatter",
+    "raises-backward",
+    """
+import torch
+def run():
+    torch.manual_seed(0)
+    e = torch.randn(4, 3, requires_grad=True)
+    nodes = e * 1.0
+    for step in range(2):
+        msg = torch.tanh(nodes) * nodes
+        nodes.index_add_(0, torch.tensor([0, 1]), msg[2:]) #H
+    nodes.sum().backward()
+    return {"e": e.grad}
+""",
+)
+ok(
+    "ste_data",
+    """
+import torch
+def run():
+    torch.manual_seed(0)
+    w = torch.randn(3, requires_grad=True)
+    q = w + (w.round() - w).detach()
+    (q * torch.arange(3.)).sum().backward()
+    return {"w": w.grad}
+""",
+)
+ok(
+    "gumbel",
+    """
+import torch
+def run():
+    torch.manual_seed(0)
+    w = torch.randn(2, 3, requires_grad=True)
+    y = torch.nn.functional.gumbel_softmax(w, hard=True)
+    (y * torch.arange(3.)).sum().backward()
+    return {"w": w.grad}
+""",
+)
+ok(
+    "buffer_double",
+    """
+import torch
+def run():
+    torch.manual_seed(0)
+    net = torch.nn.Linear(3, 1); bufs = [torch.empty(2, 3) for _ in range(2)]
+    losses = []
+    for i in range(2):
+        bufs[i % 2].normal_(); losses.append(net(bufs[i % 2]).pow(2).mean())
+    sum(losses).backward()
+    for b in bufs: b.zero_()
+    return {"w": net.weight.grad}
+""",
+)
+ok(
+    "sac",
+    """
+import torch
+def run():
+    torch.manual_seed(0)
+    a = torch.nn.Linear(3, 2); q = torch.nn.Linear(5, 1); log_alpha = torch.zeros(1, requires_grad=True)
+    oa, oq, oal = torch.optim.Adam(a.parameters()), torch.optim.Adam(q.parameters()), torch.optim.Adam([log_alpha])
+    for _ in range(2):
+        s = torch.randn(4, 3)
+        with torch.no_grad(): t = q(torch.cat([s, a(s)], 1))
+        lq = (q(torch.cat([s, torch.randn(4, 2)], 1)) - t).pow(2).mean(); oq.zero_grad(); lq.backward(); oq.step()
+        for p in q.parameters(): p.requires_grad_(False)
+        act = a(s); lp = act.pow(2).sum(1); la = (log_alpha.exp().detach() * lp - q(torch.cat([s, act], 1)).squeeze()).mean()
+        oa.zero_grad(); la.backward(); oa.step()
+        for p in q.parameters(): p.requires_grad_(True)
+        lal = -(log_alpha * (lp.detach() + 1)).mean(); oal.zero_grad(); lal.backward(); oal.step()
+    return {"a": a.weight.grad, "alpha": log_alpha.grad}
+""",
+)
+ok(
+    "dropout_ckpt_bn",
+    """
+import torch
+from torch.utils.checkpoint import checkpoint_sequential
+def run():
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.BatchNorm1d(8), torch.nn.Dropout(.5), torch.nn.ReLU(inplace=True), torch.nn.Linear(8, 1))
+    x = torch.randn(6, 3, requires_grad=True)
+    checkpoint_sequential(net, 2, x, use_reentrant=False).sum().backward()
+    return {"w": net[0].weight.grad, "x": x.grad}
+""",
+)
+bad(
+    "ctxlist",
+    "silently-wrong",
+    """
+import torch
+class Lin(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, w):
+        ctx.kept = [x, w]
+        return x @ w
+    @staticmethod
+    def backward(ctx, g):
+        x, w = ctx.kept
+        return g @ w.t(), x.t() @ g
+def run():
+    torch.manual_seed(0)
+    w = torch.randn(3, 2, requires_grad=True); x = torch.randn(4, 3, requires_grad=True)
+    y = Lin.apply(x, w)
+    opt = torch.optim.SGD([w], lr=.1); w.grad = torch.ones_like(w)
+    opt.step() #H
+    w.grad = None
+    y.pow(2).sum().backward()
+    return {"x": x.grad, "w": w.grad}
+""",
+)
+bad(
+    "storage",
+    "silently-wrong",
+    """
+import torch
+def run():
+    torch.manual_seed(0)
+    w = torch.randn(3, requires_grad=True)
+    h = w.sigmoid(); loss = h.sum()
+    s = h.untyped_storage()
+    s.fill_(0) #H
+    loss.backward()
+    return {"w": w.grad}
+""",
+)
+bad(
+    "vectorised_view",
+    "raises-backward",
+    """
+import torch
+def run():
+    torch.manual_seed(0)
+    w = torch.randn(4, 3, requires_grad=True)
+    h = w.tanh().view(2, 2, 3)
+    flat = h.reshape(4, 3)
+    flat += 1 #H
+    h.sum().backward()
+    return {"w": w.grad}
+""",
+)
+bad(
+    "setter_grad",
+    "silently-wrong",
+    """
+import torch
+def run():
+    torch.manual_seed(0)
+    w = torch.randn(3, requires_grad=True)
+    history = []
+    for k in range(1, 4):
+        (w ** k).sum().backward()
+        history.append(w.grad)
+        w.grad.zero_() #H
+    return {f"g{i}": g for i, g in enumerate(history)}
+""",
+)
+ok(
+    "accumulate_then_read",
+    """
+import torch
+def run():
+    torch.manual_seed(0)
+    w = torch.randn(3, requires_grad=True)
+    for k in range(1, 4):
+        (w ** k).sum().backward()
+        g = w.grad
+    return {"w": g}
+""",
+)

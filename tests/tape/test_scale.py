@@ -1,11 +1,13 @@
 """Cost: time and memory grow with the program and not with its square."""
 
+import gc
 import time
 import tracemalloc
 
 import pytest
 
 from autograder.tape import record
+from autograder.tape.ledger import Ledger
 from autograder.tape.recorder import outcome_of
 
 PROGRAMS = {
@@ -71,3 +73,22 @@ def test_a_foreign_write_is_found_late_and_told_exactly():
 
     assert "silently-wrong" == verdict.outcome
     assert [9] == [place.line for place in verdict.harms[0].mutated_at]
+
+
+def test_what_the_program_lets_go_is_let_go(monkeypatch):
+    """An evaluation loop that never calls backward holds one graph at a time; so does its recording, beyond a limit."""
+    alive = []
+    close = Ledger.close
+
+    def counting(ledger, *arguments):
+        alive.append(sum(type(one).__name__ == "ExpBackward0" for one in gc.get_objects()))
+        return close(ledger, *arguments)
+
+    monkeypatch.setattr("autograder.tape.graph.HELD", 1 << 20)
+    monkeypatch.setattr(Ledger, "close", counting)
+    loop = "for i in range(40):\n    loss = (w * i).exp().sum()"
+
+    assert "correct" == outcome_of(
+        f"import torch\nw = torch.ones(1 << 16, requires_grad=True)\n{loop}\nloss.backward()"
+    )
+    assert max(alive) < 10
