@@ -91,4 +91,4 @@ def test_what_the_program_lets_go_is_let_go(monkeypatch):
     assert "correct" == outcome_of(
         f"import torch\nw = torch.ones(1 << 16, requires_grad=True)\n{loop}\nloss.backward()"
     )
-    assert max(alive) < 10
+    assert max(alive) - alive[0] < 10  # forty without the limit
