@@ -49,7 +49,10 @@ class RemoteDoor:
 
     def would_tell(self, asked: tuple[Asked, ...]) -> bool:
         """Whether a test that asked so before would be told the same now."""
-        return all(self._describe(name) == told for name, told in asked)
+        try:
+            return all(self._describe(name) == told for name, told in asked)
+        except Unreachable:
+            return False
 
     def subject(self, name: str) -> RemoteSubject:
         """Returns the learner's function or class of that name; raises KeyError where there is none."""
@@ -81,6 +84,7 @@ class RemoteDoor:
         try:
             return self.worker.ask(messages.Describe(name), messages.Described)
         except Ended as error:
+            self._only_data = False  # that this program has ended says nothing about the next one
             raise Unreachable(f"{name} cannot be checked, because the program was ended: {error}") from None
 
 

@@ -32,6 +32,13 @@ def test_the_order_of_submissions_changes_no_grade(examiner):
     assert [0.0, 2.0] == [points(examiner, answers)["scaled"] for answers in (WRONG, RIGHT)]
 
 
+def test_a_program_that_ends_itself_ends_nobody_else(examiner):
+    """The tests after its end fail for this submission, and for no later one."""
+    ending = WRONG | {"scaled": "import os\nos._exit(0)"}
+    found = [sum(points(examiner, answers, seed=8).values()) for answers in (ending, RIGHT, ending, WRONG, RIGHT)]
+    assert [0.0, 8.0, 0.0, 0.0, 8.0] == found
+
+
 def test_inputs_are_the_same_within_a_run_and_others_in_the_next(examiner):
     """A seed gives the same inputs to everybody; another seed other ones."""
     spy = RIGHT | {"scaled": "seen = []\n" + RIGHT["scaled"].replace(":\n", ":\n    seen.append(d.tolist())\n", 1)}
