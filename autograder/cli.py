@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NoReturn
 
 WRONG_USE = 2
+INTERRUPTED = {"grade": " What was graded so far is kept; the same command with --resume goes on."}
 
 
 class CommandError(RuntimeError):
@@ -31,7 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _test(words[1:])
     chosen = _parser().parse_args(words)
     try:
-        return chosen.run(chosen)
+        code = chosen.run(chosen)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:
+        # Who read our output has seen enough, as with `| head`; at its end Python would complain once more.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return WRONG_USE
+    except KeyboardInterrupt:
+        print(f"\nautograder: {words[0]} was interrupted.{INTERRUPTED.get(words[0], '')}", file=sys.stderr)
+        return 128 + signal.SIGINT
     except (ValueError, RuntimeError) as error:
         if type(error).__module__.partition(".")[0] != "autograder":
             raise

@@ -1,6 +1,7 @@
 """`explain`: one object on standard output, an exit code that a script can use, and pages that are written whole."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -110,3 +111,13 @@ def test_a_page_that_cannot_be_written_is_told(program, tmp_path):
     assert 2 == done.returncode
     assert "cannot be written" in done.stderr
     assert 1 == len(done.stderr.strip().splitlines())
+
+
+def test_a_reader_who_has_seen_enough_is_no_fault(program):
+    """`explain ... | head` ends without a complaint."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "autograder", "explain", str(program)]
+    done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
+    os.close(writing)
+    assert (2, "") == (done.returncode, done.stderr)

@@ -11,6 +11,8 @@ import sysconfig
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+from autograder.grade import namespaces
+
 Level = Literal["bubblewrap", "process"]
 LEVELS: tuple[Level, ...] = get_args(Level)  # strongest first
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,14 +107,22 @@ def _wall(program: str) -> list[str]:
             words += ["--symlink", os.readlink(path), path]
         else:
             words += ["--ro-bind-try", path, path]
-    for path in _packages():
+    words += [
+        "--tmpfs",
+        "/tmp",
+        "--dir",
+        HOME,
+        "--dir",
+        namespaces.PRIVATE,
+    ]  # before what may lie in /tmp: a clone, say
+    for path in packages():
         words += ["--ro-bind", path, path]
     words += ["--tmpfs", f"{ROOT}/autograder/tape/repair"]  # it would find the answers to most exercises
-    words += ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp", "--dir", HOME, "--chdir", "/tmp"]
+    words += ["--proc", "/proc", "--dev", "/dev", "--chdir", "/tmp"]
     return [*words, "--remount-ro", "/dev", "--remount-ro", "/"]
 
 
-def _packages() -> list[str]:
+def packages() -> list[str]:
     """Returns the folders that hold Python, its packages and this one; outer folders before inner ones."""
     found = {sys.base_prefix, sys.prefix, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))}
     found |= {str(ROOT / "autograder"), *(str(path) for path in [ROOT / "assets"] if path.exists())}

@@ -10,16 +10,18 @@ import ctypes
 import os
 import resource
 import signal
+from collections.abc import Iterable
 from pathlib import Path
 
 from autograder.grade.limits import Limits
 
 # Numbers of <sched.h>, <sys/mount.h> and <sys/prctl.h>; the same on every Linux.
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x8000000, 0x10000000, 0x20000000
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x8, 0x1000, 0x4000, 0x40000
+MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_MOVE, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x8, 0x1000, 0x2000, 0x4000, 0x40000
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
 _LINUX_CAPABILITY_VERSION_3 = 0x20080522
 LAST_CAPABILITY = 63
+PRIVATE = "/private"  # where a submission's /tmp is made before it is moved into place
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -37,10 +39,20 @@ def enter_own_namespaces() -> None:
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
 
 
-def hide_the_rest(disk_bytes: int) -> None:
-    """Gives the first process of a namespace a /tmp and /dev/shm of its own, and a /proc in which it sees only its own."""
+def hide_the_rest(disk_bytes: int, packages: Iterable[str]) -> None:
+    """Gives the first process of a namespace a /tmp and /dev/shm of its own, and a /proc in which it sees only its own.
+
+    Args:
+        disk_bytes: how much it may write there.
+        packages: folders that stay in sight, read-only as they are, where they lie in /tmp.
+    """
     _mount("none", "/", None, MS_REC | MS_PRIVATE)
-    _mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, f"size={disk_bytes},mode=700")
+    _mount("tmpfs", PRIVATE, "tmpfs", MS_NOSUID | MS_NODEV, f"size={disk_bytes},mode=700")
+    for package in packages:
+        if package.startswith("/tmp/"):
+            os.makedirs(kept := PRIVATE + package.removeprefix("/tmp"))
+            _mount(package, kept, None, MS_BIND | MS_REC)
+    _mount(PRIVATE, "/tmp", None, MS_MOVE)
     if os.path.isdir("/dev/shm"):
         os.mkdir("/tmp/.shm")
         _mount("/tmp/.shm", "/dev/shm", None, MS_BIND)

@@ -20,6 +20,7 @@ import msgspec
 
 from autograder.grade import namespaces
 from autograder.grade.channel import Broken, receive, send
+from autograder.grade.isolation import packages
 from autograder.grade.limits import Limits
 
 WARM = (
@@ -126,7 +127,7 @@ def _become_worker(request: Start, descriptor: int, walls: bool) -> NoReturn:
 def _first_process(limits: Limits) -> None:
     """Forks twice: into the first process of the new namespace, with which all others end, and into the worker below it."""
     _leave_to_child()
-    namespaces.hide_the_rest(limits.disk_bytes)
+    namespaces.hide_the_rest(limits.disk_bytes, packages())
     _leave_to_child()
 
 
@@ -170,7 +171,7 @@ def _may_make_namespaces() -> bool:
         try:
             namespaces.enter_own_namespaces()
             if os.fork() == 0:
-                namespaces.hide_the_rest(1 << 20)
+                namespaces.hide_the_rest(1 << 20, packages())
                 os._exit(0)
             os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
         except OSError:

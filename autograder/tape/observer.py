@@ -111,7 +111,8 @@ class Observer(Listener):
         if name in ("grad =", "_grad =") and len(sources) == 2:
             self._buffer_given(*sources)
         if ledger.untracked.pending:
-            ledger.untracked.used(inputs, result, self.statements.frames, ledger.graph, ledger.here(), ledger.steps)
+            written = results or (inputs[:1] if name == "__setitem__" else [])
+            ledger.untracked.used(inputs, written, self.statements.frames, ledger.graph, ledger.here(), ledger.steps)
 
     def _buffer_given(self, leaf: Seen, buffer: Seen) -> None:
         """Takes note of an assignment to `.grad`; one buffer for two leaves is a fault that no counter shows."""

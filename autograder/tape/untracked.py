@@ -47,30 +47,38 @@ class Untracked:
                 self.pending.append(Suspect(wrote, seen, node_of(tensor)))
 
     def used(
-        self, inputs: list[torch.Tensor], result: object, frames: list[FrameType], graph: Graph, place: Place, step: int
+        self,
+        inputs: list[torch.Tensor],
+        results: list[torch.Tensor],
+        frames: list[FrameType],
+        graph: Graph,
+        place: Place,
+        step: int,
     ) -> None:
-        """Takes note of an operation: with a recorded result, or inside a custom Function, which autograd records as a whole."""
-        recorded = isinstance(result, torch.Tensor) and result.requires_grad
-        if not recorded and not (frames and _is_custom_forward(frames[-1])):
+        """Takes note of an operation: with recorded results, or inside a custom Function, which autograd records as a whole."""
+        recorded = next((result for result in results if result.requires_grad), None)
+        if recorded is None and not (frames and _is_custom_forward(frames[-1])):
             return
         for suspect in list(self.pending):
             tensor = suspect.seen.ref()
-            if tensor is None or node_of(tensor) is not suspect.node and not _is_rebuilt_view(tensor):
+            if tensor is None or not _still_holds(suspect, tensor):
                 self.pending.remove(suspect)
             elif any(one is tensor for one in inputs):
                 self.pending.remove(suspect)
-                suspect.inside_custom = not recorded
+                suspect.inside_custom = recorded is None
                 self.used_writes.append(suspect)
                 suspect.used_at = place
-                node = graph.of.get(node_of(result)) if isinstance(result, torch.Tensor) else None
+                node = graph.of.get(node_of(recorded)) if recorded is not None else None
                 if node is not None:
                     graph.mark_untracked(node, step)
                     suspect.used_by = node.name
 
 
-def _is_rebuilt_view(tensor: torch.Tensor) -> bool:
+def _still_holds(suspect: Suspect, tensor: torch.Tensor) -> bool:
+    """Whether the values behind autograd's back are still there, or were there when a recorded write in place read them."""
+    node = node_of(tensor)
     # A view's node is made anew when it is read after its base changed, without anything having been recorded.
-    return tensor._is_view()
+    return node is suspect.node or tensor._is_view() or any(below is suspect.node for below, _ in node.next_functions)
 
 
 def _is_custom_forward(frame: FrameType) -> bool:

@@ -13,10 +13,8 @@ NOTEBOOK = "02_mutating_a_saved_tensor/02_mutating_a_saved_tensor.ipynb"
 
 def run_all_and_save(page, lab, name: str):
     """Opens a notebook, runs all of its cells as a person would, saves it, and returns what was saved."""
-    page.goto(lab.address(name))
-    page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    lab.open(page, name)
+    lab.run_all(page)
     last = len(nbformat.read(lab.root / name, as_version=4).cells)
     end = time.monotonic() + 240
     while time.monotonic() < end:
@@ -62,7 +60,6 @@ def test_validate_in_the_toolbar_says_success(page, start_jupyterlab, tmp_path):
     lesson = Lesson(SOLUTIONS / NOTEBOOK, NOTEBOOKS / NOTEBOOK)
     nbformat.write(lesson.answered(lesson.right()), tmp_path / "mine.ipynb")
     lab = start_jupyterlab(tmp_path)
-    page.goto(lab.address("mine.ipynb"))
-    page.wait_for_selector(".jp-Notebook-ExecutionIndicator[data-status=idle]")
+    lab.open(page, "mine.ipynb")
     page.get_by_text("Validate", exact=True).click()
     page.get_by_text("Success! Your notebook passes all the tests.").wait_for(timeout=240_000)

@@ -62,19 +62,7 @@ def test_a_killed_run_resumes_with_nothing_lost(undisturbed, tmp_path):
     """Killed with SIGKILL at moments of chance, twice; what it had started is gone, what it had graded is kept."""
     folder = enrolled(tmp_path)
     chance = random.Random()
-    command = [
-        sys.executable,
-        "-m",
-        "autograder",
-        "grade",
-        ASSIGNMENT,
-        "--course",
-        str(folder),
-        "--feedback",
-        "off",
-        "--jobs",
-        "1",
-    ]
+    command = command_for(folder)
     for _ in range(2):
         run = subprocess.Popen([*command, "--resume"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         family = _wait_for_grades(run, folder, chance)
@@ -87,6 +75,30 @@ def test_a_killed_run_resumes_with_nothing_lost(undisturbed, tmp_path):
     assert [] == [path for path in folder.rglob(".*writing")]
     again = grade_assignment(ASSIGNMENT, folder, Options(jobs=1, resume=True))
     assert [True] * len(STUDENTS) == [row.unchanged for row in again]
+
+
+def test_ctrl_c_ends_with_one_sentence_and_resumes(undisturbed, tmp_path):
+    """Interrupted from the keyboard, which reaches every process: no traceback, and the next run goes on."""
+    folder = enrolled(tmp_path)
+    run = subprocess.Popen(
+        command_for(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    family = _wait_for_grades(run, folder, random.Random())
+    os.killpg(run.pid, signal.SIGINT)
+    _, told = run.communicate(timeout=60)
+    assert 130 == run.returncode
+    assert "autograder: grade was interrupted. What was graded so far is kept" in told.splitlines()[-1]
+    assert "Traceback" not in told
+    _, alive = psutil.wait_procs(family, timeout=20)
+    assert [] == alive
+    grade_assignment(ASSIGNMENT, folder, Options(jobs=1, resume=True))
+    assert undisturbed == rows(folder)
+
+
+def command_for(folder) -> list[str]:
+    """Returns the command that grades the class with one process."""
+    options = ["--course", str(folder), "--feedback", "off", "--jobs", "1"]
+    return [sys.executable, "-m", "autograder", "grade", ASSIGNMENT, *options]
 
 
 def _wait_for_grades(run, folder, chance) -> list[psutil.Process]:

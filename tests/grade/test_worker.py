@@ -2,10 +2,16 @@
 """A worker runs cells as a kernel does, sees nothing but itself, and ends with everything that it started."""
 
 import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
 
 import psutil
 import pytest
 
+from autograder.course.paths import ROOT
 from autograder.grade import messages
 from autograder.grade.limits import MEBIBYTE, Limits
 from autograder.grade.remote import Ended, Server
@@ -139,3 +145,27 @@ def test_a_flood_of_output_is_cut_and_not_punished(server):
         )
     assert sum(len(output["text"]) for output in found) < 5_000_000
     assert "truncated" in found[-1]["text"]
+
+
+def test_a_course_that_lies_in_tmp_stays_in_sight(walls):
+    """A clone, or an environment, under /tmp is there for the submission, read-only, beside a /tmp of its own."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as clone:
+        shutil.copytree(ROOT / "autograder", Path(clone) / "autograder")
+        program = (
+            "from autograder.grade import isolation, limits, messages, remote\n"
+            "with remote.Server('bubblewrap', limits.Limits()) as server, server.worker({}) as worker:\n"
+            f"    print(worker.ask(messages.RunCell({LOOKS_AROUND!r}), messages.Ran).outputs.decode())"
+        )
+        done = subprocess.run([sys.executable, "-c", program], cwd=clone, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        words = "".join(output["text"] for output in json.loads(done.stdout))
+        assert f"{clone}/autograder/view/fold.py Read-only file system {[Path(clone).name]}\n" == words
+
+
+LOOKS_AROUND = """
+import os, autograder.view.fold as late
+try:
+    open(late.__file__, "a")
+except OSError as error:
+    print(late.__file__, error.strerror, [name for name in os.listdir("/tmp") if os.path.isdir(f"/tmp/{name}/autograder")])
+"""
