@@ -167,6 +167,8 @@ def _examine(main_end: Any, pipe: Any, terms: Terms) -> None:
                 done = Done("", "", None, str(error))
             except Exception as error:  # noqa: BLE001 - the batch goes on, and the teacher reads what happened
                 done = Done(job.student, job.notebook, None, f"the grader failed ({type(error).__name__}: {error})")
-            with contextlib.suppress(OSError):  # the main process was interrupted meanwhile: the next line finds that out
+            with contextlib.suppress(
+                OSError
+            ):  # the main process was interrupted meanwhile: the next line finds that out
                 pipe.send_bytes(msgspec.msgpack.encode(done))
     os._exit(0)

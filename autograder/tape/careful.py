@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from copy import copy
+from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -16,6 +18,7 @@ from torch.utils import checkpoint
 
 from autograder.tape.engine import Backward, Listener
 from autograder.tape.functions import function_name, tensors
+from autograder.tape.memory import extent_of
 from autograder.tape.oracles import clone_on_save
 from autograder.tape.walks import Walk
 
@@ -65,16 +68,17 @@ class _Buffers(TorchFunctionMode):
         self.given: set[int] = set()
 
     def separate(self, leaves: list[torch.Tensor]) -> None:
-        taken: set[int] = set()
+        taken: list[tuple[int, int]] = []
         for leaf in leaves:
             if not leaf.is_leaf or (leaf.grad is not None and leaf.grad.layout != torch.strided):
                 continue
             self.leaves[id(leaf)] = leaf
             # A buffer that the program itself put there (a slice of a flat one) is meant to be seen elsewhere; not by another leaf.
             if leaf.grad is not None and not leaf.grad.requires_grad:
-                if id(leaf.grad) not in self.given or leaf.grad.data_ptr() in taken:
+                first, last = _addresses(leaf.grad)
+                if id(leaf.grad) not in self.given or any(first < end and begin < last for begin, end in taken):
                     leaf.grad = leaf.grad.detach().clone()
-                taken.add(leaf.grad.data_ptr())
+                taken.append((first, last))
 
     def __torch_function__(self, func, _types, args=(), kwargs=None):
         name = function_name(func)
@@ -100,14 +104,29 @@ class _Buffers(TorchFunctionMode):
         return None
 
 
-def _copy(value: object) -> object:
+def _addresses(tensor: torch.Tensor) -> tuple[int, int]:
+    start, stop = extent_of(tensor)
+    base = tensor.untyped_storage().data_ptr()
+    return base + start, base + stop
+
+
+def _copy(value: Any) -> object:
     if isinstance(value, torch.Tensor):
         return value.clone()
-    if isinstance(value, (list, tuple)) and all(isinstance(item, torch.Tensor) for item in value):
-        return type(value)(item.clone() for item in value) if type(value) in (list, tuple) else value
+    if type(value) in (list, tuple) and value and all(isinstance(item, torch.Tensor) for item in value):
+        return type(value)(item.clone() for item in value)
+    if type(value) is dict and value and all(isinstance(item, torch.Tensor) for item in value.values()):
+        return {key: item.clone() for key, item in value.items()}
     if type(value).__module__ == "numpy" and type(value).__name__ == "ndarray":
-        return value.copy()  # type: ignore[attr-defined]
-    return value
+        return value.copy()
+    return copy(value) if _is_settings(value) else value
+
+
+def _is_settings(value: object) -> bool:
+    """Whether it is an object with nothing but numbers and words, such as a configuration that a schedule may change."""
+    attributes = getattr(value, "__dict__", None)
+    plain = (int, float, str, type(None))
+    return type(attributes) is dict and bool(attributes) and all(isinstance(one, plain) for one in attributes.values())
 
 
 def _copies(gradients: tuple) -> tuple:
@@ -131,10 +150,14 @@ _APPLY = torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
 
 
 def _register_with_copy(tensor: torch.Tensor, hook):
+    leaf = tensor.is_leaf
+
     def on_a_copy(gradient):
-        copy = gradient.clone()
-        returned = hook(copy)
-        return copy if returned is None else returned
+        own = gradient.clone()
+        returned = hook(own)
+        # "The hook should not modify its argument, but it can optionally return a new gradient" (its documentation, PyTorch
+        # 2.13). On a leaf that is how people mask what arrives in `.grad`; on its way to others it is a write by accident.
+        return own if returned is None and leaf else returned
 
     return _REGISTER(tensor, on_a_copy)
 

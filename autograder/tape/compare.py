@@ -9,6 +9,7 @@ import torch
 
 from autograder.tape.run import Run
 
+SAME = 2e-6  # relative: the same operations on the same numbers, added up in another order
 LISTED = 4096  # entries of a gradient that a report lists; a larger one is compared in full and not listed
 
 
@@ -33,14 +34,12 @@ class Gradients:
 def gradients_of(run: Run) -> Gradients:
     """Returns what a run left, its targets numbered in order of first appearance."""
     left, index = Gradients(dict(_returned(run.returned))), {}
-    counts: dict[tuple, int] = {}
     for call in run.calls:
         for target, key in zip(call.targets, call.keys, strict=True):
             if id(target) not in index:
                 index[id(target)] = len(left.targets)
-                counts[key] = counts.get(key, -1) + 1
                 left.targets.append(target)
-                left.keys.append((*key, counts[key]))
+                left.keys.append(key)
         left.calls.append({index[id(t)]: g for t, g in zip(call.targets, call.gradients, strict=False)})
     left.final = [run.final.get(id(target)) for target in left.targets]
     return left
@@ -61,14 +60,40 @@ def aligned(left: Gradients, right: Gradients) -> dict[int, int]:
 
     A target that only one run has is left out: `torch.utils.checkpoint` computes with copies of its inputs as leaves.
     """
-    places = {key: index for index, key in enumerate(right.keys)}
-    found = {}
-    for index, key in enumerate(left.keys):
-        if key in places:
-            found[index] = places[key]
-        elif len(left.keys) == len(right.keys) and right.keys[index][0] == key[0]:
-            found[index] = index
+    found: dict[int, int] = {}
+    for key in dict.fromkeys(left.keys):
+        lefts, rights = _places(left.keys, key), _places(right.keys, key)
+        if rights:
+            found |= _paired(left, right, lefts, rights)
+        elif len(left.keys) == len(right.keys):
+            found |= {index: index for index in lefts if right.keys[index][0] == key[0]}
     return found
+
+
+def _places(keys: list[tuple], key: tuple) -> list[int]:
+    return [index for index, other in enumerate(keys) if other == key]
+
+
+def _paired(left: Gradients, right: Gradients, lefts: list[int], rights: list[int]) -> dict[int, int]:
+    """Returns pairs in order, except where another pairing makes gradients equal.
+
+    Leaves of equal shape and values cannot be told apart otherwise, and a checkpoint's backward fills them in another order.
+    """
+    pairs = dict(zip(lefts, rights, strict=False))
+    odd = [one for one, other in pairs.items() if not _alike(left, right, one, other)]
+    while odd:
+        one = odd.pop()
+        twin = next((other for other in odd if _alike(left, right, one, pairs[other])), None)
+        if twin is not None:
+            pairs[one], pairs[twin] = pairs[twin], pairs[one]
+            odd = [other for other in odd if other != twin or not _alike(left, right, twin, pairs[twin])]
+    return pairs
+
+
+def _alike(left: Gradients, right: Gradients, one: int, other: int) -> bool:
+    return gap(left.final[one], right.final[other]) <= SAME and all(
+        gap(a.get(one), b.get(other)) <= SAME for a, b in zip(left.calls, right.calls, strict=False)
+    )
 
 
 def gap(got: object, true: object) -> float:

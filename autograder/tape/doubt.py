@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from autograder.tape.customs import backwards_are_slopes
 from autograder.tape.differences import Differences
 from autograder.tape.observer import Observer
 from autograder.tape.program import Program
@@ -37,7 +38,8 @@ def doubt_of(program: Program, observer: Observer, seconds: float, *, seeded: bo
     doubt = Doubt(observer.ledger.untracked.used_writes)
     if not doubt.suspects:
         return doubt
-    if _custom(observer) and not all(suspect.inside_custom for suspect in doubt.suspects):
+    inside = all(suspect.inside_custom for suspect in doubt.suspects)
+    if _custom(observer) and not inside and not backwards_are_slopes(program, seconds):
         doubt.note = "A custom Function's backward is a choice of its own, so finite differences do not apply."
         return doubt
     try:

@@ -77,6 +77,11 @@ class Kept:
         return self.node.place
 
     @property
+    def checkpointed(self) -> bool:
+        """Whether backward computes it again (`torch.utils.checkpoint`, in both of its forms)."""
+        return self.stashed and (self.checked or self.node.name == "CheckpointFunctionBackward")
+
+    @property
     def stale(self) -> bool:
         """Whether backward will refuse it."""
         return self.checked and self.version_now != self.version

@@ -25,7 +25,8 @@ def harms_of(ledger: Ledger, outcome: Outcome, run: Run, doubt: Doubt, walk: Wal
         harms = harms or list(_counted_in_message(ledger, str(run.error)))
     else:
         harms += _untracked(ledger, doubt)
-        harms = harms or [*_in_flight(ledger), *_shared_buffers(ledger)] or list(_gradient_buffers(ledger))
+        harms = harms or [*_in_flight(ledger), *_shared_buffers(ledger), *_computed_again(ledger)]
+        harms = harms or list(_gradient_buffers(ledger))
     return tuple(dict.fromkeys(harms))
 
 
@@ -127,6 +128,17 @@ def _shared_buffers(ledger: Ledger) -> Iterator[Harm]:
     for place, leaf, other in ledger.shared_buffers:
         name = f"{ledger.name_of(other) or 'leaf'}.grad"
         yield Harm(name, (place,), f"{ledger.name_of(leaf) or 'leaf'}.grad", place, "AccumulateGrad", 0, 0, True)
+
+
+def _computed_again(ledger: Ledger) -> Iterator[Harm]:
+    """Yields the writes into what a checkpointed block reads of its own accord, between its forward and its recomputation."""
+    blocks = [kept.wrote for kept in ledger.graph.kept if kept.checkpointed]
+    for wrote in ledger.wrote[min(blocks) :] if blocks else ():
+        place = ledger.read_again.get(wrote.memory)
+        if place is not None and wrote.changed and not wrote.in_backward and wrote.seen is not None:
+            name = ledger.name_of(wrote.seen) or "a tensor of the block"
+            through = wrote.through if wrote.through != name else None
+            yield Harm(name, (wrote.place,), through, place, "checkpoint", None, wrote.version, True)
 
 
 def _gradient_buffers(ledger: Ledger) -> Iterator[Harm]:

@@ -22,11 +22,10 @@ _FORMS = {"data": ".data", "detach": ".detach()", "__getitem__": "[…]"}
 
 @dataclass(eq=False)
 class Buffer:
-    """The memory of a leaf's `.grad`, and the line whose backward filled it last."""
+    """The memory of a leaf's `.grad`, and the line whose backward filled it last, or that gave it."""
 
     leaf: Seen
     place: Place | None = None
-    start: int = 0
 
 
 class Ledger:
@@ -47,9 +46,11 @@ class Ledger:
         self.calls = 0
         self.prospects: list[Prospect] = []
         self.buffers: dict[Memory, Buffer] = {}
+        self.given: dict[Memory, dict[Seen, Seen]] = {}  # leaves, and the buffers in this memory that were assigned to them
         self.shared_buffers: list[tuple[Place, Seen, Seen]] = []
         self.shared_since: int | None = None
         self.visited: list[list[int]] = []
+        self.read_again: dict[Memory, Place] = {}
         self.place: Place | None = None
         self.statements: Statements
 

@@ -91,6 +91,8 @@ class Observer(Listener):
                 seen.memory.capsule = seen.memory.capsule or name == "__dlpack__"
             wrote = self.writes.check(seen, tensor, name) or wrote
             sources.append(self.links.meet(tensor))
+            if ledger.engine_depth:
+                ledger.read_again.setdefault(seen.memory, ledger.here())
         if name in UNCOUNTED or (not wrote and name.endswith("_") and not name.startswith("__")):
             for seen in sources:
                 self.writes.silent(seen, name)
@@ -115,14 +117,15 @@ class Observer(Listener):
             ledger.untracked.used(inputs, written, self.statements.frames, ledger.graph, ledger.here(), ledger.steps)
 
     def _buffer_given(self, leaf: Seen, buffer: Seen) -> None:
-        """Takes note of an assignment to `.grad`; one buffer for two leaves is a fault that no counter shows."""
-        known = self.ledger.buffers.get(buffer.memory)
-        if known is not None and known.leaf is not leaf and known.start == buffer.start:
-            self.ledger.shared_buffers.append((self.statements.here(), leaf, known.leaf))
-            self.ledger.shared_since = (
-                self.ledger.steps if self.ledger.shared_since is None else self.ledger.shared_since
-            )
-        self.ledger.buffers[buffer.memory] = Buffer(leaf, self.statements.here(), buffer.start)
+        """Takes note of an assignment to `.grad`; bytes given to two leaves are a fault that no counter shows."""
+        ledger, here = self.ledger, self.statements.here()
+        given = ledger.given.setdefault(buffer.memory, {})
+        for other, theirs in given.items():
+            if other is not leaf and theirs.start < buffer.stop and buffer.start < theirs.stop:
+                ledger.shared_buffers.append((here, leaf, other))
+                ledger.shared_since = ledger.steps if ledger.shared_since is None else ledger.shared_since
+        given[leaf] = buffer
+        ledger.buffers[buffer.memory] = Buffer(leaf, here)
 
     @unseen
     def _statement_done(self, activation: Activation, complete: bool) -> None:

@@ -56,7 +56,8 @@ class Untracked:
         step: int,
     ) -> None:
         """Takes note of an operation: with recorded results, or inside a custom Function, which autograd records as a whole."""
-        recorded = next((result for result in results if result.requires_grad), None)
+        records = torch.is_grad_enabled()
+        recorded = next((result for result in results if records and result.requires_grad), None)
         if recorded is None and not (frames and _is_custom_forward(frames[-1])):
             return
         for suspect in list(self.pending):

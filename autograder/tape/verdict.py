@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from autograder.tape.compare import Gradients, aligned, gap, gradients_of, nested
+from autograder.tape.compare import SAME, Gradients, aligned, gap, gradients_of, nested
 from autograder.tape.doubt import Doubt
 from autograder.tape.harms import blamed, harms_of
 from autograder.tape.ledger import STEPS
@@ -13,7 +13,7 @@ from autograder.tape.walks import Walk
 
 # The careful run makes the same operations on the same numbers, so a real difference can be as small as one step of an optimizer;
 # without a witness (a saved tensor whose bytes changed) only a difference that no order of additions explains is called wrong.
-WITNESSED, UNWITNESSED = 2e-6, 1e-3
+WITNESSED, UNWITNESSED = SAME, 1e-3
 
 
 class Evidence:

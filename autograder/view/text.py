@@ -77,10 +77,23 @@ def _harm(harm: Harm) -> str:
     """Returns one harm on a line."""
     lines = ", ".join(dict.fromkeys(f"line {place.line}: {place.text}" for place in harm.mutated_at))
     through = f" through {harm.through}" if harm.through and harm.through != harm.tensor else ""
-    count = f"version {harm.saved_version}, now {harm.version_now}"
     changed = "its bytes changed" if harm.bytes_changed else "its bytes did not change"
-    who = f"{harm.tensor}, kept by {harm.saved_by} (line {harm.saved_at.line})"
-    return f"{who}, was written{through} at {lines}; {count}; {changed}"
+    said = f"{harm.tensor}, {_holder(harm)} (line {harm.saved_at.line}), was written{through} at {lines}"
+    return "; ".join(filter(None, [said, _versions(harm), changed]))
+
+
+def _holder(harm: Harm) -> str:
+    """Returns who counted on the old values: the node that keeps them, or whoever uses them without autograd's knowing."""
+    others = {"AccumulateGrad": "filled by AccumulateGrad", "checkpoint": "read again by the checkpoint"}
+    return others.get(harm.saved_by) or f"{'used' if harm.edge is None else 'kept'} by {harm.saved_by}"
+
+
+def _versions(harm: Harm) -> str:
+    """Returns what the counter said; "" where nobody noted it."""
+    if harm.saved_version is None:
+        return ""
+    moved = harm.saved_version != harm.version_now
+    return f"version {harm.saved_version}, {'now' if moved else 'and still'} {harm.version_now}"
 
 
 def _gradient(name: str, gradient: Gradient) -> str:
