@@ -17,7 +17,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import checkpoint
 
 from autograder.tape.engine import Backward, Listener
-from autograder.tape.functions import function_name, tensors
+from autograder.tape.functions import function_name, replaced, tensors
 from autograder.tape.memory import extent_of
 from autograder.tape.oracles import clone_on_save
 from autograder.tape.walks import Walk
@@ -182,18 +182,3 @@ def _nothing_around(*_args, **_kwargs):
 
 def _called_once(function, _preserve_rng_state, *args):
     return function(*args)
-
-
-@contextmanager
-def replaced(owner: object, name: str, value: object) -> Iterator[None]:
-    """The attribute is another inside."""
-    inherited = name not in vars(owner)
-    original = vars(owner).get(name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        if inherited:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, original)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd.gradcheck import gradcheck
 
-from autograder.tape.careful import replaced
+from autograder.tape.functions import replaced
 from autograder.tape.program import Program
 from autograder.tape.run import run_once
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from autograder.tape.graph import Kept
+from autograder.tape.graph import GraphNode, Kept
 from autograder.tape.memory import Memory
 from autograder.tape.recording import Forecast, NameChange, Place, Step, TensorState, Write
-from autograder.tape.statements import Activation
 from autograder.tape.tensors import Seen
 
 
@@ -19,7 +18,8 @@ class Wrote:
         exact: `place` is surely the line that did it, and not only the one after which it was noticed.
         swapped: the object was given other memory; nothing was written into the old.
         in_backward: it was done while the engine ran, by a hook or a backward of the user's own.
-        activation: the user's function that was running, and `call` the number of the backward, if any.
+        activation: the number of the user's function that was running, and `call` that of the backward, if any.
+        running: the custom Function's node whose backward did it, if any.
     """
 
     index: int
@@ -37,7 +37,8 @@ class Wrote:
     harmed: list[Kept] = field(default_factory=list)
     swapped: bool = False
     in_backward: bool = False
-    activation: Activation | None = None
+    activation: int | None = None
+    running: GraphNode | None = None
     call: int = -1
 
     def record(self) -> Write:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 
 import torch
 from torch.overrides import TorchFunctionMode
@@ -57,6 +58,21 @@ def tensors(value: object, depth: int = 3) -> Iterator[torch.Tensor]:
     elif depth and isinstance(value, dict):
         for item in value.values():
             yield from tensors(item, depth - 1)
+
+
+@contextmanager
+def replaced(owner: object, name: str, value: object) -> Iterator[None]:
+    """The attribute is another inside."""
+    inherited = name not in vars(owner)
+    original = vars(owner).get(name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        if inherited:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, original)
 
 
 class Hearing(TorchFunctionMode):
@@ -115,3 +131,15 @@ class Functions(Hearing):
             result = func(*args, **(kwargs or {}))
             self.after(name, inputs, result, count)
             return result
+
+    @contextmanager
+    def overhearing(self) -> Iterator[None]:
+        """Also hears `Tensor.set_`, the one function that writes and that no function mode is told of (torch 2.13)."""
+        original = torch.Tensor.set_
+
+        @wraps(original)
+        def heard(*args, **kwargs):
+            return self.__torch_function__(original, (), args, kwargs)
+
+        with replaced(torch.Tensor, "set_", heard):
+            yield

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import torch
+
 from autograder.tape.doubt import Doubt
 from autograder.tape.draft import Wrote
 from autograder.tape.graph import GraphNode, Kept
@@ -25,6 +27,7 @@ def harms_of(ledger: Ledger, outcome: Outcome, run: Run, doubt: Doubt, walk: Wal
         harms = harms or list(_counted_in_message(ledger, str(run.error)))
     else:
         harms += _untracked(ledger, doubt)
+        harms = harms or list(_during_backward(ledger))
         harms = harms or [*_in_flight(ledger), *_shared_buffers(ledger), *_computed_again(ledger)]
         harms = harms or list(_gradient_buffers(ledger))
     return tuple(dict.fromkeys(harms))
@@ -101,6 +104,27 @@ def _untracked(ledger: Ledger, doubt: Doubt) -> Iterator[Harm]:
         yield Harm(name, (wrote.place,), through, suspect.used_at, suspect.used_by, version, version, True)
 
 
+def _during_backward(ledger: Ledger) -> Iterator[Harm]:
+    """Yields the writes of a hook or a user's backward into what a node further down keeps and has yet to use."""
+    for wrote in ledger.wrote:
+        for kept in wrote.harmed if wrote.in_backward and wrote.changed else ():
+            # What a custom Function does to its own saved tensors, it does knowingly.
+            if not isinstance(kept.node.node, torch.autograd.function.BackwardCFunction):
+                name = _name(ledger, kept)
+                through = wrote.through if wrote.through != name else None
+                yield Harm(
+                    name,
+                    (wrote.place,),
+                    through,
+                    kept.place,
+                    kept.node.name,
+                    kept.version,
+                    kept.version_now,
+                    True,
+                    kept.record_id,
+                )
+
+
 def _in_flight(ledger: Ledger) -> Iterator[Harm]:
     """Yields the writes into gradients on their way: a hook or a user's backward changed what another node also receives."""
     for wrote in ledger.wrote:
@@ -113,9 +137,8 @@ def _in_flight(ledger: Ledger) -> Iterator[Harm]:
 
 def _giver(ledger: Ledger, wrote: Wrote) -> GraphNode | None:
     """Returns the node that passed the gradient on: what consumed the custom node that ran, else the first with two inputs."""
-    running = wrote.activation and ledger.graph.of.get(wrote.activation.frame.f_locals.get("ctx"))
-    if running and running.consumers:
-        return running.consumers[0]
+    if wrote.running and wrote.running.consumers:
+        return wrote.running.consumers[0]
     nodes = [
         ledger.graph.nodes[number]
         for number in (ledger.visited[wrote.call] if wrote.call < len(ledger.visited) else ())

@@ -46,7 +46,9 @@ class Ledger:
         self.calls = 0
         self.prospects: list[Prospect] = []
         self.buffers: dict[Memory, Buffer] = {}
-        self.given: dict[Memory, dict[Seen, Seen]] = {}  # leaves, and the buffers in this memory that were assigned to them
+        self.given: dict[
+            Memory, dict[Seen, Seen]
+        ] = {}  # leaves, and the buffers in this memory that were assigned to them
         self.shared_buffers: list[tuple[Place, Seen, Seen]] = []
         self.shared_since: int | None = None
         self.visited: list[list[int]] = []

@@ -71,7 +71,7 @@ class Observer(Listener):
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Follows the code that runs inside."""
-        with self.functions, self.statements.traced():
+        with self.functions, self.functions.overhearing(), self.statements.traced():
             yield
 
     @unseen
@@ -114,7 +114,7 @@ class Observer(Listener):
             self._buffer_given(*sources)
         if ledger.untracked.pending:
             written = results or (inputs[:1] if name == "__setitem__" else [])
-            ledger.untracked.used(inputs, written, self.statements.frames, ledger.graph, ledger.here(), ledger.steps)
+            ledger.untracked.used(inputs, written, self.statements.top, ledger.graph, ledger.here(), ledger.steps)
 
     def _buffer_given(self, leaf: Seen, buffer: Seen) -> None:
         """Takes note of an assignment to `.grad`; bytes given to two leaves are a fault that no counter shows."""

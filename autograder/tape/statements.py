@@ -49,8 +49,13 @@ def statements_of(file: str) -> dict[int, tuple[int, bool]]:
 
 @dataclass(eq=False)
 class Activation:
-    """One call of a user's function that is under way, and the statement it is at; `modules` are those its names were read from."""
+    """One call of a user's function that is under way, and the statement it is at; `modules` are those its names were read from.
 
+    Never keep one (its `number` tells it from others): its frame holds the user's variables, and a gradient that somebody still
+    holds is copied into `.grad`, where PyTorch 2.13 would have moved it.
+    """
+
+    number: int
     frame: FrameType
     function: str
     depth: int
@@ -74,6 +79,7 @@ class Statements:
         self._starts: dict[str, dict[int, tuple[int, bool]]] = {}
         self.stack: list[Activation] = []
         self.threads = False
+        self.entered = 0
         self._owned: dict[CodeType, bool] = {}
 
     @contextmanager
@@ -142,7 +148,8 @@ class Statements:
         file = frame.f_code.co_filename
         if file not in self._starts:
             self._starts[file] = statements_of(file)
-        self.stack.append(Activation(frame, function, depth, file))
+        self.entered += 1
+        self.stack.append(Activation(self.entered, frame, function, depth, file))
 
     def _local(self, frame, event, _argument):
         if not self.stack or self.stack[-1].frame is not frame:

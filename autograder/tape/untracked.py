@@ -11,6 +11,7 @@ from autograder.tape.draft import Wrote
 from autograder.tape.engine import node_of
 from autograder.tape.graph import Graph
 from autograder.tape.recording import Place
+from autograder.tape.statements import Activation
 from autograder.tape.tensors import Seen
 
 
@@ -50,7 +51,7 @@ class Untracked:
         self,
         inputs: list[torch.Tensor],
         results: list[torch.Tensor],
-        frames: list[FrameType],
+        top: Activation | None,
         graph: Graph,
         place: Place,
         step: int,
@@ -58,9 +59,11 @@ class Untracked:
         """Takes note of an operation: with recorded results, or inside a custom Function, which autograd records as a whole."""
         records = torch.is_grad_enabled()
         recorded = next((result for result in results if records and result.requires_grad), None)
-        if recorded is None and not (frames and _is_custom_forward(frames[-1])):
+        if recorded is None and not (top and _is_custom_forward(top.frame)):
             return
         for suspect in list(self.pending):
+            if recorded is None and top and suspect.wrote.activation == top.number:
+                continue  # a custom forward may write as it likes, as long as nobody outside goes on with what it wrote
             tensor = suspect.seen.ref()
             if tensor is None or not _still_holds(suspect, tensor):
                 self.pending.remove(suspect)

@@ -102,8 +102,14 @@ class Writes:
         wrote = Wrote(
             len(ledger.wrote), ledger.place or ledger.here(), operation, memory, *self._whole(interval, memory, seen),
             counters, changed, seen, through, exact=exact, harmed=harmed, swapped=swapped is not None,
-            in_backward=ledger.engine_depth > 0, activation=ledger.statements.top, call=ledger.calls,
+            in_backward=ledger.engine_depth > 0, call=ledger.calls,
         )  # fmt: skip
+        top = ledger.statements.top
+        if top is not None:
+            wrote.activation = top.number
+            node = top.frame.f_locals.get("ctx") if wrote.in_backward else None
+            if isinstance(node, torch.autograd.function.BackwardCFunction):
+                wrote.running = ledger.graph.of.get(node)
         if seen is not None:
             wrote.version = seen.counter.version
             wrote.through = through or ledger.name_of(seen, look=bool(harmed) or wrote.in_backward)
