@@ -165,6 +165,45 @@ def truth():
     return {"a": [0.4199743, 0.0706508, 0.0098660]}
 
 
+# %% data_scaled_before_write · a .data alias is scaled, then a recorded write scales what it left
+# silently-wrong, tensor=b, watch=blind
+import torch
+
+a = torch.tensor([1.0, 2.0], requires_grad=True)
+b = a * 2
+loss = b.exp().sum()
+alias = b.data
+alias *= 0.5  # harm
+b *= 0.5
+loss = loss + (b * 2).sum()
+loss.backward()
+
+# %% data_scaled_before_row · a .data alias is scaled, then one element is written anew
+# silently-wrong, tensor=b, watch=blind
+import torch
+
+a = torch.tensor([1.0, 2.0], requires_grad=True)
+b = a * 2
+loss = b.exp().sum()
+alias = b.data
+alias *= 0.5  # harm
+b[0] = 1.0
+loss = loss + (b * 2).sum()
+loss.backward()
+
+# %% data_scaled_before_row_saved · the same after a sine, which has saved what both lines write
+# raises-backward, tensor=b
+import torch
+
+a = torch.tensor([1.0, 2.0], requires_grad=True)
+b = a * 2
+loss = b.sin().sum()  # saves
+alias = b.data
+alias *= 0.5  # harm
+b[0] = 1.0  # harm
+loss = loss + (b * 2).sum()
+loss.backward()
+
 # %% data_disjoint_view · the saved half is not the half that .data writes
 # correct, oracle=clone
 import torch
