@@ -1,4 +1,5 @@
 """XNOR style: binarise p.data for forward and backward, put the real weights back before the step."""
+
 # order: correct
 # early: silently-wrong, tensor=weight
 # saved_copy: correct

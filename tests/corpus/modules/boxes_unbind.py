@@ -1,4 +1,5 @@
 """IoU loss: clip boxes to the image. RuntimeError: Output 0 of UnbindBackward0 is a view and is being modified inplace"""
+
 # bug: raises-forward
 # fixed: correct
 # slices: correct

@@ -1,4 +1,5 @@
 """Checkpointed block with a noise buffer that is refilled: recomputation sees other noise."""
+
 # bug: silently-wrong, tensor=noise, watch=blind
 # fixed: correct
 # plain: correct

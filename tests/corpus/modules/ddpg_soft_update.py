@@ -1,4 +1,5 @@
 """DDPG agent: polyak() is called with the arguments in the wrong order / at the wrong time."""
+
 # bug: raises-backward, tensor=weight
 # fixed: correct
 # target_first: correct

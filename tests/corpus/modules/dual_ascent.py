@@ -1,4 +1,5 @@
 """constrained optimisation: multiplier update"""
+
 # bug: raises-backward, tensor=lam
 # fixed: correct
 # numpy: silently-wrong, tensor=lam

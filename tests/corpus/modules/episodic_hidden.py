@@ -1,4 +1,5 @@
 """Between two sequences I reset hidden.zero_() and only then call backward on the sum."""
+
 # bug: raises-backward, tensor=hidden
 # fixed: correct
 # each: correct

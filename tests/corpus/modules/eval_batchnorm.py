@@ -1,4 +1,5 @@
 """Fine-tuning with frozen BN; recalibrating its statistics before backward."""
+
 # recalibrate: silently-wrong, tensor=running_mean
 # after: correct
 # training_mode: correct

@@ -1,4 +1,5 @@
 """Bucketed gradients: both parameters got the same slice of the bucket (off-by-one in the offset)."""
+
 # overlap: silently-wrong, watch=blind
 # disjoint: correct
 import torch

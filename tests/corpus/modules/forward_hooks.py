@@ -1,4 +1,5 @@
 """register_forward_hook that rescales activations (debugging exploding features)"""
+
 # bug: raises-backward, tensor=output
 # silent: silently-wrong, watch=blind
 # fixed: correct

@@ -1,4 +1,5 @@
 """Switching to fused AdamW made the regulariser's gradient drift (no error)."""
+
 # bug: silently-wrong, tensor=weight
 # unfused: raises-backward, tensor=weight
 # fixed: correct

@@ -1,4 +1,5 @@
 """prefetch() recycles one tensor; triplet loss over consecutive batches then breaks."""
+
 # bug: raises-backward, tensor=x
 # fixed: correct
 # pointwise: correct

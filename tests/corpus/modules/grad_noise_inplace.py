@@ -1,4 +1,5 @@
 """Tensor hook adds noise to a gradient in place, the gradient also serves the skip path"""
+
 # bug: silently-wrong, watch=blind
 # fixed: correct
 # parameter: correct

@@ -1,4 +1,5 @@
 """Everything people do to p.grad between backward and step, on purpose."""
+
 # sign: correct
 # centralised: correct
 # frozen_rows: correct

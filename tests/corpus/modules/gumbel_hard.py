@@ -1,4 +1,5 @@
 """Straight-through Gumbel-softmax copied from a gist; gradients vanish for the chosen class."""
+
 # bug: silently-wrong, tensor=y_soft
 # fixed: correct
 # official: correct

@@ -1,4 +1,5 @@
 """Metric learning: fill the diagonal of the distance matrix with infinity."""
+
 # bug: raises-backward, tensor=d
 # fixed: correct
 # squared: correct

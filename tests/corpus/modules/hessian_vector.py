@@ -1,4 +1,5 @@
 """Conjugate gradient on Hessian-vector products; the direction vector is updated in place."""
+
 # fresh: correct
 # inplace: raises-backward, tensor=p
 # detached_math: correct

@@ -1,4 +1,5 @@
 """features cached under inference_mode are fed to the trainable head"""
+
 # bug: raises-forward
 # fixed: correct
 # nograd: correct

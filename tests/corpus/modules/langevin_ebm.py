@@ -1,4 +1,5 @@
 """Energy-based model with persistent chains (PCD): Langevin steps on the replay samples."""
+
 # chain_first: correct
 # chain_late: silently-wrong, tensor=samples
 # detached_chain: correct

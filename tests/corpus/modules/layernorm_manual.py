@@ -1,4 +1,5 @@
 """LayerNorm from scratch, in place to save memory"""
+
 # bug: raises-backward, tensor=x
 # fixed: correct
 # mean_only: correct

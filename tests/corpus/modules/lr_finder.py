@@ -1,4 +1,5 @@
 """LR finder keeps a copy of the state and puts it back"""
+
 # deepcopy_state: correct
 # shallow_state: correct
 # load_between: raises-backward, tensor=weight

@@ -1,4 +1,5 @@
 """Neural Turing machine: erase/add on the memory matrix."""
+
 # bug: raises-backward, tensor=memory
 # fixed: correct
 # register: silently-wrong, watch=blind

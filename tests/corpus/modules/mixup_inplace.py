@@ -1,4 +1,5 @@
 """Manifold mixup with in-place lerp on the hidden batch."""
+
 # after_linear: correct
 # after_gate: raises-backward, tensor=h
 # under_no_grad: silently-wrong, tensor=h, watch=blind

@@ -1,4 +1,5 @@
 """Differentiable n-body: forces are scattered into a shared accumulator."""
+
 # bug: raises-backward, tensor=acc
 # fixed: correct
 # reset: correct

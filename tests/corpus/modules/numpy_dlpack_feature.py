@@ -1,4 +1,5 @@
 """A feature column is standardised by NumPy through DLPack after the model read it."""
+
 # bug: silently-wrong, tensor=table
 # fixed: correct
 # before: correct

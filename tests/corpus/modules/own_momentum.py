@@ -1,4 +1,5 @@
 """hand-written optimizer; two players alternate"""
+
 # bug: silently-wrong, tensor=u
 # fixed: correct
 # counted: raises-backward, tensor=u

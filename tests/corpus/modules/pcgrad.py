@@ -1,4 +1,5 @@
 """Gradient surgery: the first task's gradients look like the sum of both."""
+
 # bug: silently-wrong, watch=blind
 # fixed: correct
 # functional: correct

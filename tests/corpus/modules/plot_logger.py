@@ -1,4 +1,5 @@
 """Logging activations with matplotlib changes my training?? (removing the logger gives other gradients)"""
+
 # bug: silently-wrong, tensor=acts
 # fixed: correct
 # unused: correct

@@ -1,4 +1,5 @@
 """REINFORCE: log-probs of an episode in a preallocated tensor, returns standardised in place."""
+
 # bug: silently-wrong, tensor=returns
 # fixed: correct
 # before: correct

@@ -1,4 +1,5 @@
 """Replay memory: sample() by slice and push() before the update."""
+
 # bug: raises-backward, tensor=states
 # fixed: correct
 # late: correct

@@ -1,4 +1,5 @@
 """Solver that catches a failed factorisation, adds jitter in place and tries again."""
+
 # fresh: correct
 # inplace: raises-backward, tensor=K
 # data: correct

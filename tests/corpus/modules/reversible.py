@@ -1,4 +1,5 @@
 """RevNet block: backward reconstructs its inputs by subtracting in place from the outputs."""
+
 # careful: correct
 # clobber: raises-backward
 import torch

@@ -1,4 +1,5 @@
 """additive mask cached and edited for the next layer while the first layer's scores still need it"""
+
 # additive: correct
 # multiplicative: raises-backward, tensor=mask
 # cloned: correct

@@ -1,4 +1,5 @@
 """Sharpness-aware minimisation: climb, backward again, come back."""
+
 # correct_sam: correct
 # stale: raises-backward, tensor=weight
 # stale_data: silently-wrong, tensor=weight

@@ -1,4 +1,5 @@
 """All parameters live in one flat buffer (for all-reduce); the loop writes the flat vector."""
+
 # bug: silently-wrong, tensor=weight
 # fixed: correct
 # grads: correct

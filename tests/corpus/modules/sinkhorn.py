@@ -1,4 +1,5 @@
 """Optimal transport layer: row and column normalisation in place."""
+
 # bug: raises-backward, tensor=K
 # fixed: correct
 # logspace: correct

@@ -1,4 +1,5 @@
 """ISTA unrolled: shrinkage in place on the code, thresholds learnt."""
+
 # bug: raises-backward, tensor=z
 # fixed: correct
 # relu: correct

@@ -1,4 +1,5 @@
 """why does my numerically stable softmax not train?"""
+
 # bug: raises-backward, tensor=e
 # fixed: correct
 # shift: correct
@@ -19,7 +20,7 @@ def stable_softmax(z):
 
 def focal(p, target, gamma=2.0):
     pt = p.gather(1, target.unsqueeze(1)).squeeze(1)
-    return (-(1 - pt) ** gamma * torch.log(pt + 1e-8)).mean()
+    return (-((1 - pt) ** gamma) * torch.log(pt + 1e-8)).mean()
 
 
 def make():
@@ -46,4 +47,3 @@ def truth():
     e = (z - z.max(-1, keepdim=True).values.detach()).exp()
     p = e / e.sum(-1, keepdim=True)
     return {"W": torch.autograd.grad(focal(p, t) + 0.01 * W.abs().sum(), W)[0]}
-

@@ -1,4 +1,5 @@
 """SimSiam / BYOL / target encoders: detached branches with in-place housekeeping."""
+
 # simsiam: correct
 # queue: correct
 # centred: correct

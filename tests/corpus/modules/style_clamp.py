@@ -1,4 +1,5 @@
 """Neural style: keep the image in [0, 1] — inside the closure, but where?"""
+
 # bug: silently-wrong, tensor=image
 # fixed: correct
 # library: correct

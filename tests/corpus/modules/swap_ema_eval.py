@@ -1,4 +1,5 @@
 """Evaluate with the averaged weights in the middle of a step: swap in, evaluate, swap out."""
+
 # bug: silently-wrong, tensor=weight
 # fixed: correct
 # copied: correct

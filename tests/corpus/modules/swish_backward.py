@@ -1,4 +1,5 @@
 """Memory-saving swish whose backward reuses the saved input as scratch space."""
+
 # bug: silently-wrong, tensor=x, watch=blind
 # fixed: correct
 # scratch: correct

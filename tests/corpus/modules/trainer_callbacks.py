@@ -1,4 +1,5 @@
 """My callback that keeps the weights in a ball runs before the backward."""
+
 # bug: silently-wrong, tensor=weight
 # fixed: correct
 # idle: correct

@@ -1,4 +1,5 @@
 """Tree encoder: child states are summed into the first child's state."""
+
 # bug: raises-backward
 # fixed: correct
 # linear: correct

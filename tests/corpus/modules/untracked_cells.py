@@ -1,4 +1,5 @@
 """cell state clipped for stability inside no_grad, then used on"""
+
 # bug: silently-wrong, tensor=c, watch=blind
 # fixed: correct
 # tracked: correct

@@ -1,4 +1,5 @@
 """VAE: exp_() in reparameterize is fine in the official example; why not in mine?"""
+
 # bug: raises-backward, tensor=var
 # official: correct
 # fixed: correct

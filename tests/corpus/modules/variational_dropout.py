@@ -1,4 +1,5 @@
 """Locked dropout: the same mask tensor is re-drawn for every step of the unrolled RNN."""
+
 # bug: raises-backward, tensor=mask
 # fixed: correct
 # locked: correct
