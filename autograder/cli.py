@@ -9,7 +9,10 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
+
+if TYPE_CHECKING:
+    from autograder.grade.launch import Launched
 
 WRONG_USE = 2
 INTERRUPTED = {"grade": " What was graded so far is kept; the same command with --resume goes on."}
@@ -167,6 +170,17 @@ def _release(chosen: argparse.Namespace) -> int:
 
 
 def _grade(chosen: argparse.Namespace) -> int:
+    from autograder.grade.isolation import require
+    from autograder.grade.launch import launch
+
+    server = launch(require(chosen.isolation))  # it loads PyTorch while we do
+    try:
+        return _grade_class(chosen, server)
+    finally:
+        server.end()
+
+
+def _grade_class(chosen: argparse.Namespace, server: Launched) -> int:
     from autograder.course.paths import ROOT
     from autograder.grade.batch import Options, grade_assignment
     from autograder.grade.report import as_json, print_table, progress_bar
@@ -180,7 +194,7 @@ def _grade(chosen: argparse.Namespace) -> int:
         feedback=chosen.feedback,
     )
     with progress_bar() as draw:
-        rows = grade_assignment(chosen.assignment, chosen.course or ROOT / "class", options, draw)
+        rows = grade_assignment(chosen.assignment, chosen.course or ROOT / "class", options, draw, server)
     print(as_json(rows)) if chosen.json else print_table(rows)
     return 1 if any(row.ended for row in rows) else 0
 

@@ -7,7 +7,12 @@ grade(Path("solutions/02_…/02_….ipynb"), Path("ann/02_….ipynb"))   # {cell
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING
+
+# nbformat imports jsonschema, which makes a parser for international addresses where it finds this package (jsonschema 4.26,
+# from Jupyter's own requirements): a second of every start, for a form that no notebook has.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 if TYPE_CHECKING:
     from autograder.grade.one import grade as grade

@@ -20,6 +20,7 @@ from autograder.grade.feedback import write_feedback
 from autograder.grade.gradebook import Ledger, Origin, Run, StoppedError
 from autograder.grade.handin import HandIn
 from autograder.grade.isolation import Level, require
+from autograder.grade.launch import Launched
 from autograder.grade.limits import Limits
 from autograder.grade.pool import Job, Terms, grade_all
 from autograder.grade.result import CellGrade
@@ -77,7 +78,11 @@ class Progress(NamedTuple):
 
 
 def grade_assignment(
-    assignment: str, course: Path, options: Options, on_progress: Callable[[Progress], None] = lambda progress: None
+    assignment: str,
+    course: Path,
+    options: Options,
+    on_progress: Callable[[Progress], None] = lambda progress: None,
+    launched: Launched | None = None,
 ) -> list[Row]:
     """Returns a row for every student who handed in, by name; their grades are in the gradebook by then.
 
@@ -86,6 +91,7 @@ def grade_assignment(
         course: the class's folder; holds submitted/STUDENT/ASSIGNMENT/*.ipynb.
         options: how to grade.
         on_progress: called after each submission.
+        launched: a server at the level asked for that was started beforehand; the caller ends it.
 
     Raises:
         ClassError: there is no such class or assignment.
@@ -100,7 +106,7 @@ def grade_assignment(
         run = (ledger.unfinished() if options.resume else None) or ledger.begin(
             secrets.randbits(63), forced=options.force
         )
-        rows = _Batch(classroom, sources, options, level, ledger, run, on_progress).rows()
+        rows = _Batch(classroom, sources, options, level, ledger, run, on_progress, launched).rows()
         if options.feedback != "off":
             fresh = [row.student for row in rows if not _has_feedback(classroom, row)]
             write_feedback(classroom, fresh, options.feedback, _lanes(options))
@@ -118,11 +124,13 @@ class _Batch:
         ledger: Ledger,
         run: Run,
         on_progress: Callable[[Progress], None],
+        launched: Launched | None,
     ) -> None:
         self.classroom, self.options, self.ledger, self.run = classroom, options, ledger, run
         self.sources = {source.name: source for source in sources}
         self.terms = Terms(self.sources, level, options.limits, run.seed, options.one_process)
         self.on_progress, self.begun = on_progress, time.monotonic()
+        self.launched = launched
         self.students = classroom.students()
         self.known = ledger.origins()
         # Whatever of this differs may change a grade, so that work which is itself unchanged is graded again.
@@ -132,7 +140,8 @@ class _Batch:
         self.finished: list[Row] = []
 
     def rows(self) -> list[Row]:
-        for done in grade_all(self._jobs(), self.terms, min(_lanes(self.options), len(self.students))):
+        lanes = min(_lanes(self.options), len(self.students))
+        for done in grade_all(self._jobs(), self.terms, lanes, self.launched):
             work = self.at_work[done.student]
             work.graded[done.notebook] = done.graded or unreadable(self.sources[done.notebook], done.failure)
             self._settle(work)

@@ -15,9 +15,10 @@ from pathlib import Path
 
 from autograder.grade.limits import Limits
 
-# Numbers of <sched.h>, <sys/mount.h> and <sys/prctl.h>; the same on every Linux.
+# Numbers of <sched.h>, <sys/mount.h>, <sys/mman.h> and <sys/prctl.h>; the same on every Linux.
 CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x8000000, 0x10000000, 0x20000000
 MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_MOVE, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x8, 0x1000, 0x2000, 0x4000, 0x40000
+MADV_COLLAPSE, HUGE = 25, 2 << 20
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
 _LINUX_CAPABILITY_VERSION_3 = 0x20080522
 LAST_CAPABILITY = 63
@@ -97,6 +98,19 @@ def limit(limits: Limits, used: int) -> None:
         hard = resource.getrlimit(kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (value, value))
+
+
+def join_pages() -> None:
+    """Puts this process's memory into huge pages: a fork copies the table of pages, and three forks make a worker.
+
+    Halves the time to start and end a worker (Linux 6.1 and later; elsewhere nothing happens).
+    """
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        addresses, rights, *_, inode = line.split()[:5]
+        start, stop = (int(address, 16) for address in addresses.split("-"))
+        first, last = -(-start // HUGE) * HUGE, stop // HUGE * HUGE
+        if rights.startswith("rw") and inode == "0" and first < last:
+            _libc.madvise(ctypes.c_void_p(first), ctypes.c_size_t(last - first), MADV_COLLAPSE)
 
 
 def end_with_parent() -> None:

@@ -15,6 +15,7 @@ import msgspec
 
 from autograder.grade.examine import Examiner
 from autograder.grade.isolation import IsolationError, Level
+from autograder.grade.launch import Launched
 from autograder.grade.limits import Limits
 from autograder.grade.oneprocess import OneProcess
 from autograder.grade.remote import Server
@@ -56,8 +57,8 @@ class Terms(NamedTuple):
 class _Lane:
     """One trusted process, and the job it is at."""
 
-    def __init__(self, terms: Terms) -> None:
-        self.terms = terms
+    def __init__(self, terms: Terms, launched: Launched | None = None) -> None:
+        self.terms, self.launched = terms, launched
         self.job: Job | None = None
         self.tries = 0
         self._start()
@@ -107,13 +108,24 @@ class _Lane:
     def _start(self) -> None:
         self.pipe, theirs = multiprocessing.Pipe()
         context = multiprocessing.get_context("fork")  # PyTorch is loaded here already, and there is no thread yet
-        self.process = context.Process(target=_examine, args=(self.pipe, theirs, self.terms), daemon=True)
+        self.process = context.Process(
+            target=_examine, args=(self.pipe, theirs, self.terms, self.launched), daemon=True
+        )
         self.process.start()
         theirs.close()
+        if self.launched is not None:
+            self.launched.hang_up()  # it is the new process's now
+            self.launched = None
 
 
-def grade_all(jobs: Iterable[Job], terms: Terms, lanes: int) -> Iterator[Done]:
+def grade_all(jobs: Iterable[Job], terms: Terms, lanes: int, launched: Launched | None = None) -> Iterator[Done]:
     """Yields every job's outcome as it comes; jobs are taken from the iterable only when a process is free.
+
+    Args:
+        jobs: what to grade.
+        terms: what is the same for every job.
+        lanes: how many processes grade at once.
+        launched: a server for the first of them that was started beforehand.
 
     Raises:
         IsolationError: the servers do not start.
@@ -124,7 +136,8 @@ def grade_all(jobs: Iterable[Job], terms: Terms, lanes: int) -> Iterator[Done]:
     try:
         while True:
             while len(busy) < lanes and (job := next(waiting, None)) is not None:
-                busy.append(free.pop() if free else _Lane(terms))
+                busy.append(free.pop() if free else _Lane(terms, launched))
+                launched = None
                 busy[-1].give(job)
             if not busy:
                 return
@@ -142,18 +155,21 @@ def grade_all(jobs: Iterable[Job], terms: Terms, lanes: int) -> Iterator[Done]:
                 if lane.overdue():
                     lane.end()
     finally:
+        # A later lane holds a copy of an earlier one's pipe, so none is told to end before all of these are closed.
+        for lane in [*busy, *free]:
+            lane.pipe.close()
         for lane in [*busy, *free]:
             lane.close()
 
 
-def _examine(main_end: Any, pipe: Any, terms: Terms) -> None:
+def _examine(main_end: Any, pipe: Any, terms: Terms, launched: Launched | None) -> None:
     """The trusted process: grades until nobody hands it anything any more."""
     main_end.close()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which then hangs up
     import torch
 
     torch.set_num_threads(1)
-    with Server(terms.level, terms.limits) as server:
+    with Server(terms.level, terms.limits, launched) as server:
         grader = OneProcess(server, terms.limits) if terms.one_process else Examiner(server, terms.limits)
         while True:
             try:

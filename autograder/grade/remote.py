@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
-import subprocess
 import sys
 import tempfile
 import time
@@ -16,12 +15,14 @@ import psutil
 
 from autograder.grade import messages
 from autograder.grade.channel import Broken, receive, send
-from autograder.grade.isolation import HOME, IsolationError, Level, server_command, server_environment
+from autograder.grade.isolation import HOME, IsolationError, Level
+from autograder.grade.launch import Launched, launch
 from autograder.grade.limits import Limits
 from autograder.grade.server import Order, Ready, Start, Stop
 
 START_SECONDS = 120  # importing PyTorch on a slow disk
 STOP_SECONDS = 20
+CLOSE_SECONDS = 5.0
 OWN_PROCESSES = 6  # bubblewrap's two, the server, and the worker's own three
 GRACE_SECONDS = 2.0  # between the interrupt that a cell may swallow and the end of its process
 
@@ -35,9 +36,15 @@ class Ended(RuntimeError):
 class Server:
     """A warm server behind its wall; a context manager. Used by one thread, for one submission at a time."""
 
-    def __init__(self, level: Level, limits: Limits) -> None:
+    def __init__(self, level: Level, limits: Limits, launched: Launched | None = None) -> None:
+        """Args:
+        level: how strong the wall is.
+        limits: what one submission may use.
+        launched: a server that was started beforehand at this level; None starts one when it is needed.
+        """
         self.level, self.limits = level, limits
-        self._process: subprocess.Popen[bytes] | None = None
+        self._launched = launched
+        self._server: Launched | None = None
         self._used = False
 
     def __enter__(self) -> Server:
@@ -52,22 +59,10 @@ class Server:
         Raises:
             IsolationError: it does not start at this level; its own words are part of the message.
         """
-        if self._process is not None:
+        if self._server is not None:
             return
-        self._control, theirs = socket.socketpair()
-        # A file, not a pipe: nobody reads along, so a pipe could fill up and stop the server.
-        self._words = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the server
-        self._process = subprocess.Popen(
-            server_command(self.level, theirs.fileno()),
-            pass_fds=[theirs.fileno()],
-            env=server_environment(self.level),
-            cwd="/",
-            stdin=subprocess.DEVNULL,
-            stdout=self._words,
-            stderr=self._words,
-            start_new_session=True,
-        )
-        theirs.close()
+        self._server = self._launched or launch(self.level)
+        self._launched = None
         try:
             self._walls = self._hear(START_SECONDS).walls
         except Broken:
@@ -90,7 +85,8 @@ class Server:
             folder = f"{HOME}/work"
             if self.level == "process":
                 folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)) + "/home/work"
-            socket.send_fds(self._control, [b"s"], [theirs.fileno()])
+            assert self._server is not None
+            socket.send_fds(self._server.control, [b"s"], [theirs.fileno()])
             theirs.close()
             stack.callback(self._stop)
             watch = Watch(self._root(), self.limits)
@@ -106,20 +102,14 @@ class Server:
 
     def close(self) -> None:
         """Ends the server and everything below it."""
-        if self._process is None:
-            return
-        self._control.close()
-        try:
-            self._process.wait(timeout=5)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
-        self._words.close()
-        self._process, self._used = None, False
+        for server in filter(None, (self._server, self._launched)):
+            server.end(CLOSE_SECONDS)
+        self._server, self._launched, self._used = None, None, False
 
     def _tell(self, message: Start | Stop) -> None:
         try:
-            send(self._control, Order(message))
+            assert self._server is not None
+            send(self._server.control, Order(message))
             answer = self._hear(STOP_SECONDS)
         except Broken:
             self.close()
@@ -128,21 +118,23 @@ class Server:
             raise Ended(f"its process could not be started ({answer.problem})")
 
     def _hear(self, seconds: float) -> Ready:
-        return receive(self._control, Ready, largest=1 << 16, deadline=time.monotonic() + seconds)
+        assert self._server is not None
+        return receive(self._server.control, Ready, largest=1 << 16, deadline=time.monotonic() + seconds)
 
     def _stop(self) -> None:
-        if self._process is not None:
+        if self._server is not None:
             with contextlib.suppress(Ended, OSError):
-                socket.send_fds(self._control, [b"s"], [])
+                socket.send_fds(self._server.control, [b"s"], [])
                 self._tell(Stop())
 
     def _root(self) -> psutil.Process:
-        assert self._process is not None
-        return psutil.Process(self._process.pid)
+        assert self._server is not None
+        return psutil.Process(self._server.process.pid)
 
     def _last_words(self) -> str:
-        self._words.seek(0)
-        lines = self._words.read()[-2000:].decode("utf-8", "replace").strip().splitlines()
+        assert self._server is not None
+        self._server.words.seek(0)
+        lines = self._server.words.read()[-2000:].decode("utf-8", "replace").strip().splitlines()
         return lines[-1] if lines else "it gave no reason"
 
 

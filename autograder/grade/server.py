@@ -25,7 +25,7 @@ from autograder.grade.limits import Limits
 
 WARM = (
     "torch",
-    "numpy",
+    "numpy.random",
     "matplotlib.pyplot",
     "matplotlib_inline.backend_inline",
     "IPython.display",
@@ -213,14 +213,21 @@ def given(d, w):
     f = d * w
     d[:] = 1
     return f
-class Block(nn.Module):
+check("repaired", like=given, at_most=lambda d, w: 9 * d.nbytes, d=result("n", 2), w=leaf(2))
+""",
+    """
+class Given(nn.Module):
     def __init__(self, width):
         super().__init__()
         self.gate = nn.Linear(width, width)
     def forward(self, x):
         return torch.sigmoid(self.gate(x))
-check("repaired", like=given, at_most=lambda d, w: 9 * d.nbytes, d=result("n", 2), w=leaf(2))
-check("Block", like=Block, width=2, x=leaf("n", 2))
+class Block(Given):
+    def forward(self, x):
+        return self.gate(x).sigmoid()
+check("Block", like=Given, width=2, x=leaf("n", 2))
+""",
+    """
 @observed
 def late_write():
     w = torch.ones(2, requires_grad=True)
@@ -258,6 +265,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     gc.enable()
+    namespaces.join_pages()
     namespaces.adopt_orphans()
     namespaces.lock_memory_from_others()
     _Server(control, "process" if sys.argv[2] == "process" else "bubblewrap").serve()

@@ -94,7 +94,7 @@ class Examination:
     def _test(self, cell: SourceCell, execution_count: int) -> Tested:
         start = time.monotonic()
         self._shell.execution_count = execution_count
-        torch.manual_seed(self._seed & (2**63 - 1))
+        torch.default_generator.manual_seed(self._seed & (2**63 - 1))
         borrowed, unreachable = self._provide(cell)
         # What the learner defined may reach the right values of this test, so they hold for this submission only.
         memory = {} if borrowed else self._memories.setdefault(cell.id, {})

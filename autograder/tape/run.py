@@ -197,7 +197,8 @@ def closed_world(seeded: bool = True) -> Iterator[None]:
     arguments, path = sys.argv, list(sys.path)
     if seeded:
         random.seed(SEED)
-        torch.manual_seed(SEED)
+        # Without a device, `torch.manual_seed` notes for each kind of device, with a traceback, what to do should one appear: 1 ms.
+        (torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed)(SEED)
         if numpy:
             numpy.random.seed(SEED)
     sys.argv = sys.argv[:1]

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-import igraph
-
 GAP_X, GAP_Y = 30.0, 46.0
 SWEEPS = 6
 
@@ -82,6 +80,8 @@ def _order(blocks: dict[str, Placed], segments: list[tuple[str, str]]) -> list[l
     """Returns the rows from top to bottom, each from left to right, with few crossings."""
     names = list(blocks)
     number = {name: i for i, name in enumerate(names)}
+    import igraph  # it imports matplotlib, where that is installed: half a second, which only a drawing has to wait for
+
     graph = igraph.Graph(len(names), [(number[a], number[b]) for a, b in segments], directed=True)
     spots = graph.layout_sugiyama(layers=[block.layer for block in blocks.values()], maxiter=100)
     rows: dict[int, list[str]] = {}
