@@ -35,6 +35,8 @@ def tensors_in(value: object, name: str, depth: int = DEPTH) -> Iterator[tuple[s
 
 
 def _module(module: torch.nn.Module, name: str, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
+    if "_modules" not in vars(module):
+        return  # its `__init__` has not come to `super().__init__()` yet, so asking for its parameters would raise
     for inner, tensor in module.named_parameters():
         yield f"{name}.{inner}", tensor
     for inner, buffer in module.named_buffers():
