@@ -84,7 +84,7 @@ class Film {
     this.build();
     host.replaceChildren(this.root);
     this.open(0);
-    this.go(0);
+    this.go(this.asking ? 0 : scene.telling); // what the static picture shows, whose place this takes
     this.watch();
   }
 
@@ -130,6 +130,7 @@ class Film {
         const key = `l${program}.${row + 1}`;
         const words = runs.map(([text, kind]) => make("span", { className: kind }, text));
         const line = make("button", { type: "button", tabIndex: -1 }, ...words);
+        line.style.setProperty("--indent", `${runs.map(([text]) => text).join("").search(/\S|$/) + 4}ch`);
         const item = make("li", { className: "line" }, line);
         this.still.set(key, [{ element: item, base: "line", text: false, stays: true }]);
         line.addEventListener("click", () => this.goToLine(key));

@@ -171,16 +171,17 @@ def _release(chosen: argparse.Namespace) -> int:
 
 def _grade(chosen: argparse.Namespace) -> int:
     from autograder.grade.isolation import require
-    from autograder.grade.launch import launch
+    from autograder.grade.launch import lanes, launch
 
-    server = launch(require(chosen.isolation))  # it loads PyTorch while we do
+    servers = launch(require(chosen.isolation), lanes(chosen.jobs))  # they load PyTorch while we do
     try:
-        return _grade_class(chosen, server)
+        return _grade_class(chosen, servers)
     finally:
-        server.end()
+        for server in servers:
+            server.end()
 
 
-def _grade_class(chosen: argparse.Namespace, server: Launched) -> int:
+def _grade_class(chosen: argparse.Namespace, servers: list[Launched]) -> int:
     from autograder.course.paths import ROOT
     from autograder.grade.batch import Options, grade_assignment
     from autograder.grade.report import as_json, print_table, progress_bar
@@ -194,7 +195,7 @@ def _grade_class(chosen: argparse.Namespace, server: Launched) -> int:
         feedback=chosen.feedback,
     )
     with progress_bar() as draw:
-        rows = grade_assignment(chosen.assignment, chosen.course or ROOT / "class", options, draw, server)
+        rows = grade_assignment(chosen.assignment, chosen.course or ROOT / "class", options, draw, servers)
     print(as_json(rows)) if chosen.json else print_table(rows)
     return 1 if any(row.ended for row in rows) else 0
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import os
 import platform
 import secrets
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -20,7 +19,7 @@ from autograder.grade.feedback import write_feedback
 from autograder.grade.gradebook import Ledger, Origin, Run, StoppedError
 from autograder.grade.handin import HandIn
 from autograder.grade.isolation import Level, require
-from autograder.grade.launch import Launched
+from autograder.grade.launch import Launched, lanes
 from autograder.grade.limits import Limits
 from autograder.grade.pool import Job, Terms, grade_all
 from autograder.grade.result import CellGrade
@@ -82,7 +81,7 @@ def grade_assignment(
     course: Path,
     options: Options,
     on_progress: Callable[[Progress], None] = lambda progress: None,
-    launched: Launched | None = None,
+    launched: Sequence[Launched] = (),
 ) -> list[Row]:
     """Returns a row for every student who handed in, by name; their grades are in the gradebook by then.
 
@@ -91,7 +90,7 @@ def grade_assignment(
         course: the class's folder; holds submitted/STUDENT/ASSIGNMENT/*.ipynb.
         options: how to grade.
         on_progress: called after each submission.
-        launched: a server at the level asked for that was started beforehand; the caller ends it.
+        launched: servers at the level asked for that were started beforehand; the caller ends them.
 
     Raises:
         ClassError: there is no such class or assignment.
@@ -109,7 +108,7 @@ def grade_assignment(
         rows = _Batch(classroom, sources, options, level, ledger, run, on_progress, launched).rows()
         if options.feedback != "off":
             fresh = [row.student for row in rows if not _has_feedback(classroom, row)]
-            write_feedback(classroom, fresh, options.feedback, _lanes(options))
+            write_feedback(classroom, fresh, options.feedback, lanes(options.jobs))
         ledger.finish(run)
     return sorted(rows, key=lambda row: row.student)
 
@@ -124,13 +123,13 @@ class _Batch:
         ledger: Ledger,
         run: Run,
         on_progress: Callable[[Progress], None],
-        launched: Launched | None,
+        launched: Sequence[Launched],
     ) -> None:
         self.classroom, self.options, self.ledger, self.run = classroom, options, ledger, run
         self.sources = {source.name: source for source in sources}
         self.terms = Terms(self.sources, level, options.limits, run.seed, options.one_process)
         self.on_progress, self.begun = on_progress, time.monotonic()
-        self.launched = launched
+        self.launched = list(launched)
         self.students = classroom.students()
         self.known = ledger.origins()
         # Whatever of this differs may change a grade, so that work which is itself unchanged is graded again.
@@ -140,8 +139,8 @@ class _Batch:
         self.finished: list[Row] = []
 
     def rows(self) -> list[Row]:
-        lanes = min(_lanes(self.options), len(self.students))
-        for done in grade_all(self._jobs(), self.terms, lanes, self.launched):
+        count = min(lanes(self.options.jobs), len(self.students))
+        for done in grade_all(self._jobs(), self.terms, count, self.launched):
             work = self.at_work[done.student]
             work.graded[done.notebook] = done.graded or unreadable(self.sources[done.notebook], done.failure)
             self._settle(work)
@@ -187,10 +186,6 @@ class _Batch:
     def _finish(self, row: Row) -> None:
         self.finished.append(row)
         self.on_progress(Progress(len(self.finished), len(self.students), time.monotonic() - self.begun))
-
-
-def _lanes(options: Options) -> int:
-    return options.jobs or len(os.sched_getaffinity(0))
 
 
 def _has_feedback(classroom: Classroom, row: Row) -> bool:

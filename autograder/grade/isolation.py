@@ -69,10 +69,17 @@ def require(asked: Level) -> Level:
     return asked
 
 
-def server_command(level: Level, control: int) -> list[str]:
-    """Returns the command that starts the warm server; it inherits the descriptor `control`."""
+def server_command(level: Level, controls: list[int]) -> list[str]:
+    """Returns the command that starts a warm server for each of the descriptors `controls`, which it inherits."""
     # Not `-m`: IPython puts the learner's namespace where `__main__` was.
-    server = [sys.executable, "-P", "-c", "from autograder.grade.server import main; main()", str(control), level]
+    server = [
+        sys.executable,
+        "-P",
+        "-c",
+        "from autograder.grade.server import main; main()",
+        ",".join(map(str, controls)),
+        level,
+    ]
     if level == "process":
         return server
     return [*_wall(shutil.which("bwrap") or "bwrap"), "--", *server]

@@ -57,7 +57,7 @@ class Terms(NamedTuple):
 class _Lane:
     """One trusted process, and the job it is at."""
 
-    def __init__(self, terms: Terms, launched: Launched | None = None) -> None:
+    def __init__(self, terms: Terms, launched: list[Launched]) -> None:
         self.terms, self.launched = terms, launched
         self.job: Job | None = None
         self.tries = 0
@@ -113,19 +113,18 @@ class _Lane:
         )
         self.process.start()
         theirs.close()
-        if self.launched is not None:
-            self.launched.hang_up()  # it is the new process's now
-            self.launched = None
+        if self.launched:
+            self.launched.pop(0).hang_up()  # it is the new process's now
 
 
-def grade_all(jobs: Iterable[Job], terms: Terms, lanes: int, launched: Launched | None = None) -> Iterator[Done]:
+def grade_all(jobs: Iterable[Job], terms: Terms, lanes: int, launched: list[Launched]) -> Iterator[Done]:
     """Yields every job's outcome as it comes; jobs are taken from the iterable only when a process is free.
 
     Args:
         jobs: what to grade.
         terms: what is the same for every job.
         lanes: how many processes grade at once.
-        launched: a server for the first of them that was started beforehand.
+        launched: servers that were started beforehand; each new process takes the first, or starts its own.
 
     Raises:
         IsolationError: the servers do not start.
@@ -137,7 +136,6 @@ def grade_all(jobs: Iterable[Job], terms: Terms, lanes: int, launched: Launched 
         while True:
             while len(busy) < lanes and (job := next(waiting, None)) is not None:
                 busy.append(free.pop() if free else _Lane(terms, launched))
-                launched = None
                 busy[-1].give(job)
             if not busy:
                 return
@@ -162,14 +160,16 @@ def grade_all(jobs: Iterable[Job], terms: Terms, lanes: int, launched: Launched 
             lane.close()
 
 
-def _examine(main_end: Any, pipe: Any, terms: Terms, launched: Launched | None) -> None:
+def _examine(main_end: Any, pipe: Any, terms: Terms, launched: list[Launched]) -> None:
     """The trusted process: grades until nobody hands it anything any more."""
     main_end.close()
+    for other in launched[1:]:
+        other.hang_up()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which then hangs up
     import torch
 
     torch.set_num_threads(1)
-    with Server(terms.level, terms.limits, launched) as server:
+    with Server(terms.level, terms.limits, *launched[:1]) as server:
         grader = OneProcess(server, terms.limits) if terms.one_process else Examiner(server, terms.limits)
         while True:
             try:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
-import sys
+import struct
 import tempfile
 import time
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ from autograder.grade.server import Order, Ready, Start, Stop
 START_SECONDS = 120  # importing PyTorch on a slow disk
 STOP_SECONDS = 20
 CLOSE_SECONDS = 5.0
-OWN_PROCESSES = 6  # bubblewrap's two, the server, and the worker's own three
+OWN_PROCESSES = 3  # the worker, the first process of its namespace, and the one that made that
 GRACE_SECONDS = 2.0  # between the interrupt that a cell may swallow and the end of its process
 
 Answer = TypeVar("Answer", bound=messages.Answer)
@@ -61,16 +60,30 @@ class Server:
         """
         if self._server is not None:
             return
-        self._server = self._launched or launch(self.level)
-        self._launched = None
+        self._server, self._launched = self._launched or launch(self.level)[0], None
         try:
-            self._walls = self._hear(START_SECONDS).walls
-        except Broken:
+            self._root, self._walls = self._greeting()
+        except (Broken, OSError):
             words = self._last_words()
             self.close()
             raise IsolationError(
                 f"the server for submissions does not start at level {self.level!r}: {words}"
             ) from None
+        if self._server.shared and self.level == "bubblewrap" and not self._walls:
+            # Where submissions have no walls of their own, they may not be neighbours behind one wall.
+            self.close()
+            self.start()
+
+    def _greeting(self) -> tuple[psutil.Process, bool]:
+        """Returns the server's process, as the kernel names it on this side of the wall, and whether workers get own walls."""
+        assert self._server is not None
+        control, credentials = self._server.control, struct.Struct("3i")
+        control.settimeout(START_SECONDS)
+        _, messages_, _, _ = control.recvmsg(1, socket.CMSG_SPACE(credentials.size))
+        found = [data for _, kind, data in messages_ if kind == socket.SCM_CREDENTIALS]
+        if not found:
+            raise Broken("its process has ended")
+        return psutil.Process(credentials.unpack(found[0])[0]), self._hear(START_SECONDS).walls
 
     @contextlib.contextmanager
     def worker(self, files: dict[str, bytes]) -> Iterator[Worker]:
@@ -89,21 +102,18 @@ class Server:
             socket.send_fds(self._server.control, [b"s"], [theirs.fileno()])
             theirs.close()
             stack.callback(self._stop)
-            watch = Watch(self._root(), self.limits)
+            watch = Watch(self._root, self.limits)
             self._tell(Start(self.limits, folder))
             yield Worker(ours, self.limits, watch, files)
 
     def left_over(self) -> list[str]:
         """Returns the names of processes below the server: none, between two submissions."""
-        servers = {"bwrap", "python", "python3", os.path.basename(os.path.realpath(sys.executable))}
-        found = [process for process in _children(self._root()) if process.name() not in servers]
-        workers = [process for process in _children(self._root()) if process.name() in servers - {"bwrap"}]
-        return [process.name() for process in [*found, *workers[1:]]]
+        return [process.name() for process in _children(self._root)]
 
     def close(self) -> None:
-        """Ends the server and everything below it."""
+        """Ends the server and everything below it; of a shared process, only this server: who launched it ends the rest."""
         for server in filter(None, (self._server, self._launched)):
-            server.end(CLOSE_SECONDS)
+            server.hang_up() if server.shared else server.end(CLOSE_SECONDS)
         self._server, self._launched, self._used = None, None, False
 
     def _tell(self, message: Start | Stop) -> None:
@@ -126,10 +136,6 @@ class Server:
             with contextlib.suppress(Ended, OSError):
                 socket.send_fds(self._server.control, [b"s"], [])
                 self._tell(Stop())
-
-    def _root(self) -> psutil.Process:
-        assert self._server is not None
-        return psutil.Process(self._server.process.pid)
 
     def _last_words(self) -> str:
         assert self._server is not None

@@ -1,7 +1,8 @@
 """The warm server: a process with PyTorch and IPython loaded, which forks once for each submission.
 
-Its arguments are the number of the control socket and the level of isolation. It runs nothing of a submission itself, has
-no threads, and holds nothing that a submission may not read.
+Its arguments are the numbers of the control sockets and the level of isolation. For each socket there is a server of its
+own, a fork of the first process. None runs anything of a submission itself, has threads, or holds anything that a
+submission may not read.
 """
 
 from __future__ import annotations
@@ -72,7 +73,9 @@ class _Server:
         self.walls = level == "bubblewrap" and _may_make_namespaces()
 
     def serve(self) -> None:
-        send(self.control, Ready(self.walls))
+        with contextlib.suppress(OSError, Broken):  # the grader has hung up meanwhile
+            self.control.sendall(b"p")  # with this byte comes, from the kernel, the number of this process
+            send(self.control, Ready(self.walls))
         while True:
             try:
                 # One byte carries the descriptor; the message follows it.
@@ -258,7 +261,8 @@ def _warm_up() -> None:
 
 def main() -> None:
     """Serves until the grader hangs up."""
-    control = socket.socket(fileno=int(sys.argv[1]))
+    controls = [socket.socket(fileno=int(number)) for number in sys.argv[1].split(",")]
+    level: Literal["bubblewrap", "process"] = "process" if sys.argv[2] == "process" else "bubblewrap"
     os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     gc.disable()  # a collection after the fork would copy every page it touches
     _warm_up()
@@ -266,6 +270,25 @@ def main() -> None:
     gc.freeze()
     gc.enable()
     namespaces.join_pages()
-    namespaces.adopt_orphans()
     namespaces.lock_memory_from_others()
-    _Server(control, "process" if sys.argv[2] == "process" else "bubblewrap").serve()
+    for control in controls:
+        if os.fork() == 0:
+            _serve(control, [other for other in controls if other is not control], level)
+    for control in controls:
+        control.close()
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+
+
+def _serve(control: socket.socket, others: list[socket.socket], level: Literal["bubblewrap", "process"]) -> NoReturn:
+    """Never returns: the forked process is the server at the other end of one socket."""
+    try:
+        for other in others:
+            other.close()
+        namespaces.end_with_parent()
+        namespaces.adopt_orphans()
+        namespaces.lock_memory_from_others()
+        _Server(control, level).serve()
+    finally:
+        os._exit(0)

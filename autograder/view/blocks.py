@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 
 from autograder.tape.recording import Node, Recording, SavedEdge, Tensor
 from autograder.view.fold import Fold
+from autograder.view.naming import Names
 from autograder.view.playback import Playback
 from autograder.view.shapes import BOLD, MONO, SMALL, Shape, box, clip, columns, group, path, shape, text
-from autograder.view.words import Words
 
 HEAD, ROW, VALUE = 22, 17, 38
 """Heights in pixels: a block's title, one saved tensor, the tensor it made."""
@@ -68,7 +68,7 @@ def learn(recording: Recording) -> Facts:
     for node in recording.nodes:
         if node.name.endswith("AccumulateGrad") and node.tensor is not None:
             facts.fills[node.id] = node.tensor
-    words = Words(facts.playback)
+    names = Names(facts.playback)
     for frame, touched in facts.playback.play():
         if frame.kind != "step" or not frame.step:
             continue
@@ -79,13 +79,13 @@ def learn(recording: Recording) -> Facts:
             if state is None:
                 continue
             key = f"t{number}" if state.node is None else f"n{state.node}"
-            name = words.called(number)
+            name = names.label(number)
             if columns(name) >= columns(facts.names.get(key, "")):
                 facts.names[key] = name
             facts.values[key] = max(facts.values.get(key, 0), columns(state.values))
         for edge in frame.step.saved:
             kept = facts.playback.saved[edge]
-            _learn_edge(facts, kept, words.called(kept.tensor))
+            _learn_edge(facts, kept, names.label(kept.tensor))
     return facts
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.tape.recording import Recording
 from autograder.view.gradients import length, pairs, same
+from autograder.view.naming import Names
 from autograder.view.playback import Playback
-from autograder.view.words import Words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -55,7 +55,7 @@ Points = dict[int, list[tuple[int, int]]]
 def _counters(recording: Recording) -> tuple[Points, dict[int, list[tuple[int, bool]]], dict[int, str]]:
     """Returns counter → its (frame, count); counter → its writes (frame, counted); counter → the names of its tensors."""
     playback = Playback(recording)
-    words = Words(playback)
+    called_now = Names(playback)
     counts: Points = {}
     writes: dict[int, list[tuple[int, bool]]] = {}
     names: dict[int, str] = {}
@@ -68,7 +68,7 @@ def _counters(recording: Recording) -> tuple[Points, dict[int, list[tuple[int, b
             for counter in touched:
                 writes.setdefault(counter, []).append((frame.number, counter in write.counters))
         for counter in counts:
-            called = dict.fromkeys(words.called(tensor) for tensor in sorted(playback.family.get(counter, ())))
+            called = dict.fromkeys(called_now.label(tensor) for tensor in sorted(playback.family.get(counter, ())))
             names[counter] = ", ".join(name for name in called if name != "(no name)") or "(no name)"
     return counts, writes, names
 

@@ -56,7 +56,7 @@ class States:
         state = self.now.states.get(tensor)
         if state is None:
             return {}
-        shown = self.words.called(tensor)
+        shown = self.words.names.label(tensor)
         gone = "on" if self.now.alive(tensor) or not self.now.called.get(tensor) else "on gone"
         new = {
             f"m{tensor}": gone,
@@ -82,7 +82,7 @@ class States:
         if made:
             latest = self.now.states[made.tensor]
             state += "" if latest.node == node else " past"
-            new |= {f"{block}n": clip(self.words.called(made.tensor), 24)}
+            new |= {f"{block}n": clip(self.words.names.label(made.tensor), 24)}
             new |= {f"{block}v": clip(made.values, LONGEST), f"{block}c": self._version(made.tensor)}
         return new | {block: state}
 

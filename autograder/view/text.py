@@ -65,7 +65,7 @@ def _tail(recording: Recording) -> list[str]:
     """Returns what was harmed, the gradients, the notes and the repairs, each under its heading."""
     verdict = recording.verdict
     parts = [
-        ("harmed", [_harm(harm) for harm in verdict.harms]),
+        ("harmed", list(dict.fromkeys(_harm(harm) for harm in verdict.harms))),
         ("gradients", [_gradient(name, gradient) for name, gradient in verdict.gradients.items()]),
         ("notes", list(verdict.notes)),
         ("repairs", [_fix(fix) for fix in verdict.fixes]),

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from autograder.tape.recording import Outcome, Recording, SavedEdge, Step, Write
+from autograder.tape.recording import Outcome, Recording, SavedEdge, Step
 from autograder.view.gradients import is_wrong
+from autograder.view.naming import MOST, NAMELESS, Names, few, listed, times
 from autograder.view.playback import Frame, Playback
 from autograder.view.shapes import clip
+from autograder.view.writes import Writes
 
 MEANING: dict[Outcome, str] = {
     "raises-forward": "a line of the program stops with an error",
@@ -21,21 +23,6 @@ FORECAST: dict[Outcome, str] = {
     "silently-wrong": "silently wrong",
 }
 
-MOST = 3
-"""Harmed saved tensors that one sentence names."""
-
-NAMELESS = "a tensor without a name"
-
-
-def listed(things: list[str]) -> str:
-    """Returns "a", "a and b", "a, b and c"."""
-    return " and ".join(filter(None, [", ".join(things[:-1]), *things[-1:]]))
-
-
-def times(count: int, one: str, many: str) -> str:
-    """Returns the count with its noun."""
-    return f"{count} {one if count == 1 else many}"
-
 
 class Words:
     """Says what happened in the frame that a playback has just played."""
@@ -43,29 +30,13 @@ class Words:
     def __init__(self, playback: Playback):
         """Reads names, versions and the graph from `playback`."""
         self.now = playback
-
-    def name(self, tensor: int | None) -> str:
-        """Returns what the learner calls a tensor."""
-        if tensor is None or tensor not in self.now.tensors:
-            return NAMELESS
-        if self.now.called.get(tensor):
-            return self.now.called[tensor]
-        known = self.now.tensors[tensor]
-        near = sorted(self.now.in_storage.get(known.storage, ()))
-        owner = next((self.now.called[other] for other in near if self.now.called.get(other)), None)
-        if owner:
-            return f"{owner}.data" if known.alias_of == "data" else f"a view of {owner}"
-        return NAMELESS
+        self.names = Names(playback)
+        self._writes = Writes(self.names)
 
     def _error(self, most: int) -> str:
         """Returns PyTorch's own message without its hint about anomaly mode."""
         error = self.now.recording.verdict.error
         return clip(error.message.split(" Hint: ")[0], most) if error else ""
-
-    def called(self, tensor: int | None) -> str:
-        """Returns the name as a label: "(no name)" where there is none."""
-        name = self.name(tensor)
-        return "(no name)" if name == NAMELESS else name
 
     def fact(self, frame: Frame) -> str:
         """Returns what the frame did."""
@@ -75,7 +46,7 @@ class Words:
             return self._visit(frame)
         assert frame.step
         step = frame.step
-        said = [self._made(step), *map(self._write, step.writes), self._nodes(step), self._rebased(step)]
+        said = [*self._writes.told(step), *self.names.changes(step), self._nodes(step), self._rebased(step)]
         said = [part for part in [*said, self._freed(step)] if part]
         return " ".join([f"Line {frame.step.place.line} runs.", *said] if said else [self._nothing(frame.step)])
 
@@ -94,34 +65,6 @@ class Words:
         if error and error.line == step.place.line and step is self.now.recording.steps[-1]:
             return f"Line {step.place.line} stops: {self._error(240)}"
         return f"Line {step.place.line} runs. No tensor changes."
-
-    def _made(self, step: Step) -> str:
-        """Returns who got a name, which node remembers it, and what that node keeps."""
-        said = []
-        for change in step.names:
-            if change.tensor is None:
-                said.append(f"{change.name} no longer names a tensor; what the graph holds stays.")
-                continue
-            state = self.now.states.get(change.tensor)
-            new = change.tensor in step.tensors
-            said.append(f"{change.name} {'is' if new else 'now names'} {state.values if state else 'a tensor'}.")
-            said.append(self._shares(change.name, change.tensor) if new else "")
-        return " ".join(filter(None, said))
-
-    def _shares(self, name: str, tensor: int) -> str:
-        """Returns whose memory and whose counter a new tensor shares."""
-        known = self.now.tensors[tensor]
-        others = [other for other in self.now.names if other != name and self._lies_in(other, known.storage)]
-        if not others:
-            return ""
-        same = [other for other in others if self.now.tensors[self.now.names[other]].counter == known.counter]
-        if same:
-            return f"It shares memory and version counter with {listed(same)}."
-        return f"It shares memory with {listed(others)}, but has a version counter of its own."
-
-    def _lies_in(self, name: str, storage: int) -> bool:
-        """Returns whether a variable's tensor lies in a piece of memory."""
-        return self.now.tensors[self.now.names[name]].storage == storage
 
     def _nodes(self, step: Step) -> str:
         """Returns which nodes joined the graph, and what they keep."""
@@ -143,61 +86,35 @@ class Words:
         """Returns which tensors an in-place write gave another maker: their history was rebased."""
         moved = [s for s in step.states if s.node in step.nodes and s.tensor not in step.tensors and s.node is not None]
         said = [
-            f"{self.name(s.tensor)} now comes from {self.now.nodes[s.node].name}" for s in moved if s.node is not None
+            f"{self.names.name(s.tensor)} now comes from {self.now.nodes[s.node].name}"
+            for s in moved
+            if s.node is not None
         ]
         return f"{listed(said)}." if said else ""
 
     def _kept(self, node: int, step: Step) -> str:
         """Returns what a new node keeps: "d and w2 at version 0", or nothing."""
         edges = [self.now.saved[edge] for edge in step.saved if self.now.saved[edge].node == node]
-        things = dict.fromkeys(f"{self.name(edge.tensor)}{self._at(edge.saved_version)}" for edge in edges)
-        return listed(list(things))
+        return few(list(dict.fromkeys(map(self._thing, edges))))
 
-    def _at(self, version: int | None) -> str:
-        """Returns " at version 0", or nothing where no counter counts."""
-        return "" if version is None else f" at version {version}"
-
-    def _write(self, write: Write) -> str:
-        """Returns what a write did to bytes and counters."""
-        target = write.through or self.name(write.tensor)
-        owners = [name for name in self._names_in(write.storage) if name != target]
-        said = f"It writes into {target}" + (f", the same memory as {listed(owners)}" if owners else "") + "."
-        if not write.counters:
-            return f"{said} The bytes change, but no version counter moves: autograd cannot see this write."
-        counted = [f"{name} is now at version {version}" for name, version in self._counts(write)]
-        said = f"{said} {listed(counted)}." if counted else said
-        blind = [edge for edge in write.harmed if self.now.condition(self.now.saved[edge]) == "silent"]
-        if blind:
-            return f"{said} That is another counter than the one that autograd checks: it cannot see this write."
-        return (
-            said
-            if write.bytes_changed
-            else f"{said} No value is different, but the counter counts writes, not changes."
-        )
-
-    def _names_in(self, storage: int) -> list[str]:
-        """Returns the variables whose tensors lie in a piece of memory."""
-        return [name for name in self.now.names if self._lies_in(name, storage)]
-
-    def _counts(self, write: Write) -> list[tuple[str, int | None]]:
-        """Returns one name and the count for each counter that a write moved."""
-        found = []
-        for counter in write.counters:
-            called = [self.name(tensor) for tensor in sorted(self.now.family.get(counter, ()))]
-            named = [name for name in called if not name.startswith("a ")] or [write.through or "it"]
-            found.append((named[0], self.now.versions.get(counter)))
-        return found
+    def _thing(self, edge: SavedEdge) -> str:
+        """Returns a saved tensor with its version, where a counter counts; the 2 of `w * 2` is a tensor without sizes."""
+        name, known = self.names.name(edge.tensor), self.now.tensors.get(edge.tensor if edge.tensor is not None else -1)
+        if name == NAMELESS and known and not known.shape:
+            return "a number"
+        return name if edge.saved_version is None else f"{name} at version {edge.saved_version}"
 
     def _harm(self, edge: SavedEdge) -> str:
         """Returns what a harmed saved tensor means for backward."""
         keeper = self.now.nodes[edge.node]
         line = f" (line {keeper.place.line})" if keeper.place else ""
-        said = f"{keeper.name}{line} keeps {self.name(edge.tensor)}"
+        said = f"{keeper.name}{line} keeps {self.names.name(edge.tensor)}"
         version = self.now.version_of(edge)
         if self.now.condition(edge) == "stale":
             return f"{said} from version {edge.saved_version}, and it is now at version {version}: backward will refuse it."
+        counted = "no counter counts for it" if version is None else f"its version is still {version}"
         return (
-            f"{said}; its values are no longer those that were saved, and its version is still {version}: "
+            f"{said}; its values are no longer those that were saved, and {counted}: "
             "the check will pass and the gradient will be wrong."
         )
 
@@ -212,7 +129,7 @@ class Words:
         assert frame.visit
         visit, node = frame.visit, self.now.nodes[frame.visit.node]
         leaf = node.name.endswith("AccumulateGrad")
-        who = self.name(node.tensor)
+        who = self.names.short(node.tensor)
         if visit.status == "raised":
             return f"Backward reaches {node.name} and stops. {self._refusal(visit.node)}".strip()
         said = f"Backward arrives at {who}: {who}.grad gets" if leaf else f"Backward reaches {node.name} and passes on"
@@ -224,10 +141,11 @@ class Words:
         """Returns why a node refused, or PyTorch's own words."""
         stale = [e for e in self.now.recording.saved if e.node == node and e.id in self.now.edges and e.is_stale]
         if stale:
-            return " ".join(
-                f"{self.name(e.tensor)} was saved at version {e.saved_version} and is at version {e.version_now}."
+            said = (
+                f"{self.names.name(e.tensor)} was saved at version {e.saved_version} and is at version {e.version_now}."
                 for e in stale
             )
+            return " ".join(dict.fromkeys(said))
         return self._error(240)
 
     def _verdict(self) -> str:

@@ -14,7 +14,7 @@ import time
 import psutil
 import pytest
 
-from autograder.grade import gradebook
+from autograder.grade import gradebook, pool
 from autograder.grade.batch import Options, grade_assignment
 from autograder.grade.gradebook import StoppedError
 from autograder.grade.handin import HandIn
@@ -56,6 +56,15 @@ def test_the_number_of_processes_changes_nothing(undisturbed, tmp_path):
     graded = grade_assignment(ASSIGNMENT, folder, Options(jobs=2))
     assert undisturbed == rows(folder)
     assert sorted(STUDENTS) == [row.student for row in graded]
+
+
+def test_nothing_is_waited_for_once_all_are_graded(undisturbed, tmp_path, monkeypatch):
+    """The processes end by themselves as soon as nobody hands them anything: none has to be ended by force."""
+    forced = []
+    close = pool._Lane.close
+    monkeypatch.setattr(pool._Lane, "close", lambda lane: (close(lane), forced.append(lane.process.exitcode)))
+    grade_assignment(ASSIGNMENT, enrolled(tmp_path), Options(jobs=3))
+    assert [0, 0, 0] == forced
 
 
 def test_a_killed_run_resumes_with_nothing_lost(undisturbed, tmp_path):

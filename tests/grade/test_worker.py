@@ -1,6 +1,7 @@
 # ruff: noqa: E501 - a submission's text, or a row of a table, is easier to read on one line
 """A worker runs cells as a kernel does, sees nothing but itself, and ends with everything that it started."""
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -13,6 +14,7 @@ import pytest
 
 from autograder.course.paths import ROOT
 from autograder.grade import messages
+from autograder.grade.launch import launch
 from autograder.grade.limits import MEBIBYTE, Limits
 from autograder.grade.remote import Ended, Server
 
@@ -169,3 +171,33 @@ try:
 except OSError as error:
     print(late.__file__, error.strerror, [name for name in os.listdir("/tmp") if os.path.isdir(f"/tmp/{name}/autograder")])
 """
+
+
+def test_servers_that_share_a_start_share_nothing_else(walls):
+    """Two forks of one warm process: a worker sees no file and no process of the other's, and outlives the other's server."""
+    launched = launch("bubblewrap", 2)
+    first, second = (Server("bubblewrap", Limits(), one) for one in launched)
+    with contextlib.ExitStack() as stack:
+        stack.callback(launched[0].end)
+        stack.enter_context(first)
+        stack.enter_context(second)
+        left = stack.enter_context(first.worker({}))
+        outputs(left, "import os; open('/tmp/mine', 'w').close()")
+        with second.worker({}) as right:
+            assert "False\n" == printed(right, "import os; print(os.path.exists('/tmp/mine'))")
+            assert "True\n" == printed(right, "print(os.getpid() <= 3)")  # the numbers of a namespace of its own
+        second.close()
+        assert "True\n" == printed(left, "print(os.path.exists('/tmp/mine'))")
+        assert 3 == len(first.left_over())  # the worker, and what holds its namespace
+
+
+def test_the_rehearsal_is_run_to_its_end():
+    """What is slow the first time is done before the first fork: only the cell that is meant to raise raises."""
+    program = (
+        "from autograder.grade.server import REHEARSAL\n"
+        "from autograder.grade.shell import make_shell\n"
+        "shell = make_shell(1 << 20)\n"
+        "print([type(shell.run(text, 60.0).error).__name__ for text in REHEARSAL])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert "['NoneType', 'NoneType', 'NoneType', 'ZeroDivisionError', 'NoneType', 'NoneType']\n" == done.stdout
