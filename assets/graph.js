@@ -84,7 +84,7 @@ class Film {
     this.build();
     host.replaceChildren(this.root);
     this.open(0);
-    this.go(this.asking ? 0 : scene.telling); // what the static picture shows, whose place this takes
+    this.go(scene.start);
     this.watch();
   }
 

@@ -44,6 +44,7 @@ class Scene(msgspec.Struct):
     Attributes:
         id: the same for the same recording; the page's score counts it once.
         telling: 0-based frame that shows the point.
+        start: 0-based frame where a live picture opens.
         ask: 0-based frame before which a learner predicts, or None.
     """
 
@@ -57,6 +58,7 @@ class Scene(msgspec.Struct):
     memory: Drawing
     gradients: Drawing | None
     telling: int
+    start: int = 0
     ask: int | None = None
     outcomes: list[tuple[str, str]] = []
     place: str = ""
@@ -72,6 +74,7 @@ def build(recording: Recording, predict: bool = False, place: str = "") -> Scene
     facts = learn(recording)
     graph = Graph(facts)
     moments = _moments(recording, facts, graph)
+    point = telling(recording, facts.playback.frames) - 1
     return Scene(
         id=hashlib.sha256(to_json(recording).encode()).hexdigest()[:12],
         outcome=recording.verdict.outcome,
@@ -82,11 +85,19 @@ def build(recording: Recording, predict: bool = False, place: str = "") -> Scene
         views=[Drawing(-MARGIN, -MARGIN, v.width, v.height, v.tree, v.title, v.parent) for v in graph.views],
         memory=_memory(facts),
         gradients=gradients.draw(recording),
-        telling=telling(recording, facts.playback.frames) - 1,
+        telling=point,
+        start=0 if predict or _withheld(recording) else point,
         ask=_ask(moments) if predict else None,
         outcomes=[(outcome, MEANING[outcome]) for outcome in OUTCOMES],
         place=place,
     )
+
+
+def _withheld(recording: Recording) -> bool:
+    """Returns whether the verdict leaves out who did the harm, so that the reader finds the line: then no picture opens on it."""
+    harmed = any(write.harmed for step in recording.steps for write in step.writes)
+    failed = recording.verdict.outcome in ("raises-backward", "silently-wrong")
+    return failed and harmed and not recording.verdict.harms
 
 
 def _memory(facts: Facts) -> Drawing:

@@ -32,6 +32,8 @@ def opened(page: Page, tmp_path: Path):
         file.write_text(view.as_html(stored(name), **options), encoding="utf-8")
         page.goto(file.as_uri())
         page.wait_for_selector(".autograder")
+        if not options:
+            page.click("[aria-label='first step']")
         return page
 
     yield show
@@ -73,6 +75,17 @@ def test_it_plays_to_the_end_and_stops(opened):
     page.click("[aria-label=play]")
     page.click("[aria-label=pause]")
     expect(page.locator("[aria-label=play]")).to_be_visible()
+
+
+def test_a_long_line_wraps(opened, page):
+    """A line wider than its pane goes on below, set in; nothing of the program lies out of sight beside it."""
+    page.set_viewport_size({"width": 700, "height": 900})
+    opened("modules")
+    heights = page.eval_on_selector_all(".line", "lines => lines.map((line) => line.getBoundingClientRect().height)")
+    beside = page.eval_on_selector_all(".code, .line", "all => all.filter((e) => e.scrollWidth > e.clientWidth).length")
+
+    assert 2 * min(heights) <= max(heights)
+    assert 0 == beside
 
 
 def test_the_harm_is_seen_and_said(opened):
@@ -251,6 +264,7 @@ def test_reduced_motion_is_respected(browser: Browser, tmp_path: Path):
         context = browser.new_context(reduced_motion=motion)
         page = context.new_page()
         page.goto(file.as_uri())
+        page.click("[aria-label='first step']")
         page.click("[aria-label=forward]")
         moving[motion] = page.evaluate("document.getAnimations().length")
         context.close()

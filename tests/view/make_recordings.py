@@ -73,6 +73,21 @@ for epoch in range(2):
     loss.backward()
     optimizer.step()
 """,
+    "modules": """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.ReLU(inplace=True), nn.Linear(3, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x = torch.randn(4, 2)
+batch = x
+x.mul_(2)
+twice = x * 2
+loss = model(twice).square().mean()
+loss.backward()
+optimizer.step()
+""",
     "odd_values": """\
 import torch
 

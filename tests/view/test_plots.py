@@ -36,7 +36,7 @@ def test_wrong_elements_stand_beside_the_line(recorded):
 
 def test_an_unknown_leaf_is_named(recorded):
     """The message says which leaves there are."""
-    with pytest.raises(KeyError, match="the verdict knows w2, w1"):
+    with pytest.raises(KeyError, match="the verdict knows w1, w2"):
         plots.gradients(recorded("silently_wrong"), "w3")
 
 

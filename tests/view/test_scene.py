@@ -140,3 +140,13 @@ def test_a_newer_or_cut_recording_is_refused_in_one_sentence(recorded):
 def test_gradients_agree_or_differ(got, true, same):
     """Two elements agree to the accuracy of a float32; NaN agrees with NaN."""
     assert same is gradients.same(got, true)
+
+
+def test_a_live_picture_opens_at_the_point_unless_the_reader_is_asked(recorded):
+    """It opens where the static picture stands; at the first step where the outcome or the line that harmed is to be found."""
+    recording = recorded("silently_wrong")
+    nameless = msgspec.structs.replace(recording.verdict, harms=())
+    asked = build(msgspec.structs.replace(recording, verdict=nameless))
+
+    assert build(recording).telling == build(recording).start > 0
+    assert 0 == build(recording, predict=True).start == asked.start
