@@ -12,6 +12,8 @@ is missing.
 from __future__ import annotations
 
 import argparse
+import functools
+import importlib
 import json
 import os
 import resource
@@ -22,6 +24,7 @@ from collections.abc import Callable
 from importlib.metadata import version
 from importlib.util import find_spec
 from itertools import pairwise
+from math import nan
 from statistics import median
 
 import torch
@@ -34,44 +37,26 @@ from torch.nn import functional
 from autograder import tape
 from autograder.course.paths import ROOT
 
-SIZES = (100, 1_000, 10_000)
-GROWTH = {"autograder": SIZES, "torchlens": SIZES, "torchviz": (100, 500, 1_000, 2_000, 10_000)}
-LIMIT, CALLS, ENOUGH = 60, 6, 20  # seconds of a process; calls in it, fewer where they have taken so many seconds
-MOST = 2  # times what an operation of the middle program costs is what one of the largest may cost: a square would cost 10
-NEEDED = ("torchlens", "torchviz", "graphviz", "safetensors", "tqdm")  # the first two, and what they need beyond our own
+MORE = ("chain 500", "chain 2000")  # to see where torchviz ends
+PROGRAMS = ("lesson", "resnet 16", "resnet 64", "chain 100", "chain 500", "chain 1000", "chain 2000", "chain 10000")
+LIMIT, CALLS, ENOUGH = 60, 6, 15  # seconds of a process; calls in it, fewer where they have taken so many seconds
+MOST = 2  # times the cost of one operation among 1,000 that one among 10,000 may have: a square would make it ten
+NEEDED = {"torchlens": ("graphviz", "safetensors", "tqdm"), "torchviz": ("graphviz",)}  # beyond our own packages
 
 
-class Formula(nn.Module):
-    """A scalar function of an input and a parameter, each of four numbers."""
+class Chain(nn.Module):
+    """So many small operations, every second one in place, and their sum; with six of them, what a lesson's snippet does."""
 
-    def __init__(self, function: Callable[[Tensor, Tensor], Tensor]):
+    def __init__(self, operations: int):
         super().__init__()
-        self.w, self.function = nn.Parameter(torch.ones(4)), function
+        self.pairs, self.w = operations // 2, nn.Parameter(torch.ones(4))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Returns the function's value."""
-        return self.function(x, self.w)
-
-
-def lesson(x: Tensor, w: Tensor) -> Tensor:
-    """A handful of operations as in a lesson's snippet, one of them in place."""
-    d = x * w
-    f = d + x
-    f.add_(1)
-    g = f.exp()
-    return g.sum()
-
-
-def chain(operations: int) -> Callable[[Tensor, Tensor], Tensor]:
-    """Returns a function of so many small operations, each on what the one before returned."""
-
-    def function(h: Tensor, w: Tensor) -> Tensor:
-        for _ in range(operations // 2):
-            h = h * w
-            h = h.tanh()
+    def forward(self, h: Tensor) -> Tensor:
+        """Returns the sum."""
+        for _ in range(self.pairs):
+            h = h * self.w
+            h.sin_()
         return h.sum()
-
-    return function
 
 
 class Residual(nn.Module):
@@ -106,7 +91,7 @@ def call_of(tool: str, program: str) -> Callable[[], object]:
     """Returns what is timed; the program is `lesson`, `chain OPERATIONS` or `resnet WIDTH`, the last a training step on two images."""
     kind, _, size = program.partition(" ")
     trains, labels = kind == "resnet", torch.tensor([3, 7])
-    model = resnet(int(size)) if trains else Formula(chain(int(size)) if size else lesson)
+    model = resnet(int(size)) if trains else Chain(int(size or 6))
     inputs = torch.randn(2, 3, 32, 32) if trains else torch.ones(4)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
@@ -114,42 +99,30 @@ def call_of(tool: str, program: str) -> Callable[[], object]:
         return functional.cross_entropy(model(inputs), labels) if trains else model(inputs)
 
     def step() -> None:
-        optimizer.zero_grad()
         loss().backward()
-        optimizer.step()
+        if trains:
+            optimizer.step()
+            optimizer.zero_grad()
 
-    def snippet() -> None:
-        loss().backward()
-
-    run = step if trains else snippet
     if tool == "torchlens":
-        import torchlens
-
-        return lambda: torchlens.trace(model, inputs)
+        return functools.partial(importlib.import_module(tool).trace, model, inputs)
     if tool == "torchviz":
-        import torchviz
-
-        graph, named = loss(), dict(model.named_parameters())
-        return lambda: torchviz.make_dot(graph, params=named)
-    return run if tool == "plain" else lambda: tape.record(run)
+        return functools.partial(importlib.import_module(tool).make_dot, loss(), dict(model.named_parameters()))
+    return step if tool == "plain" else functools.partial(tape.record, step)
 
 
 def measure(tool: str, program: str) -> dict[str, float]:
     """Returns the seconds, the seconds of the processor, and the bytes of the peak, measured in this process."""
     call_of(tool, "resnet 4" if program.startswith("resnet") else "chain 10")()
-    call, peaks, taken = call_of(tool, program), [_peak()], [(0.0, 0.0)]
+    # A process begins with the peak of the one that started it, which has loaded no more than this one by now.
+    call, peaks, taken = call_of(tool, program), [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss], [(0.0, 0.0)]
     while len(taken) <= CALLS and sum(seconds for seconds, _ in taken) < ENOUGH:
         began, busy = time.perf_counter(), time.process_time()
         call()
         taken.append((time.perf_counter() - began, time.process_time() - busy))
-        peaks.append(_peak())
+        peaks.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     seconds, cpu = (median(column) for column in zip(*(taken[2:] or taken[1:]), strict=True))
-    return {"seconds": seconds, "cpu": cpu, "peak": peaks[1] - peaks[0]}
-
-
-def _peak() -> int:
-    # It starts at what the process that started this one held; that one has loaded no more than this one by now.
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return {"seconds": seconds, "cpu": cpu, "peak": 1024 * (peaks[1] - peaks[0])}
 
 
 def apart(tool: str, program: str) -> dict[str, float] | str:
@@ -164,25 +137,52 @@ def apart(tool: str, program: str) -> dict[str, float] | str:
     return last.partition(":")[0] if done.returncode else json.loads(done.stdout)
 
 
-def beside(tools: list[str]) -> tuple[Table, bool]:
-    """Returns what each tool takes for a lesson's snippet and for training steps, and whether all were recorded."""
-    table, good = _table("program", "tool", "ms", "CPU ms", "x plain", "x ours", "peak MiB"), True
-    for program in ("lesson", "resnet 16", "resnet 64"):
-        all_found = {tool: apart(tool, program) for tool in ("plain", "autograder", *tools)}
-        known = {tool: found["cpu"] for tool, found in all_found.items() if not isinstance(found, str)}
-        good = good and {"plain", "autograder"} <= set(known)
-        for tool, found in all_found.items():
-            ratios = [known[tool] / known[other] for other in ("plain", "autograder") if {tool, other} <= set(known)]
-            _row(table, [program, tool], found, 1000, ratios)
+def compared(tools: list[str]) -> tuple[Table, dict[tuple[str, str], dict[str, float]]]:
+    """Returns the table of all that was measured, and the figures by tool and program."""
+    names = ("program", "tool", "ms", "CPU ms", "x plain", "x ours", "peak MiB", "CPU us/op", "bytes/op")
+    table, known = Table(*(Column(name, justify="right") for name in names), box=SIMPLE), {}
+    for program in PROGRAMS:
+        for tool in tools if program not in MORE else {"torchviz"} & set(tools):
+            found = apart(tool, program)
+            if isinstance(found, str):
+                table.add_row(program, tool, found)
+                continue
+            known[tool, program] = found
+            bases = [known.get((base, program), {"cpu": nan})["cpu"] for base in ("plain", "autograder")]
+            figures = [1000 * found["seconds"], 1000 * found["cpu"], *(found["cpu"] / base for base in bases)]
+            cells = [f"{figure:,.2f}" for figure in (*figures, found["peak"] / 2**20)]
+            operations = int(program.split()[1]) if "chain" in program else nan
+            cells += [f"{1e6 * found['cpu'] / operations:,.0f}", f"{found['peak'] / operations:,.0f}"]
+            table.add_row(program, tool, *("" if cell == "nan" else cell for cell in cells))
         table.add_section()
-    return table, good
+    return table, known
 
 
-def growth(tools: list[str]) -> tuple[Table, bool]:
-    """Returns what an operation costs in programs of many, and whether recording grows no faster than they do."""
-    table, good = _table("tool", "ops", "s", "CPU s", "peak MiB", "CPU us/op", "x", "bytes/op", "x"), True
-    return table, good
+def main() -> int:
+    """Prints the table and how recording grows, and returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--strict", action="store_true", help="exit with 2 where a package is missing")
+    parser.add_argument("--one", nargs=2, metavar=("TOOL", "PROGRAM"), help="measure this alone and here, as JSON")
+    chosen = parser.parse_args()
+    if chosen.one:
+        print(json.dumps(measure(*chosen.one)))
+        return 0
+    missing = sorted({name for tool, more in NEEDED.items() for name in (tool, *more) if find_spec(name) is None})
+    others = [tool for tool, more in NEEDED.items() if not {tool, *more} & set(missing)]
+    print(", ".join(f"{name} {version(name)}" for name in ("torch", *others)))
+    if missing:
+        wanted = f"pip install --no-deps {' '.join(missing)}"
+        print(f"Missing: {', '.join(missing)}; in a copy of the environment, `{wanted}` brings what is compared with.")
+    table, known = compared(["plain", "autograder", *others])
+    Console(width=120).print(table)
+    good = all(("autograder", program) in known for program in PROGRAMS if program not in MORE)
+    for size in (100, 1000) if good else ():
+        small, large = (known["autograder", f"chain {many}"] for many in (size, 10 * size))
+        more = {what: large[what] / 10 / (small[what] or nan) for what in ("cpu", "peak")}
+        print(f"{size:,} -> {10 * size:,}: an operation costs {more['cpu']:.2f} x time, {more['peak']:.2f} x memory")
+        good = size == 100 or max(more.values()) <= MOST  # the smallest program's memory is below what can be told
+    return 1 if not good else 2 if missing and chosen.strict else 0
 
 
-def _table(*names: str) -> Table:
-    return Table(*(Column(name, justify="right") for name in names), box=SIMPLE)
+if __name__ == "__main__":
+    sys.exit(main())
