@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from autograder.course.paths import NOTEBOOKS, SOLUTIONS
 _shown: Counter[str] = Counter()
 
 
-def hint(exercise: str) -> None:
+def hint(exercise: str = "") -> None:
     """Prints the next of the exercise's three hints, from what you see to which idea; after the last it starts again.
 
     Args:
@@ -29,7 +30,7 @@ def hint(exercise: str) -> None:
     print(f"Hint {rung + 1} of {len(hints)} ({_shown[exercise]} asked for, all free): {hints[rung]}")
 
 
-def reset(exercise: str) -> None:
+def reset(exercise: str = "") -> None:
     """Puts the exercise as it was handed out into a new cell below; the cell with your answer stays.
 
     Args:
@@ -45,7 +46,7 @@ def reset(exercise: str) -> None:
     shell.set_next_input(found[exercise].stub)
 
 
-def model_answer(exercise: str) -> None:
+def model_answer(exercise: str = "") -> None:
     """Prints the model answer with its reason, once the exercise has passed, where the sources are at hand.
 
     Args:
@@ -67,11 +68,17 @@ def model_answer(exercise: str) -> None:
 
 
 def _lesson_of(exercise: str) -> Lesson | None:
-    for lesson in lessons():
-        if exercise in [known.id for known in lesson.exercises]:
-            return lesson
-    names = ", ".join(known.id for lesson in lessons() for known in lesson.exercises)
-    print(f"There is no exercise {exercise!r}. Write one of: {names}.")
+    known = {e.id: lesson for lesson in lessons() for e in lesson.exercises}
+    if exercise in known:
+        return known[exercise]
+    if exercise.startswith(("prediction_", "culprit_")):
+        print("Predictions and named lines have no hints: read the program line by line, or try a word and look.")
+        return None
+    near = difflib.get_close_matches(exercise, known, n=1)
+    said = f"There is no exercise {exercise!r}." if exercise else "Which exercise?"
+    print(f"{said} Did you mean {near[0]!r}?" if near else f"{said} Write one of these names, in quotes:")
+    for lesson in lessons() if not near else ():
+        print(f"  lesson {int(lesson.name[:2])}: {', '.join(e.id for e in lesson.exercises)}")
     return None
 
 

@@ -74,11 +74,12 @@ class Map:
         self.rows = [(lesson, sum(exercise.id in passed for exercise in lesson.exercises)) for lesson in lessons()]
 
     def __repr__(self) -> str:
-        return "\n".join(f"{lesson.title:34} {_bar(lesson, done)}" for lesson, done in self.rows)
+        return "\n".join(f"{_number(lesson)}  {lesson.title:34} {_bar(lesson, done)}" for lesson, done in self.rows)
 
     def _repr_html_(self) -> str:
         rows = "".join(_row(lesson, done) for lesson, done in self.rows)
-        head = "<tr><th>lesson</th><th>minutes</th><th>you need</th><th>exercises passed</th></tr>"
+        titles = ("lesson", "", "minutes", "you need", "exercises passed")
+        head = "<tr>" + "".join(f'<th style="text-align:left">{title}</th>' for title in titles) + "</tr>"
         return f"<table>{head}{rows}</table>"
 
 
@@ -108,11 +109,16 @@ def can_now(lesson: str) -> None:
         )
 
 
+def _number(lesson: Lesson) -> int:
+    """Returns what the lessons call each other by: "lesson 3"."""
+    return int(lesson.name[:2])
+
+
 def _bar(lesson: Lesson, done: int) -> str:
     return f"{'■' * done}{'□' * (len(lesson.exercises) - done)} {done} of {len(lesson.exercises)}"
 
 
 def _row(lesson: Lesson, done: int) -> str:
     link = f'<a href="../{lesson.name}/{lesson.name}.ipynb">{html.escape(lesson.title)}</a>'
-    cells = (link, str(lesson.minutes), html.escape(lesson.needs), _bar(lesson, done))
+    cells = (str(_number(lesson)), link, str(lesson.minutes), html.escape(lesson.needs), _bar(lesson, done))
     return "<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>"

@@ -133,7 +133,7 @@ class States:
         assert frame.visit
         visit = frame.visit
         if visit.status == "raised":
-            return {f"x{visit.node}": "backward stops here"}
+            return {f"x{visit.node}": "backward stops here", f"b{visit.node}": "", f"r{visit.node}": ""}
         wrong = bool(visit.true) and visit.got != visit.true
         new = {f"b{visit.node}": f"got {clip(visit.got, LONGEST)}" if wrong else ""}
         return new | {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.tape.recording import Outcome, Recording, SavedEdge, Step
 from autograder.view.gradients import is_wrong
-from autograder.view.naming import MOST, NAMELESS, Names, few, listed, times
+from autograder.view.naming import MOST, Names, few, listed, times
 from autograder.view.playback import Frame, Playback
 from autograder.view.shapes import clip
 from autograder.view.writes import Writes
@@ -34,9 +34,11 @@ class Words:
         self._writes = Writes(self.names)
 
     def _error(self, most: int) -> str:
-        """Returns PyTorch's own message without its hint about anomaly mode."""
+        """Returns PyTorch's own message in whole sentences, without its hint about anomaly mode."""
         error = self.now.recording.verdict.error
-        return clip(error.message.split(" Hint: ")[0], most) if error else ""
+        said = " ".join(error.message.split(" Hint: ")[0].split()) if error else ""
+        whole = said[:most].rpartition(". ")[0] if len(said) > most else ""
+        return f"{whole}." if whole else clip(said, most)
 
     def fact(self, frame: Frame) -> str:
         """Returns what the frame did."""
@@ -98,10 +100,8 @@ class Words:
         return few(list(dict.fromkeys(map(self._thing, edges))))
 
     def _thing(self, edge: SavedEdge) -> str:
-        """Returns a saved tensor with its version, where a counter counts; the 2 of `w * 2` is a tensor without sizes."""
-        name, known = self.names.name(edge.tensor), self.now.tensors.get(edge.tensor if edge.tensor is not None else -1)
-        if name == NAMELESS and known and not known.shape:
-            return "a number"
+        """Returns a saved tensor with its version, where a counter counts."""
+        name = self.names.name(edge.tensor)
         return name if edge.saved_version is None else f"{name} at version {edge.saved_version}"
 
     def _harm(self, edge: SavedEdge) -> str:

@@ -30,11 +30,28 @@ def test_hints_climb_three_rungs_and_start_again(capsys):
 
 @pytest.mark.parametrize("ask", [help.hint, help.reset, help.model_answer])
 def test_an_unknown_exercise_is_told_with_those_there_are(ask, capsys):
-    """A slip in the name lists the names."""
+    """A slip in the name is met with the name that was meant; without a near one, all names stand under their lessons."""
     ask("shifted_expp")
-    told = capsys.readouterr().out
-    assert "no exercise 'shifted_expp'" in told
-    assert "shifted_exp," in told
+    assert "There is no exercise 'shifted_expp'. Did you mean 'shifted_exp'?\n" == capsys.readouterr().out
+    ask()
+    told = capsys.readouterr().out.splitlines()
+    assert "Which exercise? Write one of these names, in quotes:" == told[0]
+    assert len(catalogue.lessons()) == len(told[1:])
+    assert "  lesson 0: drain, fresh_state, read_counters, three_states" == told[1]
+
+
+def test_a_prediction_is_no_exercise(capsys):
+    """Whoever asks for a hint to a prediction is told that there is none, and not that it does not exist."""
+    help.hint("prediction_late_write")
+    assert capsys.readouterr().out.startswith("Predictions and named lines have no hints")
+
+
+def test_the_map_numbers_the_lessons_as_they_call_each_other(store):
+    """Each row begins with the lesson's number, and its title leads to its notebook."""
+    shown = passes.Map({"drain"})
+    assert "0  Names, objects, storage" in repr(shown).splitlines()[0]
+    assert "■□□□ 1 of 4" in repr(shown).splitlines()[0]
+    assert 'href="../06_clinic/06_clinic.ipynb">Clinic</a>' in shown._repr_html_()
 
 
 def test_the_model_answer_waits_for_a_pass(store, capsys):

@@ -5,6 +5,7 @@ import time
 import nbclient
 import pytest
 
+from autograder.course import catalogue
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
 from autograder.course.proof import exercises
@@ -41,3 +42,16 @@ def test_a_notebook_runs_from_top_to_bottom(lesson, answers):
     assert [] == stderr
     print(f"{lesson.stem}: {seconds:.1f} s")
     assert seconds < 9 * SECONDS_A_LESSON  # a hang or a lesson grown out of bounds, not a busy machine
+
+
+@pytest.mark.parametrize("lesson", catalogue.lessons(), ids=lambda lesson: lesson.name)
+def test_a_lesson_opens_with_its_aims_and_closes_with_what_was_shown(lesson):
+    """Three lines of what the reader will be able to do; at the end the same three, marked only by what passed."""
+    path = SOLUTIONS / lesson.name / f"{lesson.name}.ipynb"
+    cells = read(path).cells
+    aims = [line[2:].rstrip(";.").replace("`", "") for line in cells[0].source.splitlines() if line.startswith("- ")]
+    checks = {exercise.id for exercise in exercises(path)}
+
+    assert [aim.can for aim in lesson.aims] == aims
+    assert f'can_now("{lesson.name[:2]}")' == cells[-1].source
+    assert all(set(aim.shown_by) <= checks for aim in lesson.aims)

@@ -2,7 +2,7 @@
 
 from itertools import combinations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autograder.view.layout import place
@@ -20,6 +20,7 @@ def graphs(draw):
     return sizes, links, sources
 
 
+@settings(deadline=None)  # the first example pays for loading igraph
 @given(graphs())
 def test_blocks_do_not_overlap(graph):
     """Any two blocks are apart, whatever their sizes."""
