@@ -9,7 +9,7 @@ from autograder.tape.recording import Node, SavedEdge
 from autograder.view.blocks import Block, Facts, draw, fold_block, kept_by, node_block, tensor_block
 from autograder.view.fold import Fold, Outline
 from autograder.view.layout import Placed, place
-from autograder.view.shapes import Shape, group, path, text
+from autograder.view.shapes import SMALL, Shape, group, path, text
 
 MARGIN = 26
 
@@ -46,6 +46,8 @@ class Graph:
         self.views = [View("whole program", None, Outline(self._important(), born).of(nodes))]
         self.folds: dict[int, Fold] = {}
         self.inside: dict[int, list[int]] = {}
+        self.room: dict[int, int] = {}
+        """Node → the characters that fit above its block, up to the next block."""
         for number, view in enumerate(self.views):
             self._draw(number, view)
 
@@ -76,7 +78,7 @@ class Graph:
             draw(b, self.facts, placed[b.key].x - placed[b.key].width / 2, placed[b.key].y, sizes[b.key])
             for b in blocks
         ]
-        shapes += [shape for block in blocks for shape in self._gradient(block, placed[block.key])]
+        shapes += [shape for block in blocks for shape in self._gradient(block, placed)]
         view.tree = shapes
         view.width = max((p.x + p.width / 2 for p in placed.values()), default=120) + 2 * MARGIN
         view.height = max((p.y + p.height for p in placed.values()), default=40) + 2 * MARGIN
@@ -175,14 +177,18 @@ class Graph:
             y += 17 + 15 * (row.id in self.facts.harmed)
         return y
 
-    def _gradient(self, block: Block, spot: Placed) -> list[Shape]:
+    def _gradient(self, block: Block, placed: dict[str, Placed]) -> list[Shape]:
         """Returns the two lines above a block where backward's gradient appears: the one that came, and the right one."""
-        key = block.key
+        key, spot = block.key, placed[block.key]
         if key.startswith("t"):
             key = next((f"n{node}" for node, leaf in self.facts.fills.items() if f"t{leaf}" == key), key)
         if not key.startswith("n") or int(key[1:]) not in {visit.node for visit in self.facts.recording.backward}:
             return []
         left = spot.x - spot.width / 2 + 2
+        ends = [o.x - o.width / 2 for o in placed.values() if o.y - 24 < spot.y and o.y + o.height > spot.y - 24]
+        edge = max(o.x + o.width / 2 for o in placed.values()) + MARGIN
+        end = min([other for other in ends if other > left] + [edge])
+        self.room[int(key[1:])] = int((end - left - 4) / SMALL)
         return [
             text(left, spot.y - 17, k=f"b{key[1:]}", kind="got"),
             text(left, spot.y - 5, k=f"r{key[1:]}", kind="right"),

@@ -127,7 +127,7 @@ class Playback:
             self._kept.setdefault(self._counter(self.saved[edge]), set()).add(edge)
             touched.edges.add(edge)
         for write in step.writes:
-            self._alias(write, touched)
+            self._alias(write, step, touched)
             touched.storages.add(write.storage)
             for edge in write.harmed:
                 self.harmed.setdefault(edge, []).append(write)
@@ -150,14 +150,15 @@ class Playback:
             self.made[state.node] = state
             self.makers.setdefault(state.tensor, set()).add(state.node)
 
-    def _alias(self, write: Write, touched: Touched) -> None:
+    def _alias(self, write: Write, step: Step, touched: Touched) -> None:
         """Gives a state to the object that a write went through, where that lived for one statement only (`d.data[:] = 1`)."""
         if write.tensor not in self.tensors or write.tensor in self._stated:
             return
         alias = self.tensors[write.tensor]
         same = (self.states[t] for t in self.in_storage[alias.storage] if t in self.states and t != alias.id)
         values = next((s.values for s in same if self.tensors[s.tensor].shape == alias.shape), "")
-        count = (self.versions.get(alias.counter) or 0) + (alias.counter in write.counters)
+        counted = any(self.tensors[state.tensor].counter == alias.counter for state in step.states)
+        count = (self.versions.get(alias.counter) or 0) + (alias.counter in write.counters and not counted)
         self._see(TensorState(alias.id, count, False, True, None, values), touched)
 
     def _rename(self, step: Step, touched: Touched) -> None:

@@ -135,10 +135,9 @@ class States:
         if visit.status == "raised":
             return {f"x{visit.node}": "backward stops here", f"b{visit.node}": "", f"r{visit.node}": ""}
         wrong = bool(visit.true) and visit.got != visit.true
-        new = {f"b{visit.node}": f"got {clip(visit.got, LONGEST)}" if wrong else ""}
-        return new | {
-            f"r{visit.node}": f"{'right' if wrong else 'grad'} {clip(visit.true if wrong else visit.got, LONGEST)}"
-        }
+        fits = min(self.graph.room.get(visit.node, LONGEST), LONGEST + 6)
+        new = {f"b{visit.node}": clip(f"got {visit.got}", fits) if wrong else ""}
+        return new | {f"r{visit.node}": clip(f"right {visit.true}" if wrong else f"grad {visit.got}", fits)}
 
     def _code(self, frame: Frame) -> dict[str, str]:
         """Returns the marks in the code: lines that saved, and lines that wrote what was saved."""

@@ -23,6 +23,7 @@ f.sum().backward()
 PROGRAMS = {
     "raises_backward": MATMULS.format(write="d[:] = 1"),
     "silently_wrong": MATMULS.format(write="d.data[:] = 1"),
+    "detached": MATMULS.format(write="d.detach()[:] = 1"),
     "correct": """\
 import torch
 
