@@ -9,7 +9,7 @@ from typing import Any
 from autograder.tape.recording import Gradient, Recording
 from autograder.view.shapes import MONO, Drawing, Shape, box, clip, columns, group, text
 
-MOST = 16
+MOST = 12
 """Rows that the panel has in all."""
 
 NUMBER, BARS, ROW, HEAD, LONGEST = 78, 130, 24, 34, 30

@@ -84,7 +84,7 @@ def still_frame(scene: Scene) -> int:
 def as_image(scene: Scene) -> str:
     """Returns the static picture as a data address."""
     picture = draw(scene, still_frame(scene), verdict=scene.ask is None)
-    return "data:image/svg+xml," + quote(picture, safe="~()*!/:;=,@ $-_.+?'{}[]|^`")
+    return "data:image/svg+xml," + quote(picture, safe="~()*!/:;=,@ $-_.+?'{}[]|^`<>")
 
 
 def described(scene: Scene) -> str:

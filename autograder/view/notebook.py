@@ -18,19 +18,19 @@ from autograder.view.html import as_image, described
 from autograder.view.scene import Scene, build
 from autograder.view.text import as_text
 
-STEPS = 30
-"""Steps of a longer run that a saved notebook tells in words; `as_text` tells all."""
+STEPS, BRIEF = 20, 6
+"""Steps of a longer run that a saved notebook tells in words under the picture, and where no picture is; `as_text` tells all."""
 
 
 def mimebundle(recording: Recording, predict: bool = False, place: str = "") -> dict[str, str]:
-    """Returns the saved forms: "text/html", the static picture with its words, and "text/plain", the words.
+    """Returns the saved forms: "text/html", the static picture with its words, and "text/plain", fewer words.
 
     Args:
         predict: the outcome stays hidden until the reader opens it.
         place: class name of the element that a live widget may take; "" for none.
     """
-    words = as_text(recording, STEPS)
-    return {"text/html": _static(build(recording, predict), words, place), "text/plain": words}
+    picture = _static(build(recording, predict), as_text(recording, STEPS), place)
+    return {"text/html": picture, "text/plain": as_text(recording, BRIEF)}
 
 
 def _static(scene: Scene, words: str, place: str) -> str:

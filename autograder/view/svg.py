@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from autograder.tape.recording import Recording
 from autograder.view import memory
@@ -61,11 +62,16 @@ class Still:
             kept["class"] = " ".join(filter(None, [kept.get("class"), state, "now" if key in self.now else ""]))
         elif tag == "g" and any(isinstance(c, list) and c[1].get("k") in self.now for c in children):
             kept["class"] = f"{kept.get('class', '')} now"
-        plain = not {"stale", "silent"} & set(str(kept.get("class", "")).split())
-        children = [child for child in children if not (plain and _is(child, "field"))]  # only there to be hovered
+        children = [child for child in children if not self._idle(child, set(str(kept.get("class", "")).split()))]
         shown = [child if isinstance(child, str) else self.shown(child) for child in children]
         shown = [child for child in shown if child]
         return [tag, kept, *shown] if shown or tag not in ("g", "text") else None
+
+    @staticmethod
+    def _idle(child: Any, around: set[str]) -> bool:
+        """Returns whether a shape shows nothing in a picture that stands still: a mark not given, a field to be hovered."""
+        wanted = {"field": {"stale", "silent"}, "tick": {"passed"}, "cross": {"raised", "wrong"}}
+        return any(_is(child, kind) and not states & around for kind, states in wanted.items())
 
 
 def freeze(scene: Scene, frame: int) -> Still:
@@ -151,10 +157,13 @@ def _code(scene: Scene, still: Still, frame: int, top: float) -> tuple[Shape, di
                 kind="side",
                 anchor="end",
             ),
-            text(PAD + 7, y + 13, mark if mark and not (lit and mark == "◦") else "▸" if lit else "", kind="pen"),
+            text(PAD + 7, y + 13, mark if mark and not (lit and mark == "◦") else "▸", kind="pen")
+            if mark or lit
+            else None,
             _line(scene.programs[program][i], PAD + 40, y + 13),
         ]
-        shapes.append(group(*(shape for shape in row if shape), kind=f"line {kinds}".strip()))
+        drawn = [shape for shape in row if shape]
+        shapes += [group(*drawn, kind=f"line {kinds}")] if kinds else drawn
         before = i
     return group(*shapes), rows
 
