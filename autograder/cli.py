@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from autograder.apart import EndedError, apart
+
 if TYPE_CHECKING:
     from autograder.grade.launch import Launched
 
@@ -34,7 +36,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["test"]:  # everything after it belongs to pytest, its options included
         return _test(words[1:])
-    chosen = _parser().parse_args(words)
+    return _carried_out(_parser().parse_args(words), words[0])
+
+
+def _carried_out(chosen: argparse.Namespace, verb: str) -> int:
+    """Returns the exit code of a command; what went wrong has been said in one sentence by then."""
     try:
         code = chosen.run(chosen)
         sys.stdout.flush()
@@ -44,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return WRONG_USE
     except KeyboardInterrupt:
-        print(f"\nautograder: {words[0]} was interrupted.{INTERRUPTED.get(words[0], '')}", file=sys.stderr)
+        print(f"\nautograder: {verb} was interrupted.{INTERRUPTED.get(verb, '')}", file=sys.stderr)
         return 128 + signal.SIGINT
     except (ValueError, RuntimeError) as error:
         if type(error).__module__.partition(".")[0] != "autograder":
@@ -119,6 +125,17 @@ def _test(words: list[str]) -> int:
 
 
 def _explain(chosen: argparse.Namespace) -> int:
+    here = argparse.Namespace(**vars(chosen) | {"run": _explain_here})
+    try:
+        return apart(lambda: _carried_out(here, "explain"))
+    except EndedError as error:
+        raise CommandError(
+            f"{chosen.program}: the program ended Python itself ({error}), so nothing is known of it. Take that out, or name "
+            "one function that does not do it."
+        ) from None
+
+
+def _explain_here(chosen: argparse.Namespace) -> int:
     from autograder import view
     from autograder.tape import explain_and_repair, explain_json
 

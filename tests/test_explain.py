@@ -2,8 +2,11 @@
 
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -121,3 +124,43 @@ def test_a_reader_who_has_seen_enough_is_no_fault(program):
     done = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True)
     os.close(writing)
     assert (2, "") == (done.returncode, done.stderr)
+
+
+@pytest.mark.parametrize(
+    ("line", "how"),
+    [("os._exit(0)", r"os\._exit\(0\)"), ("os.kill(os.getpid(), signal.SIGSEGV)", "signal SIGSEGV")],
+)
+def test_a_program_that_ends_python_is_told_and_is_never_correct(tmp_path, line, how):
+    """Whatever status it leaves with, nothing is printed as a verdict, and the exit code is 2."""
+    path = tmp_path / "leaves.py"
+    path.write_text(f"import os, signal, torch\nw = torch.ones(2, requires_grad=True)\n{line}\n")
+    done = explain(path, "--json")
+    assert (2, "") == (done.returncode, done.stdout)
+    assert re.fullmatch(
+        rf"autograder: \S+leaves\.py: the program ended Python itself \({how}.*\), so nothing is known .*\n",
+        done.stderr,
+    )
+
+
+def test_ctrl_c_is_one_sentence(tmp_path):
+    """Interrupted while the program runs: no traceback."""
+    started, path = tmp_path / "started", tmp_path / "long.py"
+    path.write_text(f"import time, pathlib\npathlib.Path({str(started)!r}).touch()\ntime.sleep(50)\n")
+    command = [sys.executable, "-m", "autograder", "explain", str(path)]
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    while not started.exists():
+        assert running.poll() is None
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGINT)
+    out, told = running.communicate(timeout=30)
+    assert (2, "", 1) == (running.returncode, out, len(told.splitlines()))
+    assert "long.py, line 3: the run was interrupted." in told
+
+
+def test_a_gradient_too_large_to_list_is_not_called_none(tmp_path):
+    """The text says how many numbers it has; the verdict holds for all of them."""
+    path = tmp_path / "large.py"
+    path.write_text("import torch\nw = torch.ones(5000, requires_grad=True)\n(w * 2).sum().backward()\n")
+    assert "w.grad  has 5,000 numbers, too many to list here" in explain(path).stdout

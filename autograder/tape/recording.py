@@ -230,10 +230,15 @@ class Harm(msgspec.Struct, frozen=True):
 
 
 class Gradient(msgspec.Struct, frozen=True):
-    """A leaf's gradient as this run left it, beside the right one; nested lists of numbers, None where there is none or none is known."""
+    """A leaf's gradient as this run left it, beside the right one; nested lists of numbers, None where there is none or none is known.
+
+    Attributes:
+        unlisted: how many numbers it has, where they are too many to list and `got` is therefore None; else 0.
+    """
 
     got: list | float | None
     true: list | float | None
+    unlisted: int = 0
 
 
 class Fix(msgspec.Struct, frozen=True):

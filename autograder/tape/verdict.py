@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import torch
+
 from autograder.tape.compare import SAME, Gradients, aligned, gap, gradients_of, nested
 from autograder.tape.doubt import Doubt
 from autograder.tape.harms import blamed, harms_of
@@ -117,11 +119,11 @@ def _gradients(evidence: Evidence, outcome: Outcome) -> dict[str, Gradient]:
     knows = evidence.careful.error is None
     if evidence.got.returned:
         return {
-            key: Gradient(nested(value), nested(evidence.true.returned.get(key)) if knows else None)
+            key: _beside(value, evidence.true.returned.get(key) if knows else None)
             for key, value in evidence.got.returned.items()
         }
     if evidence.plain.error is not None and evidence.true.returned:
-        return {key: Gradient(None, nested(value)) for key, value in evidence.true.returned.items()}
+        return {key: _beside(None, value) for key, value in evidence.true.returned.items()}
     names, found = _names(evidence), {}
     call = _decisive(evidence)
     for index in _in_order_of_appearance(evidence):
@@ -133,8 +135,14 @@ def _gradients(evidence: Evidence, outcome: Outcome) -> dict[str, Gradient]:
                 if call < len(evidence.true.calls)
                 else None
             )
-        found[names[index]] = Gradient(nested(got), nested(true) if knows or not _is_last(evidence, call) else None)
+        found[names[index]] = _beside(got, true if knows or not _is_last(evidence, call) else None)
     return found
+
+
+def _beside(got: object, true: object) -> Gradient:
+    listed = nested(got)
+    many = isinstance(got, torch.Tensor) and listed is None
+    return Gradient(listed, nested(true), got.numel() if many else 0)  # type: ignore[attr-defined]
 
 
 def _in_order_of_appearance(evidence: Evidence) -> list[int]:

@@ -98,6 +98,8 @@ def _versions(harm: Harm) -> str:
 
 def _gradient(name: str, gradient: Gradient) -> str:
     """Returns one leaf's gradient beside the right one."""
+    if gradient.unlisted:
+        return f"{name}.grad  has {gradient.unlisted:,} numbers, too many to list here"
     got, true = ("none" if g is None else clip(str(g), WIDTH) for g in (gradient.got, gradient.true))
     if gradient.true is None:
         return f"{name}.grad  got {got}"
