@@ -24,7 +24,7 @@ from autograder.course.paths import ROOT
 from autograder.grade.batch import Options, grade_assignment
 from autograder.grade.limits import MEBIBYTE, Limits
 from tests.grade.hostile.lesson import ASSIGNMENT
-from tests.grade.hostile.school import FULL, Case, enrol, right_beside, wrong_beside
+from tests.grade.hostile.school import FULL, Case, enrol, listener, right_beside, wrong_beside
 
 LIMITS = Limits(cell_seconds=2, submission_seconds=8, memory_bytes=512 * MEBIBYTE)
 STOCK_SECONDS = 200
@@ -139,7 +139,9 @@ def _alone(school: Path, case: Case, grader: str) -> str:
 def _grade(school: Path, grader: str) -> None:
     if grader != "stock":
         os.environ["GRADERS_TOKEN"] = "secret"
-        grade_assignment(ASSIGNMENT, school, Options(isolation=grader, limits=LIMITS))  # type: ignore[arg-type]
+        with listener():
+            options = Options(isolation=grader, limits=LIMITS)  # type: ignore[arg-type]
+            grade_assignment(ASSIGNMENT, school, options)
         return
     os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     for words in (["generate_assignment", ASSIGNMENT], ["autograde", ASSIGNMENT, "--Execute.timeout=20"]):

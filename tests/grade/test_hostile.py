@@ -7,7 +7,7 @@ import pytest
 from autograder.grade.batch import Options, grade_assignment
 from autograder.grade.limits import MEBIBYTE, Limits
 from tests.grade.hostile.lesson import ASSIGNMENT, SECRET
-from tests.grade.hostile.school import FULL, enrol, right_beside, wrong_beside
+from tests.grade.hostile.school import FULL, enrol, listener, right_beside, wrong_beside
 
 LIMITS = Limits(cell_seconds=2, submission_seconds=8, memory_bytes=512 * MEBIBYTE)
 TELLING = (
@@ -29,6 +29,7 @@ TELLING = (
     "frames",
     "own memory",
     "every file",
+    "network",
     "environment",
     "loop that swallows interrupts",
     "memory",
@@ -61,7 +62,7 @@ def school(walls, tmp_path_factory):
     """A class folder after grading, its rows by student, and its cases."""
     folder = tmp_path_factory.mktemp("school")
     cases = enrol(folder, only=TELLING)
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, listener():
         patch.setenv("GRADERS_TOKEN", "secret")
         rows = grade_assignment(ASSIGNMENT, folder, Options(limits=LIMITS, jobs=2, feedback="name"))
     return folder, {row.student: row for row in rows}, cases

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+PORT = 47213  # of this machine, where somebody listens while the class is graded
 WRONG = "\ndef scaled(d, w):\n    return d + w\n"
 # Whatever text an attack got hold of is searched for the number that only the hidden test holds.
 SEARCH = """
@@ -369,7 +370,7 @@ def mean_square(values):
     Attack(
         "C",
         "network",
-        "import socket\nfor address in (('1.1.1.1', 53), ('127.0.0.1', 8000)):\n    try:\n        socket.create_connection(address, 1)\n        print('LEAKED network')\n    except ConnectionRefusedError:\n        print('LEAKED network')\n    except OSError:\n        pass"
+        f"import socket\nfor address in (('1.1.1.1', 53), ('127.0.0.1', {PORT})):\n    try:\n        socket.create_connection(address, 1)\n        print('LEAKED network')\n    except ConnectionRefusedError:\n        if address[0] == '1.1.1.1':\n            print('LEAKED network')\n    except OSError:\n        pass"
         + WRONG,
     ),
     Attack(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Collection
+import socket
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import nbformat
 
-from tests.grade.hostile.attacks import ATTACKS, Attack
+from tests.grade.hostile.attacks import ATTACKS, PORT, Attack
 from tests.grade.hostile.honest import HONEST
 from tests.grade.hostile.lesson import ASSIGNMENT, POINTS, RIGHT, WRONG, submitted, write_source
 from tests.grade.hostile.odd_files import ODD
@@ -24,6 +26,13 @@ class Case(NamedTuple):
     threat: str
     name: str
     deserved: float
+
+
+@contextlib.contextmanager
+def listener() -> Iterator[None]:
+    """Somebody on this machine takes calls, whom no submission should reach."""
+    with socket.create_server(("127.0.0.1", PORT), backlog=50):
+        yield
 
 
 def case_of(threat: str, name: str, deserved: float) -> Case:
