@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import importlib
 import os
 import signal
 import socket
@@ -23,19 +22,7 @@ from autograder.grade import namespaces
 from autograder.grade.channel import Broken, receive, send
 from autograder.grade.isolation import packages
 from autograder.grade.limits import Limits
-
-WARM = (
-    "torch",
-    "numpy.random",
-    "matplotlib.pyplot",
-    "matplotlib_inline.backend_inline",
-    "IPython.display",
-    "autograder.check",
-    "autograder.course",
-    "autograder.tape",
-    "autograder.view",
-    "autograder.grade.worker",
-)
+from autograder.grade.warm import warm_up
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):
@@ -202,70 +189,13 @@ def _parent(process: str) -> int | None:
         return None
 
 
-# What a lesson does, once, so that no submission pays for what is slow the first time.
-REHEARSAL = (
-    """
-import torch
-from torch import nn
-from autograder.check import check, leaf, observed, result
-def repaired(d, w):
-    f = d.clone() * w
-    d[:] = 1
-    return f
-def given(d, w):
-    f = d * w
-    d[:] = 1
-    return f
-check("repaired", like=given, at_most=lambda d, w: 9 * d.nbytes, d=result("n", 2), w=leaf(2))
-""",
-    """
-class Given(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.gate = nn.Linear(width, width)
-    def forward(self, x):
-        return torch.sigmoid(self.gate(x))
-class Block(Given):
-    def forward(self, x):
-        return self.gate(x).sigmoid()
-check("Block", like=Given, width=2, x=leaf("n", 2))
-""",
-    """
-@observed
-def late_write():
-    w = torch.ones(2, requires_grad=True)
-    a = w.exp()
-    a.mul_(2)
-    a.sum().backward()
-""",
-    "1 / 0",
-    "%pwd",
-    "1",
-)
-
-
-def _warm_up() -> None:
-    from autograder.grade.shell import make_shell
-
-    shell = make_shell(1 << 20)  # first: matplotlib asks for it when it is imported, to show figures below their cell
-    for name in WARM:
-        importlib.import_module(name)
-    import torch
-
-    torch.set_num_threads(1)
-    torch.set_num_interop_threads(1)
-    for text in REHEARSAL:
-        shell.run(text, 60.0)
-    shell.forget()
-
-
 def main() -> None:
     """Serves until the grader hangs up."""
     controls = [socket.socket(fileno=int(number)) for number in sys.argv[1].split(",")]
     level: Literal["bubblewrap", "process"] = "process" if sys.argv[2] == "process" else "bubblewrap"
     os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     gc.disable()  # a collection after the fork would copy every page it touches
-    _warm_up()
+    warm_up()
     gc.collect()
     gc.freeze()
     gc.enable()

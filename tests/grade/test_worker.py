@@ -194,7 +194,7 @@ def test_servers_that_share_a_start_share_nothing_else(walls):
 def test_the_rehearsal_is_run_to_its_end():
     """What is slow the first time is done before the first fork: only the cell that is meant to raise raises."""
     program = (
-        "from autograder.grade.server import REHEARSAL\n"
+        "from autograder.grade.warm import REHEARSAL\n"
         "from autograder.grade.shell import make_shell\n"
         "shell = make_shell(1 << 20)\n"
         "print([type(shell.run(text, 60.0).error).__name__ for text in REHEARSAL])"
