@@ -261,11 +261,12 @@ class Film {
       const [box, edge] = [element.getBoundingClientRect(), pane.getBoundingClientRect()];
       return Math.max(edge.top + 6, Math.min(edge.bottom - 6, box.top + Math.min(box.height / 2, 11))) - frame.top;
     };
-    const from = Math.max(row.getBoundingClientRect().left, this.graph.getBoundingClientRect().left) - frame.left;
+    const sight = this.graph.getBoundingClientRect(); // a row beyond the pane's edge is pointed at from that edge
+    const from = Math.max(sight.left, Math.min(sight.right - 6, row.getBoundingClientRect().left)) - frame.left;
     const code = this.code.getBoundingClientRect();
     const [y1, y2] = [middle(row, this.graph), middle(item, this.code)];
     const path = document.createElementNS(SVG, "path");
-    const beside = this.graph.getBoundingClientRect().left > code.right;
+    const beside = sight.left > code.right;
     const to = (beside ? code.right - 6 : code.left + 6) - frame.left;
     const out = Math.max(40, Math.abs(from - to) / 2);
     const route = beside ? `C${from - out} ${y1} ${to + out} ${y2} ${to} ${y2}m7 -5l-8 5l8 5` : `C-12 ${y1} -12 ${y2} ${to} ${y2}m-8 -5l8 5l-8 5`;

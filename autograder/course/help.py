@@ -44,6 +44,7 @@ def reset(exercise: str = "") -> None:
 
     found = {known.id: known for known in exercises(_notebook(NOTEBOOKS, lesson))}
     shell.set_next_input(found[exercise].stub)
+    print("Below stands the exercise as it was handed out. Your own cell stays; copy into it what you want to hand in.")
 
 
 def model_answer(exercise: str = "") -> None:
