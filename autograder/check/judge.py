@@ -43,7 +43,7 @@ def _attempted(exercise: str, report: Report, given: str | None) -> None:
                 f"{exercise}: not attempted yet",
                 saw="the program as it was handed out",
                 expected="your own version of it",
-                look_at="the task above; hint() gives a first nudge",
+                look_at=f'the task above; hint("{exercise}") gives a first nudge',
             )
         )
 

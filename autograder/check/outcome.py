@@ -34,7 +34,7 @@ def check_outcome(
                 f"{exercise}: not attempted yet",
                 saw="the program as it was handed out",
                 expected=f"a program of yours whose outcome is {outcome}",
-                look_at="the task above; hint() gives a first nudge",
+                look_at=f'the task above; hint("{exercise}") gives a first nudge',
             )
         )
     if used := [word for word in without if word in found.words]:

@@ -37,6 +37,8 @@ def explain_json(recording: Recording, file: str) -> dict[str, Any]:
     verdict = msgspec.to_builtins(recording.verdict)
     for harm in verdict["harms"]:
         del harm["edge"]
+    for gradient in verdict["gradients"].values():
+        del gradient["unlisted"]
     return {"version": recording.version, "file": file} | _finite(verdict)
 
 
