@@ -33,14 +33,15 @@ class Ended(RuntimeError):
 
 
 class Server:
-    """A warm server behind its wall; a context manager. Used by one thread, for one submission at a time."""
+    """A warm server behind its wall; a context manager. Used by one thread, for one submission at a time.
 
-    def __init__(self, level: Level, limits: Limits, launched: Launched | None = None) -> None:
-        """Args:
+    Args:
         level: how strong the wall is.
         limits: what one submission may use.
         launched: a server that was started beforehand at this level; None starts one when it is needed.
-        """
+    """
+
+    def __init__(self, level: Level, limits: Limits, launched: Launched | None = None) -> None:
         self.level, self.limits = level, limits
         self._launched = launched
         self._server: Launched | None = None
@@ -76,8 +77,7 @@ class Server:
 
     def _greeting(self) -> tuple[psutil.Process, bool]:
         """Returns the server's process, as the kernel names it on this side of the wall, and whether workers get own walls."""
-        assert self._server is not None
-        control, credentials = self._server.control, struct.Struct("3i")
+        control, credentials = self._control, struct.Struct("3i")
         control.settimeout(START_SECONDS)
         _, messages_, _, _ = control.recvmsg(1, socket.CMSG_SPACE(credentials.size))
         found = [data for _, kind, data in messages_ if kind == socket.SCM_CREDENTIALS]
@@ -98,8 +98,7 @@ class Server:
             folder = f"{HOME}/work"
             if self.level == "process":
                 folder = stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)) + "/home/work"
-            assert self._server is not None
-            socket.send_fds(self._server.control, [b"s"], [theirs.fileno()])
+            socket.send_fds(self._control, [b"s"], [theirs.fileno()])
             theirs.close()
             stack.callback(self._stop)
             watch = Watch(self._root, self.limits)
@@ -116,10 +115,14 @@ class Server:
             server.hang_up() if server.shared else server.end(CLOSE_SECONDS)
         self._server, self._launched, self._used = None, None, False
 
+    @property
+    def _control(self) -> socket.socket:
+        assert self._server is not None
+        return self._server.control
+
     def _tell(self, message: Start | Stop) -> None:
         try:
-            assert self._server is not None
-            send(self._server.control, Order(message))
+            send(self._control, Order(message))
             answer = self._hear(STOP_SECONDS)
         except Broken:
             self.close()
@@ -128,13 +131,12 @@ class Server:
             raise Ended(f"its process could not be started ({answer.problem})")
 
     def _hear(self, seconds: float) -> Ready:
-        assert self._server is not None
-        return receive(self._server.control, Ready, largest=1 << 16, deadline=time.monotonic() + seconds)
+        return receive(self._control, Ready, largest=1 << 16, deadline=time.monotonic() + seconds)
 
     def _stop(self) -> None:
         if self._server is not None:
             with contextlib.suppress(Ended, OSError):
-                socket.send_fds(self._server.control, [b"s"], [])
+                socket.send_fds(self._control, [b"s"], [])
                 self._tell(Stop())
 
     def _last_words(self) -> str:

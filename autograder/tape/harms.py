@@ -58,11 +58,20 @@ def _harm(ledger: Ledger, kept: Kept) -> Harm | None:
     writes = writes_into(ledger, kept)
     if not writes:
         return None
+    return _to_kept(ledger, kept, writes, kept.changed)
+
+
+def _to_kept(ledger: Ledger, kept: Kept, writes: list[Wrote], changed: bool) -> Harm:
     name = _name(ledger, kept)
-    through = next((w.through for w in writes if w.through and w.through != name), None)
     return Harm(
-        name, _places(writes), through, kept.place, kept.node.name, kept.version, kept.version_now, kept.changed, kept.record_id
+        name, _places(writes), _alias(writes, name), kept.place, kept.node.name, kept.version, kept.version_now, changed,
+        kept.record_id,
     )  # fmt: skip
+
+
+def _alias(writes: list[Wrote], name: str) -> str | None:
+    """Returns the first other name through which somebody wrote, if any."""
+    return next((wrote.through for wrote in writes if wrote.through and wrote.through != name), None)
 
 
 def _places(writes: list[Wrote]) -> tuple[Place, ...]:
@@ -99,9 +108,10 @@ def _untracked(ledger: Ledger, doubt: Doubt) -> Iterator[Harm]:
     for suspect in doubt.suspects if doubt.wrong else ():
         wrote, seen = suspect.wrote, suspect.seen
         name = ledger.name_of(seen) or "a tensor with history"
-        through = wrote.through if wrote.through != name else None
         version = seen.counter.version
-        yield Harm(name, (wrote.place,), through, suspect.used_at, suspect.used_by, version, version, True)
+        yield Harm(
+            name, (wrote.place,), _alias([wrote], name), suspect.used_at, suspect.used_by, version, version, True
+        )
 
 
 def _during_backward(ledger: Ledger) -> Iterator[Harm]:
@@ -110,19 +120,7 @@ def _during_backward(ledger: Ledger) -> Iterator[Harm]:
         for kept in wrote.harmed if wrote.in_backward and wrote.changed else ():
             # What a custom Function does to its own saved tensors, it does knowingly.
             if not isinstance(kept.node.node, torch.autograd.function.BackwardCFunction):
-                name = _name(ledger, kept)
-                through = wrote.through if wrote.through != name else None
-                yield Harm(
-                    name,
-                    (wrote.place,),
-                    through,
-                    kept.place,
-                    kept.node.name,
-                    kept.version,
-                    kept.version_now,
-                    True,
-                    kept.record_id,
-                )
+                yield _to_kept(ledger, kept, [wrote], True)
 
 
 def _in_flight(ledger: Ledger) -> Iterator[Harm]:
@@ -160,8 +158,7 @@ def _computed_again(ledger: Ledger) -> Iterator[Harm]:
         place = ledger.read_again.get(wrote.memory)
         if place is not None and wrote.changed and not wrote.in_backward and wrote.seen is not None:
             name = ledger.name_of(wrote.seen) or "a tensor of the block"
-            through = wrote.through if wrote.through != name else None
-            yield Harm(name, (wrote.place,), through, place, "checkpoint", None, wrote.version, True)
+            yield Harm(name, (wrote.place,), _alias([wrote], name), place, "checkpoint", None, wrote.version, True)
 
 
 def _gradient_buffers(ledger: Ledger) -> Iterator[Harm]:

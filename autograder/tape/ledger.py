@@ -46,9 +46,8 @@ class Ledger:
         self.calls = 0
         self.prospects: list[Prospect] = []
         self.buffers: dict[Memory, Buffer] = {}
-        self.given: dict[
-            Memory, dict[Seen, Seen]
-        ] = {}  # leaves, and the buffers in this memory that were assigned to them
+        # In each memory: the leaves, and the buffers there that were assigned to their `.grad`.
+        self.given: dict[Memory, dict[Seen, Seen]] = {}
         self.shared_buffers: list[tuple[Place, Seen, Seen]] = []
         self.shared_since: int | None = None
         self.visited: list[list[int]] = []

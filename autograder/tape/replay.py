@@ -14,9 +14,9 @@ from typing import Any
 
 import torch
 
-from autograder.tape.careful import Careful, replaced
+from autograder.tape.careful import Careful
 from autograder.tape.engine import Backward, Listener, standing
-from autograder.tape.functions import Hearing, function_name, tensors
+from autograder.tape.functions import Hearing, function_name, replaced, tensors
 
 HEAVY = 1 << 24  # bytes of first-run values beyond which this oracle is not tried
 

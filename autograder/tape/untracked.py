@@ -81,6 +81,8 @@ class Untracked:
 def _still_holds(suspect: Suspect, tensor: torch.Tensor) -> bool:
     """Whether the values behind autograd's back are still there, or were there when a recorded write in place read them."""
     node = node_of(tensor)
+    if node is None:
+        return tensor._is_view()  # detached meanwhile: what follows is computed from a plain value
     # A view's node is made anew when it is read after its base changed, without anything having been recorded.
     return node is suspect.node or tensor._is_view() or any(below is suspect.node for below, _ in node.next_functions)
 

@@ -488,3 +488,15 @@ w = torch.ones(2, 3, requires_grad=True)
 loss = (x * w).sum()
 y = x.t()
 loss.backward()
+
+# %% data_then_detached · what was written behind autograd's back is detached before its use; a later write does the harm
+# silently-wrong, tensor=h, oracle=clone
+import torch
+
+a = torch.tensor([0.3, 0.7], requires_grad=True)
+b = a * 2
+b.data *= 0.5
+b.detach_()
+h = (b + a).exp()  # saves
+h.data.mul_(2)  # harm
+h.sum().backward()
