@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,8 @@ import tempfile
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
+from rich.console import Console
+from rich.progress import track
 
 from autograder.course.paths import ROOT
 from autograder.grade.batch import Options, grade_assignment
@@ -63,7 +66,10 @@ def judged(grader: str, only: str = "") -> dict[str, str]:
         if grader == "bubblewrap":
             _grade(school, grader)
             return {f"{case.threat}: {case.name}": verdict(school, case) for case in cases}
-        return {f"{case.threat}: {case.name}": _alone(school, case, grader) for case in cases}
+        found = {}
+        for case in track(cases, f"{grader}, {len(cases)} cases", console=Console(stderr=True)):
+            found[f"{case.threat}: {case.name}"] = _alone(school, case, grader)
+        return found
 
 
 def verdict(school: Path, case: Case) -> str:
@@ -103,29 +109,10 @@ def _alone(school: Path, case: Case, grader: str) -> str:
         for student in (right_beside(case), case.student, wrong_beside(case)):
             source = school / "submitted" / student
             subprocess.run(["cp", "-a", str(source), str(_made(small / "submitted"))], check=True)
-        wall = [
-            "bwrap",
-            "--unshare-all",
-            "--die-with-parent",
-            "--ro-bind",
-            "/",
-            "/",
-            "--proc",
-            "/proc",
-            "--dev",
-            "/dev",
-        ]
-        wall += [
-            "--tmpfs",
-            "/tmp",
-            "--tmpfs",
-            str(Path.home() / ".cache"),
-            "--bind",
-            folder,
-            folder,
-            "--chdir",
-            str(ROOT),
-        ]
+        wall = shlex.split(
+            "bwrap --unshare-all --die-with-parent --ro-bind / / --proc /proc --dev /dev --tmpfs /tmp "
+            f"--tmpfs {Path.home()}/.cache --bind {folder} {folder} --chdir {ROOT}"
+        )
         command = [sys.executable, "-m", "tests.benchmarks.hostile", "--inside", folder, grader]
         limited = ["prlimit", f"--as={8 << 30}", "--fsize=500000000", "--nproc=2000", *command]
         environment = os.environ | {"GRADERS_TOKEN": "secret", "HOME": folder}
