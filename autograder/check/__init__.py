@@ -13,6 +13,7 @@ from autograder.check.inputs import constant, indices, leaf, result
 from autograder.check.message import Incorrect, NotAttempted
 from autograder.check.outcome import check_outcome
 from autograder.check.prediction import observed, predicted
+from autograder.view import get_ready
 
 __all__ = [
     "Incorrect",
@@ -28,3 +29,5 @@ __all__ = [
     "result",
     "slope",
 ]
+
+get_ready()

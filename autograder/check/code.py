@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import inspect
+import linecache
 import textwrap
 from collections.abc import Callable
 from typing import Any
@@ -20,10 +21,9 @@ def normal_form(target: Callable[..., Any]) -> str | None:
         forms = [normal_form(member) for member in vars(target).values() if inspect.isfunction(member)]
         return None if None in forms else repr(forms)
     try:
-        tree = ast.parse(textwrap.dedent(inspect.getsource(target)))
+        return _form(_definition(target))
     except (OSError, TypeError, SyntaxError):
         return None
-    return _form(tree.body[0])
 
 
 def normal_form_of(definition: ast.stmt) -> str:
@@ -46,10 +46,18 @@ def _form(definition: ast.stmt) -> str:
     return ast.dump(tree)
 
 
+def _definition(function: Callable[..., Any]) -> ast.stmt:
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    # inspect.getsource would ask each of PyTorch's 2,000 modules whether the function is its own, to find the same lines.
+    lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :] if code else []
+    text = "".join(inspect.getblock(lines)) if lines else inspect.getsource(function)
+    return ast.parse(textwrap.dedent(text)).body[0]
+
+
 def words(function: Callable[..., Any]) -> tuple[str, ...]:
     """Returns every name and attribute in a function's code, sorted; empty where it has no source."""
     try:
-        return words_of(ast.parse(textwrap.dedent(inspect.getsource(function))))
+        return words_of(_definition(function))
     except (OSError, TypeError, SyntaxError):
         return ()
 

@@ -6,8 +6,8 @@ view.show(tape.record(source))
 """
 
 from autograder.view.html import as_html
-from autograder.view.notebook import mimebundle, show, widget
+from autograder.view.notebook import get_ready, mimebundle, show, widget
 from autograder.view.svg import as_svg
 from autograder.view.text import as_text
 
-__all__ = ["as_html", "as_svg", "as_text", "mimebundle", "show", "widget"]
+__all__ = ["as_html", "as_svg", "as_text", "get_ready", "mimebundle", "show", "widget"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from types import ModuleType
 
 GAP_X, GAP_Y = 30.0, 46.0
 SWEEPS = 6
@@ -19,6 +20,13 @@ class Placed:
     x: float = 0.0
     y: float = 0.0
     layer: int = 0
+
+
+def library() -> ModuleType:
+    """Returns igraph. It imports matplotlib, where that is installed: 0.4 s, which only those who draw should wait for."""
+    import igraph
+
+    return igraph
 
 
 def place(
@@ -80,9 +88,7 @@ def _order(blocks: dict[str, Placed], segments: list[tuple[str, str]]) -> list[l
     """Returns the rows from top to bottom, each from left to right, with few crossings."""
     names = list(blocks)
     number = {name: i for i, name in enumerate(names)}
-    import igraph  # it imports matplotlib, where that is installed: half a second, which only a drawing has to wait for
-
-    graph = igraph.Graph(len(names), [(number[a], number[b]) for a, b in segments], directed=True)
+    graph = library().Graph(len(names), [(number[a], number[b]) for a, b in segments], directed=True)
     spots = graph.layout_sugiyama(layers=[block.layer for block in blocks.values()], maxiter=100)
     rows: dict[int, list[str]] = {}
     for i, name in enumerate(names):

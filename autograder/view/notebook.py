@@ -15,6 +15,7 @@ from typing import Any
 
 from autograder.tape.recording import Recording
 from autograder.view.html import as_image, described
+from autograder.view.layout import library
 from autograder.view.scene import Scene, build
 from autograder.view.text import as_text
 
@@ -71,6 +72,12 @@ def show(recording: Recording, predict: bool = False) -> None:
     display(mimebundle(recording, predict, place), raw=True)
     if place:
         _replace(shell, widget(recording, predict, place))
+
+
+def get_ready() -> None:
+    """Loads what pictures are drawn with, in a notebook only: with its imports, rather than when the first picture is due."""
+    if _shell() is not None:
+        library()
 
 
 def _shell() -> Any:

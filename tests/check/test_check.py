@@ -1,6 +1,8 @@
 """The check itself: what it asks, what it compares with, and how it says no."""
 
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -14,6 +16,22 @@ from autograder.check.learner import Missing, through
 from autograder.check.message import WIDTH, message
 from autograder.check.report import Report
 from autograder.check.subject import LocalSubject
+from autograder.course.paths import ROOT
+
+IMPORTS = "import torch; from autograder.check import check, observed, result"
+FIRST = """
+def given(d):
+    return d * d
+def answer(d):
+    return d ** 2
+@observed
+def late_write():
+    w = torch.ones(2, requires_grad=True)
+    a = w.exp()
+    a.mul_(2)
+    a.sum().backward()
+check("answer", like=given, d=result("n"))
+"""
 
 
 class Door:
@@ -243,3 +261,20 @@ def test_a_verdict_shows_no_traceback():
     """A notebook shows the message alone: IPython asks the exception how it wants to look."""
     told = Incorrect("one\ntwo")
     assert ["one", "two"] == told._render_traceback_()
+
+
+def test_the_first_check_of_a_kernel_waits_for_nothing(tmp_path):
+    """Whatever takes long to load is loaded with the lesson's imports, or not at all; oracle: the modules before and after."""
+    cells = f"""
+import sys
+from autograder.grade.shell import make_shell
+shell = make_shell(1 << 20)
+shell.run({IMPORTS!r}, 60.0)
+before = set(sys.modules)
+ran = shell.run({FIRST!r}, 60.0)
+print(ran.error, len(set(sys.modules) - before), "igraph" in before)
+"""
+    done = subprocess.run([sys.executable, "-c", cells], capture_output=True, text=True, cwd=ROOT, check=True)
+    error, late, drawn = done.stdout.split()
+    assert (error, drawn) == ("None", "True")
+    assert int(late) < 20
