@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import linecache
 import os
@@ -43,7 +44,10 @@ def is_own_file(filename: str) -> bool:
         return False
     if filename not in linecache.cache and not os.path.exists(filename):
         return False
-    return not os.path.realpath(filename).startswith(_LIBRARIES) and f"{os.sep}site-packages{os.sep}" not in filename
+    return not _real(filename).startswith(_LIBRARIES) and f"{os.sep}site-packages{os.sep}" not in filename
+
+
+_real = functools.lru_cache(maxsize=1000)(os.path.realpath)  # asked for every call that a program makes
 
 
 @dataclass(frozen=True)

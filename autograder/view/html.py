@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 import zlib
 from html import escape
 from urllib.parse import quote
@@ -20,6 +21,7 @@ from autograder.view.scene import Scene, build
 from autograder.view.svg import draw
 from autograder.view.text import as_text
 
+UNSAFE = re.compile(r"[^\w~()*!/:;=,@ $.+?'{}\[\]|^`<>-]+", re.ASCII)  # in an address between double quotes
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy"
@@ -84,7 +86,7 @@ def still_frame(scene: Scene) -> int:
 def as_image(scene: Scene) -> str:
     """Returns the static picture as a data address."""
     picture = draw(scene, still_frame(scene), verdict=scene.ask is None)
-    return "data:image/svg+xml," + quote(picture, safe="~()*!/:;=,@ $-_.+?'{}[]|^`<>")
+    return "data:image/svg+xml," + UNSAFE.sub(lambda found: quote(found[0]), picture)
 
 
 def described(scene: Scene) -> str:

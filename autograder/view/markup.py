@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, lru_cache
 from xml.sax.saxutils import escape
 
 from autograder.view.assets import asset
@@ -24,14 +24,14 @@ STILL = """
 def style(tree: Shape) -> str:
     """Returns the drawing's rules for the classes and tags that a picture uses, colours written out, once light and once dark."""
     used, (light, dark) = set(_used(tree)), _rules()
-    kept = [[rule for rule in rules if _applies(rule, used)] for rules in (light, dark)]
+    kept = [[rule for rule in rules if any(names <= used for names in _selectors(rule))] for rules in (light, dark)]
     return f"{''.join(kept[0])}@media(prefers-color-scheme:dark){{{''.join(rule for rule in kept[1] if '#' in rule)}}}"
 
 
-def _applies(rule: str, used: set[str]) -> bool:
-    """Returns whether one of a rule's selectors names only classes and tags that are used."""
-    selectors = rule.split("{")[0].split(",")
-    return any(set(re.findall(r"[\w-]+", selector)) <= used for selector in selectors)
+@cache
+def _selectors(rule: str) -> list[set[str]]:
+    """Returns the classes and tags that each of a rule's selectors names."""
+    return [set(re.findall(r"[\w-]+", selector)) for selector in rule.split("{")[0].split(",")]
 
 
 @cache
@@ -83,6 +83,7 @@ def _markup(tree: Shape) -> Iterator[str]:
     yield f"</{tag}>"
 
 
+@lru_cache(maxsize=10_000, typed=True)  # most of a picture's values are the same few
 def quoted(value: object) -> str:
     """Returns an attribute's value between single quotes, which cost nothing where the picture stands in an address."""
     return "'" + escape(clean(str(value)), {"'": "&apos;"}) + "'"
@@ -90,4 +91,6 @@ def quoted(value: object) -> str:
 
 def clean(words: str) -> str:
     """Returns a text without the characters that XML cannot hold."""
+    if words.isprintable():
+        return words
     return re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", words)
