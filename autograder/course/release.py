@@ -1,4 +1,4 @@
-"""solutions/ -> notebooks/: the student release, made by nbgrader itself with two settings of ours."""
+"""solutions/ -> notebooks/: the student release, made by nbgrader itself with two settings of ours (`stubs`)."""
 
 from __future__ import annotations
 
@@ -8,43 +8,14 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from nbconvert.preprocessors import TagRemovePreprocessor
 from nbformat import NotebookNode
 from nbgrader.apps import NbGraderAPI
-from nbgrader.converters import GenerateAssignment
-from nbgrader.preprocessors import ClearSolutions
 from traitlets.config import Config, PyFileConfigLoader
 
 from autograder.course.canonical import canonical, read, write
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS, VARIANTS, lessons
-from autograder.course.proof import AUTHOR_TAGS
 from autograder.course.teaching import page as teachers_page
 from autograder.course.variants import vary
-
-
-class KeepStubs(ClearSolutions):
-    """Clears solutions as nbgrader does, but keeps a cell tagged "stub": the program that is handed out for repair.
-
-    nbgrader 0.9.6 replaces a solution cell without BEGIN SOLUTION marks by `raise NotImplementedError()`; a repair
-    exercise needs the faulty program in that place.
-    """
-
-    def preprocess_cell(self, cell: NotebookNode, resources: Any, cell_index: int) -> tuple[NotebookNode, Any]:
-        """Returns the cell as it is released."""
-        if "stub" in cell.metadata.get("tags", []):
-            return cell, resources
-        return super().preprocess_cell(cell, resources, cell_index)
-
-
-def configure(config: Config) -> None:
-    """Adds to an nbgrader configuration what the course's sources need: author's cells go, stubs stay."""
-    stock = GenerateAssignment.preprocessors.default_args[0]
-    config.GenerateAssignment.preprocessors = [
-        TagRemovePreprocessor,
-        *(KeepStubs if preprocessor is ClearSolutions else preprocessor for preprocessor in stock),
-    ]
-    config.TagRemovePreprocessor.enabled = True
-    config.TagRemovePreprocessor.remove_cell_tags = set(AUTHOR_TAGS)
 
 
 class ReleaseError(RuntimeError):

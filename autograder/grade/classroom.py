@@ -16,7 +16,7 @@ from nbgrader.utils import parse_utc
 from traitlets.config import Config, PyFileConfigLoader
 
 from autograder.course.paths import ROOT, SOLUTIONS
-from autograder.course.release import configure
+from autograder.course.stubs import configure
 from autograder.grade.source import Source
 
 

@@ -45,7 +45,7 @@ class Examiner:
             return unreadable(source, str(error))
         run = Run(source, cells)
         try:
-            with self._server.worker(files) as worker:
+            with self._server.worker(files, source.late_modules) as worker:
                 door = RemoteDoor(worker)
                 seed = secrets.randbits(63) if seed is None else seed
                 run.through(worker, door, self._bench.for_submission(source, door, seed))

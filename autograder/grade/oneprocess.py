@@ -41,7 +41,7 @@ class OneProcess:
             return unreadable(source, str(error))
         run = Run(source, cells)
         try:
-            with self._server.worker(files) as worker:
+            with self._server.worker(files, source.late_modules) as worker:
                 for cell, own, _ in cells:
                     if cell.cell_type == "code":
                         run.learners(cell, worker)

@@ -86,8 +86,13 @@ class Server:
         return psutil.Process(credentials.unpack(found[0])[0]), self._hear(START_SECONDS).walls
 
     @contextlib.contextmanager
-    def worker(self, files: dict[str, bytes]) -> Iterator[Worker]:
-        """Yields a fresh worker with the submission's files in its folder; afterwards it and all it started is ended."""
+    def worker(self, files: dict[str, bytes], modules: tuple[str, ...] = ()) -> Iterator[Worker]:
+        """Yields a fresh worker with the submission's files in its folder; afterwards it and all it started is ended.
+
+        Args:
+            files: by relative path.
+            modules: what the notebook will make PyTorch load, so that it is loaded once for all workers.
+        """
         if self._used and not (self._walls or self.level == "process"):
             self.close()  # without walls of its own, the next submission gets a server of its own
         self.start()
@@ -102,7 +107,7 @@ class Server:
             theirs.close()
             stack.callback(self._stop)
             watch = Watch(self._root, self.limits)
-            self._tell(Start(self.limits, folder))
+            self._tell(Start(self.limits, folder, modules))
             yield Worker(ours, self.limits, watch, files)
 
     def left_over(self) -> list[str]:

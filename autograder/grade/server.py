@@ -22,14 +22,21 @@ from autograder.grade import namespaces
 from autograder.grade.channel import Broken, receive, send
 from autograder.grade.isolation import packages
 from autograder.grade.limits import Limits
-from autograder.grade.warm import warm_up
+from autograder.grade.warm import load, warm_up
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):
-    """Fork a worker; its socket comes along as a file descriptor. `folder` is where its cells run."""
+    """Fork a worker; its socket comes along as a file descriptor.
+
+    Attributes:
+        limits: what it may use.
+        folder: where its cells run.
+        modules: what to load before, for this worker and all later ones.
+    """
 
     limits: Limits
     folder: str
+    modules: tuple[str, ...] = ()
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
@@ -75,6 +82,7 @@ class _Server:
             send(self.control, Ready(self.walls, problem))
 
     def _start(self, request: Start, descriptor: int) -> str:
+        load(request.modules)
         try:
             self.child = os.fork()
         except OSError as error:

@@ -13,8 +13,10 @@ from nbgrader import utils
 from nbgrader.preprocessors import ClearHiddenTests
 
 from autograder.course.canonical import read
-from autograder.course.release import AUTHOR_TAGS, KeepStubs
+from autograder.course.proof import AUTHOR_TAGS
+from autograder.course.stubs import KeepStubs
 from autograder.grade.text import bound, definitions, needed, statements
+from autograder.grade.warm import late_modules
 
 Kind = Literal["test", "manual", "answer", "task", "teacher", "text"]
 
@@ -71,6 +73,7 @@ class Source:
             for binder in _binders(index, cell, original.source)
         ]
         self._alone: dict[str, bool] = {}
+        self.late_modules = late_modules(cell.text for cell in self.cells if cell.cell.cell_type == "code")
         self._answers = {name for binder in self._binders if binder.cell is None for name in binder.names}
 
     @classmethod

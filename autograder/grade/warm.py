@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
+import sys
+from collections.abc import Iterable
 
 WARM = (
     "torch",
@@ -16,6 +19,9 @@ WARM = (
     "autograder.view",
     "autograder.grade.worker",
 )
+
+# By a word in a notebook: what PyTorch 2.13 loads when it is first used. It takes most of a second, so only where it is.
+LATE = {"optim": "torch._dynamo"}
 
 # What a lesson does, once, so that no submission pays for what is slow the first time.
 REHEARSAL = (
@@ -57,6 +63,21 @@ def late_write():
     "%pwd",
     "1",
 )
+
+
+def late_modules(texts: Iterable[str]) -> tuple[str, ...]:
+    """Returns the modules that the cells of a notebook will make PyTorch load."""
+    whole = "\n".join(texts)
+    return tuple(module for word, module in LATE.items() if word in whole)
+
+
+def load(modules: Iterable[str]) -> None:
+    """Imports what is not imported yet, and keeps it out of the garbage collector's way, as `main` of the server does."""
+    missing = [name for name in modules if name not in sys.modules]
+    for name in missing:
+        importlib.import_module(name)
+    if missing:
+        gc.freeze()
 
 
 def warm_up() -> None:

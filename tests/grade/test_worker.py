@@ -17,6 +17,7 @@ from autograder.grade import messages
 from autograder.grade.launch import launch
 from autograder.grade.limits import MEBIBYTE, Limits
 from autograder.grade.remote import Ended, Server
+from autograder.grade.warm import late_modules
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +64,19 @@ def test_a_cell_does_what_it_does_in_a_kernel(server, text, kind, holds):
         found = outputs(worker, text)
     assert kind in [output["output_type"] for output in found]
     assert holds in str(found)
+
+
+def test_what_a_notebook_loads_late_is_loaded_once_for_all(walls):
+    """PyTorch loads most of a second's modules with the first optimizer; where a notebook has one, its workers have them."""
+    (name,) = late_modules(["optimizer = torch.optim.SGD(layer.parameters())"])
+    loaded = f"import sys; print({name!r} in sys.modules)"
+    with Server("bubblewrap", Limits()) as server:
+        with server.worker({}) as worker:
+            before = printed(worker, loaded)
+            made = printed(worker, f"import torch; torch.optim.SGD([torch.ones(1)]); {loaded}")
+        with server.worker({}, (name,)) as worker:
+            after = printed(worker, loaded)
+    assert ("False\n", "True\n", "True\n") == (before, made, after)
 
 
 @pytest.mark.parametrize(

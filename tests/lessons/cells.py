@@ -14,7 +14,7 @@ from typing import NamedTuple
 import torch
 
 from autograder.course.canonical import read
-from autograder.course.release import AUTHOR_TAGS
+from autograder.course.proof import AUTHOR_TAGS
 from tests.lessons.namespace import Namespace
 
 SHOWN = ("predicted", "observed", "culprit")

@@ -18,8 +18,7 @@ import pytest
 from autograder.check.message import Incorrect, NotAttempted, Unsolved
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
-from autograder.course.proof import Exercise, exercises, setup
-from autograder.course.release import AUTHOR_TAGS
+from autograder.course.proof import AUTHOR_TAGS, Exercise, exercises, setup
 from tests.lessons.namespace import Namespace
 
 SOURCES = {path.stem: path for path in lessons(SOLUTIONS)}

@@ -10,7 +10,7 @@ import pytest
 
 from autograder.course.canonical import read
 from autograder.course.paths import SOLUTIONS, lessons
-from autograder.course.release import AUTHOR_TAGS
+from autograder.course.proof import AUTHOR_TAGS
 from tests.lessons.cells import SHOWN
 
 SOURCES = [pytest.param(path, id=path.parent.name) for path in lessons(SOLUTIONS)]
