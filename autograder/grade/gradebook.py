@@ -129,8 +129,9 @@ class Ledger:
                 when = {} if timestamp is None else {"timestamp": timestamp}
                 with session.no_autoflush:  # nbgrader builds a submission's rows before it adds any of them
                     submission = self._book.update_or_create_submission(self._assignment, student, **when)
-                for notebook in submission.notebooks:
-                    _fill(notebook, graded[notebook.name])
+                with session.no_autoflush:
+                    for notebook in submission.notebooks:
+                        _fill(notebook, graded[notebook.name])
                 session.flush()
                 self._penalise(submission, student)
                 row = msgspec.structs.asdict(origin) | {"a": self._assignment, "student": student, "run": run.number}
@@ -189,13 +190,16 @@ class Ledger:
 
 def _fill(notebook: Any, graded: Graded) -> None:
     """Sets grades and comments as nbgrader's SaveAutoGrades does (0.9.6); what a person has entered stays."""
+    source = notebook.notebook
+    # All names at once: `grade.name` and `comment.name` ask the database for each.
+    names = {cell.id: cell.name for cell in (*source.grade_cells, *source.solution_cells, *source.task_cells)}
     for grade in notebook.grades:
-        cell = graded.cells[grade.name]
+        cell = graded.cells[names[grade.cell_id]]
         grade.auto_score = cell.points
         grade.needs_manual_grade = grade.manual_score is not None or cell.points is None
     for comment in notebook.comments:
-        if comment.name in graded.comments:
-            comment.auto_comment = graded.comments[comment.name]
+        if (name := names[comment.cell_id]) in graded.comments:
+            comment.auto_comment = graded.comments[name]
 
 
 def _now() -> str:

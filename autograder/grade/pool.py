@@ -21,6 +21,7 @@ from autograder.grade.oneprocess import OneProcess
 from autograder.grade.remote import Server
 from autograder.grade.result import Graded
 from autograder.grade.source import Source
+from autograder.view.layout import library
 
 MARGIN_SECONDS = 60  # for the trusted side's own work on one notebook
 TRIES = 2
@@ -129,26 +130,26 @@ def grade_all(jobs: Iterable[Job], terms: Terms, lanes: int, launched: list[Laun
     Raises:
         IsolationError: the servers do not start.
     """
+    library()  # before the processes are forked: each would load it for its first picture
     waiting = iter(jobs)
     busy: list[_Lane] = []
     free: list[_Lane] = []
+    answers: list[Done | None] = []
     try:
         while True:
+            # Before the answers go out: who takes them writes them down, and meanwhile the processes should have work.
             while len(busy) < lanes and (job := next(waiting, None)) is not None:
                 busy.append(free.pop() if free else _Lane(terms, launched))
                 busy[-1].give(job)
+            yield from filter(None, answers)
             if not busy:
                 return
             pipes: Any = {lane.pipe: lane for lane in busy}
-            ready = multiprocessing.connection.wait(list(pipes), timeout=1.0)
-            for pipe in ready:
-                lane = pipes[pipe]
-                done = lane.answer()
-                if lane.job is None:
-                    busy.remove(lane)
-                    free.append(lane)
-                if done is not None:
-                    yield done
+            ready = [pipes[pipe] for pipe in multiprocessing.connection.wait(list(pipes), timeout=1.0)]
+            answers = [lane.answer() for lane in ready]
+            for lane in [lane for lane in ready if lane.job is None]:
+                busy.remove(lane)
+                free.append(lane)
             for lane in busy:
                 if lane.overdue():
                     lane.end()
