@@ -123,7 +123,10 @@ def _figures(seconds: float, students: int) -> dict[str, float]:
 
 
 class _MemoryWatch:
-    """Looks twice a second (each look takes a few ms of CPU from those it watches) for the most memory that one worker, or the server it is forked from, has to itself."""
+    """Looks for the most memory that one worker, or the server it is forked from, has to itself.
+
+    Twice a second: each look takes milliseconds from those it looks at.
+    """
 
     def __enter__(self) -> _MemoryWatch:
         self.largest, self._over = 0, threading.Event()
