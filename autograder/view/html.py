@@ -79,8 +79,8 @@ def _hash(text: str) -> str:
 
 
 def still_frame(scene: Scene) -> int:
-    """Returns the frame of the static picture: the telling one, or the last one that a predicting learner may see."""
-    return scene.telling if scene.ask is None else max(scene.ask - 1, 0)
+    """Returns the frame of the static picture: the one that the widget opens on, or the last that a predicting learner may see."""
+    return scene.start if scene.ask is None else max(scene.ask - 1, 0)
 
 
 def as_image(scene: Scene) -> str:

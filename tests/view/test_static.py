@@ -9,9 +9,11 @@ from html.parser import HTMLParser
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
+import msgspec
 import pytest
 
 from autograder import view
+from autograder.view.html import as_image
 from autograder.view.scene import build
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -49,6 +51,17 @@ def test_each_frame_is_well_formed(recording):
         tree = ElementTree.fromstring(view.as_svg(recording, step))
 
         assert f"{SVG}svg" == tree.tag
+
+
+@pytest.mark.parametrize("name", ["raises_backward", "silently_wrong"])
+def test_no_picture_points_at_a_line_that_is_to_be_found(recorded, name):
+    """Where the verdict withholds who did the harm, the saved picture marks no line either; with the verdict it does."""
+    whole = recorded(name)
+    withheld = msgspec.structs.replace(whole, verdict=msgspec.structs.replace(whole.verdict, harms=()))
+    marks = [re.findall("✎", unquote(as_image(build(shown)))) for shown in (whole, withheld)]
+
+    assert marks[0]
+    assert not marks[1]
 
 
 def test_names_never_become_markup(hostile):
