@@ -177,7 +177,7 @@ def draw(block: Block, facts: Facts, left: float, top: float, size: tuple[float,
         box(left, top, width, height, 7, kind="card"),
         path(rim, kind="head"),
         text(left + 10, top + 15, block.title, kind="title"),
-        text(left + width - 9, top + 15, block.side, kind="side", anchor="end"),
+        text(left + width - 9, top + 15, block.side, kind="side"),
         text(left + width + 4, top + 15, "✓", kind="tick"),
         text(left + width + 4, top + 15, "✗", kind="cross"),
     ]
@@ -204,8 +204,8 @@ def _row(edge: SavedEdge, facts: Facts, left: float, top: float, width: float) -
         box(left + 4, top + 3, width - 8, ROW - 2 + (ROW - 2) * hurt, 3, kind="field"),
         shape("circle", cx=left + 11, cy=top + 11, r=2.5),
         text(left + 18, top + 14.5, row_label(edge, facts), kind="slot"),
-        text(left + width - 9, top + 14.5, k=f"e{edge.id}t", kind="count", anchor="end"),
-        *([text(left + width - 9, top + 29, k=f"e{edge.id}w", kind="count", anchor="end")] if hurt else []),
+        text(left + width - 9, top + 14.5, k=f"e{edge.id}t", kind="count"),
+        *([text(left + width - 9, top + 29, k=f"e{edge.id}w", kind="count")] if hurt else []),
         kind="kept",
         k=f"e{edge.id}",
         s=edge.storage,
@@ -233,7 +233,7 @@ def chip(left: float, top: float, family: int, key: str) -> Shape:
     """Returns a version counter: colour and mark say which, the number how many writes."""
     return group(
         box(left, top, CHIP, 16, 8),
-        text(left + CHIP / 2, top + 12, k=key, anchor="middle"),
+        text(left + CHIP / 2, top + 12, k=key),
         kind=f"chip f{family % len(MARKS)}",
     )
 

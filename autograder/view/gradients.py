@@ -114,7 +114,7 @@ def _row(name: str, got: Any, true: Any, axis: tuple[float, float], right: float
     wrong = true is not None and not same(got, true)
     return group(
         text(12, top + 14, clip(name, LONGEST), kind="name"),
-        text(right + NUMBER, top + 14, ("✗ " if wrong else "") + written(got), kind="got", anchor="end"),
+        text(right + NUMBER, top + 14, ("✗ " if wrong else "") + written(got), kind="got"),
         text(
             right + 2 * NUMBER,
             top + 14,

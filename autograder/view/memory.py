@@ -69,7 +69,7 @@ def draw(piece: Piece, facts: Facts, top: float) -> Shape:
     shapes = [
         box(0.5, top + 0.5, WIDTH - 1, piece.height - 1, 7, kind="card"),
         text(10, top + 15, f"memory {piece.title}", kind="title"),
-        text(WIDTH - 10, top + 15, size, kind="side", anchor="end"),
+        text(WIDTH - 10, top + 15, size, kind="side"),
     ]
     y = top + HEAD
     for tensor in piece.tensors:
@@ -108,7 +108,7 @@ def _keeper(edge: SavedEdge, facts: Facts, top: float) -> Shape:
     return group(
         shape("circle", cx=16, cy=top + 9, r=2.5),
         text(24, top + 12.5, label, kind="slot"),
-        text(WIDTH - 12, top + 12.5, k=f"e{edge.id}t", kind="count", anchor="end"),
+        text(WIDTH - 12, top + 12.5, k=f"e{edge.id}t", kind="count"),
         kind="kept",
         k=f"e{edge.id}",
     )

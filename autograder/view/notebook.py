@@ -19,7 +19,7 @@ from autograder.view.layout import library
 from autograder.view.scene import Scene, build
 from autograder.view.text import as_text
 
-STEPS, BRIEF = 20, 6
+STEPS, BRIEF = 16, 6
 """Steps of a longer run that a saved notebook tells in words under the picture, and where no picture is; `as_text` tells all."""
 
 

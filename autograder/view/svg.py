@@ -18,7 +18,7 @@ from autograder.view.shapes import Drawing, Shape, box, columns, group, path, sh
 
 PAD, GUTTER, LINE = 16.0, 24.0, 18.0
 LEFT = float(memory.WIDTH)
-WIDEST, TALLEST = 900.0, 760.0
+WIDEST, TALLEST = 720.0, 520.0
 """Pixels of the graph that are shown; of a larger one, the part around the frame's own blocks."""
 
 MOST_LINES, MOST_PIECES = 16, 5
@@ -150,13 +150,7 @@ def _code(scene: Scene, still: Still, frame: int, top: float) -> tuple[Shape, di
         mark = next((sign for kind, sign in PENS.items() if kind in kinds), "")
         row: list[Shape | None] = [
             box(PAD + 1, y, LEFT - 2, LINE, kind="lit") if lit else None,
-            text(
-                PAD + 32,
-                y + 13,
-                str(i + 1) if before is None or i == before + 1 else f"⋮ {i + 1}",
-                kind="side",
-                anchor="end",
-            ),
+            text(PAD + 32, y + 13, str(i + 1) if before is None or i == before + 1 else f"⋮ {i + 1}", kind="side"),
             text(PAD + 7, y + 13, mark if mark and not (lit and mark == "◦") else "▸", kind="pen")
             if mark or lit
             else None,

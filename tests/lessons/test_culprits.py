@@ -10,6 +10,8 @@ from autograder.check.message import Incorrect, NotAttempted, Unsolved
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.course.proof import exercises, setup
 from autograder.tape import record
+from autograder.tape.recording import Recording
+from autograder.view import mimebundle
 from tests.lessons.namespace import Namespace
 
 CULPRITS = [
@@ -32,18 +34,29 @@ def after(path, exercise, answer: str) -> Unsolved | None:
     return None
 
 
-def harmful_lines(path, exercise) -> set[str]:
-    """Returns the lines that the recording of the cell's program blames."""
+def recorded(path, exercise) -> Recording:
+    """Returns the recording of the cell's program."""
     learner = Namespace()
     learner.run(setup(path))
     learner.run(re.sub(r"^@culprit\(.*\)\n", "", exercise.check))
     program = learner.names[ast.parse(exercise.check).body[0].name]
-    return {place.text for harm in record(program).verdict.harms for place in harm.mutated_at}
+    return record(program)
+
+
+def harmful_lines(path, exercise) -> set[str]:
+    """Returns the lines that the recording of the cell's program blames."""
+    return {place.text for harm in recorded(path, exercise).verdict.harms for place in harm.mutated_at}
 
 
 def test_the_clinic_has_a_culprit_for_at_least_eight_patients():
     """An empty list would pass every test below."""
     assert 8 <= len(CULPRITS)
+
+
+@pytest.mark.parametrize(("path", "exercise"), CULPRITS)
+def test_its_picture_takes_little_of_a_saved_notebook(path, exercise):
+    """The largest programs of the course, each drawn with its verdict in all its saved forms: at most 30 kB."""
+    assert 30_000 >= sum(len(form.encode()) for form in mimebundle(recorded(path, exercise)).values())
 
 
 @pytest.mark.parametrize(("path", "exercise"), CULPRITS)
