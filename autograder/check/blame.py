@@ -14,7 +14,8 @@ from autograder.check.memory import once
 from autograder.check.message import Incorrect, NotAttempted, Unsolved, message
 from autograder.check.passing import passed
 from autograder.tape import record
-from autograder.tape.recording import Harm, Recording
+from autograder.tape.findings import Harm
+from autograder.tape.recording import Recording
 from autograder.view import show
 
 

@@ -8,7 +8,7 @@ from autograder.check.code import normal_form
 from autograder.check.learner import find_subject
 from autograder.check.message import Incorrect, NotAttempted, message
 from autograder.check.passing import passed
-from autograder.tape.recording import Outcome
+from autograder.tape.findings import Outcome
 
 
 def check_outcome(

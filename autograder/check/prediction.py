@@ -10,7 +10,7 @@ from autograder.check.memory import once
 from autograder.check.message import Incorrect, NotAttempted, message
 from autograder.check.passing import passed
 from autograder.tape import record
-from autograder.tape.recording import OUTCOMES
+from autograder.tape.findings import OUTCOMES
 from autograder.view import show
 
 

@@ -11,7 +11,7 @@ import torch
 from IPython.display import display
 
 from autograder.tape import record
-from autograder.tape.recording import Outcome as Word
+from autograder.tape.findings import Outcome as Word
 from autograder.tape.recording import Recording
 from autograder.view.words import MEANING
 

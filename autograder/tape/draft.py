@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from autograder.tape.findings import Place
 from autograder.tape.graph import GraphNode, Kept
 from autograder.tape.memory import Memory
-from autograder.tape.recording import Forecast, NameChange, Place, Step, TensorState, Write
+from autograder.tape.recording import Forecast, NameChange, Step, TensorState, Write
 from autograder.tape.tensors import Seen
 
 

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from msgspec import structs
 
+from autograder.tape.findings import Outcome
 from autograder.tape.graph import GraphNode, Kept
-from autograder.tape.recording import Forecast, Outcome, Step
+from autograder.tape.recording import Forecast, Step
 from autograder.tape.tensors import Seen
 
 if TYPE_CHECKING:

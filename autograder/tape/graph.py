@@ -9,8 +9,9 @@ from typing import Any
 
 import torch
 
+from autograder.tape.findings import Place
 from autograder.tape.memory import Memory, extent_of, fingerprint
-from autograder.tape.recording import Place, SavedEdge
+from autograder.tape.recording import SavedEdge
 
 
 @dataclass(eq=False)

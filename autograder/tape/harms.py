@@ -8,9 +8,9 @@ import torch
 
 from autograder.tape.doubt import Doubt
 from autograder.tape.draft import Wrote
+from autograder.tape.findings import Harm, Outcome, Place
 from autograder.tape.graph import GraphNode, Kept
 from autograder.tape.ledger import Ledger
-from autograder.tape.recording import Harm, Outcome, Place
 from autograder.tape.run import Run
 from autograder.tape.saved import VERSIONS
 from autograder.tape.walks import Walk, node_of_visit

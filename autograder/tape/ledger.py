@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import torch
 
 from autograder.tape.draft import Draft, Wrote
+from autograder.tape.findings import Place
 from autograder.tape.forecast import Heads, Prospect, forecast
 from autograder.tape.graph import Graph, Kept
 from autograder.tape.memory import Memories, Memory
 from autograder.tape.names import find_name
-from autograder.tape.recording import Place
 from autograder.tape.statements import Activation, Statements
 from autograder.tape.tensors import Seen, Tensors
 from autograder.tape.untracked import Untracked

@@ -13,12 +13,13 @@ from autograder.tape import recording as form
 from autograder.tape.careful import Careful
 from autograder.tape.doubt import Doubt, doubt_of
 from autograder.tape.engine import Listener
+from autograder.tape.findings import Outcome
 from autograder.tape.forecast import with_hindsight
 from autograder.tape.ledger import Ledger
 from autograder.tape.observer import Observer
 from autograder.tape.program import Program as Runnable
 from autograder.tape.program import ProgramError, from_cell, from_function, from_source
-from autograder.tape.recording import Outcome, Recording
+from autograder.tape.recording import Recording
 from autograder.tape.run import SECONDS, Run, TimeUp, run_live, run_once
 from autograder.tape.verdict import Evidence, verdict_of
 from autograder.tape.walks import Walk, told

@@ -18,11 +18,12 @@ from dataclasses import dataclass, field
 import torch
 
 from autograder.tape.engine import Backward, Listener, watched
+from autograder.tape.findings import Problem
 from autograder.tape.program import Program, ProgramError
-from autograder.tape.recording import Problem
 from autograder.tape.world import World
 
 SEED = 0
+AGAIN_SECONDS = 0.1
 SECONDS = 60.0  # a run that takes longer is cut off: lessons need milliseconds, a training script rarely more
 
 
@@ -73,8 +74,8 @@ def run_once(
     """
     world = World(program.roots, program.space)
     try:
-        with closed_world(seeded), limited(seconds):
-            run = run_live(program, listener, around)
+        with closed_world(seeded):
+            run = run_live(program, listener, around, seconds)
             run.returned = _copied(run.returned)
     finally:
         world.restore()
@@ -82,13 +83,19 @@ def run_once(
     return run
 
 
-def run_live(program: Program, listener: Listener | None, around: Callable[[], AbstractContextManager]) -> Run:
-    """Returns what one run of `program` did, with all it changed and printed."""
+def run_live(
+    program: Program,
+    listener: Listener | None,
+    around: Callable[[], AbstractContextManager],
+    seconds: float | None = None,
+) -> Run:
+    """Returns what one run of `program` did, with all it changed and printed; without `seconds` it may run for ever."""
     run = Run()
     with watched(listener or Listener()) as calls:
         run.calls = calls
         try:
-            with around():
+            # The limit is inside: what rings in the program must not ring once more in those who clear up after it.
+            with around(), limited(seconds) if seconds else nullcontext():
                 run.returned = program.call(lambda: len(calls))
         except ProgramError:
             raise
@@ -176,7 +183,8 @@ def limited(seconds: float) -> Iterator[None]:
         raise TimeUp
 
     before, start = signal.signal(signal.SIGALRM, stop), time.monotonic()
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    # Python drops what a handler raises in the callback of a weak reference, and a recording has many: so it rings again.
+    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_SECONDS)
     try:
         yield
     finally:

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from types import CodeType, FrameType
 
+from autograder.tape.findings import Place
 from autograder.tape.program import Program
-from autograder.tape.recording import Place
 
 _INNER = ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>", "<lambda>")
 _SILENT = (

@@ -9,8 +9,8 @@ import torch
 
 from autograder.tape.draft import Wrote
 from autograder.tape.engine import node_of
+from autograder.tape.findings import Place
 from autograder.tape.graph import Graph
-from autograder.tape.recording import Place
 from autograder.tape.statements import Activation
 from autograder.tape.tensors import Seen
 

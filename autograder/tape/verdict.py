@@ -6,10 +6,10 @@ import torch
 
 from autograder.tape.compare import SAME, Gradients, aligned, gap, gradients_of, nested
 from autograder.tape.doubt import Doubt
+from autograder.tape.findings import Gradient, Harm, Outcome, Verdict
 from autograder.tape.harms import blamed, harms_of
 from autograder.tape.ledger import STEPS
 from autograder.tape.observer import Observer
-from autograder.tape.recording import Gradient, Harm, Outcome, Verdict
 from autograder.tape.run import Run
 from autograder.tape.walks import Walk
 

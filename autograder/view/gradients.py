@@ -6,7 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.tape.recording import Gradient, Recording
+from autograder.tape.findings import Gradient
+from autograder.tape.recording import Recording
 from autograder.view.shapes import MONO, Drawing, Shape, box, clip, columns, group, text
 
 MOST = 12

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from autograder.tape.recording import BackwardStep, Place, Recording, SavedEdge, Step, TensorState, Write
+from autograder.tape.findings import Place
+from autograder.tape.recording import BackwardStep, Recording, SavedEdge, Step, TensorState, Write
 
 
 @dataclass(frozen=True)

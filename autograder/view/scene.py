@@ -6,7 +6,8 @@ import hashlib
 
 import msgspec
 
-from autograder.tape.recording import OUTCOMES, Recording, to_json
+from autograder.tape.findings import OUTCOMES
+from autograder.tape.recording import Recording, to_json
 from autograder.view import gradients, memory
 from autograder.view.blocks import Facts, learn
 from autograder.view.code import Run, coloured

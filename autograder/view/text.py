@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from autograder.tape.recording import Fix, Gradient, Harm, Recording
+from autograder.tape.findings import Fix, Gradient, Harm
+from autograder.tape.recording import Recording
 from autograder.view.gradients import is_wrong
 from autograder.view.playback import Playback
 from autograder.view.shapes import clip

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from autograder.tape.recording import Outcome, Recording, SavedEdge, Step
+from autograder.tape.findings import Outcome
+from autograder.tape.recording import Recording, SavedEdge, Step
 from autograder.view.gradients import is_wrong
 from autograder.view.naming import MOST, Names, few, listed, times
 from autograder.view.playback import Frame, Playback

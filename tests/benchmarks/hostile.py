@@ -20,8 +20,6 @@ import tempfile
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
-from rich.console import Console
-from rich.progress import track
 
 from autograder.course.paths import ROOT
 from autograder.grade.batch import Options, grade_assignment
@@ -67,8 +65,12 @@ def judged(grader: str, only: str = "") -> dict[str, str]:
             _grade(school, grader)
             return {f"{case.threat}: {case.name}": verdict(school, case) for case in cases}
         found = {}
-        for case in track(cases, f"{grader}, {len(cases)} cases", console=Console(stderr=True)):
-            found[f"{case.threat}: {case.name}"] = _alone(school, case, grader)
+        for number, case in enumerate(cases, 1):
+            name = f"{case.threat}: {case.name}"
+            found[name] = _alone(school, case, grader)
+            print(
+                f"{grader}, {number} of {len(cases)}, {name}: {found[name] or 'contained'}", file=sys.stderr, flush=True
+            )
         return found
 
 

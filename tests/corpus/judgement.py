@@ -10,7 +10,8 @@ from pathlib import Path
 import torch
 
 from autograder.tape import explain_file, record
-from autograder.tape.recording import Harm, Recording
+from autograder.tape.findings import Harm
+from autograder.tape.recording import Recording
 
 from .oracles import run, states
 from .programs import Program

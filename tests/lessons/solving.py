@@ -9,7 +9,7 @@ from nbformat import NotebookNode
 
 from autograder.check.message import Unsolved
 from autograder.course.proof import Exercise, exercises, setup
-from autograder.tape.recording import OUTCOMES
+from autograder.tape.findings import OUTCOMES
 from tests.lessons.namespace import Namespace
 
 

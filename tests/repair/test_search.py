@@ -4,8 +4,8 @@ import time
 
 import pytest
 
+from autograder.tape.findings import Gradient, Harm, Place, Verdict
 from autograder.tape.recorder import record, record_program
-from autograder.tape.recording import Gradient, Harm, Place, Verdict
 from autograder.tape.repair import apply, remaker, remaker_of, repair
 
 from .plain import flat, plain, slopes

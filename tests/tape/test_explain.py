@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from autograder.tape import ProgramError, explain_file, explain_json, record
-from autograder.tape.recording import OUTCOMES
+from autograder.tape.findings import OUTCOMES
 
 BUG = """
 import torch
@@ -162,6 +162,22 @@ def test_a_program_without_end_is_cut_off(tmp_path):
     recording = raised.value.recording
     assert recording.steps
     assert recording.verdict.outcome in OUTCOMES
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the very loss that is tested
+@pytest.mark.timeout(60)
+def test_an_end_that_python_drops_is_called_for_again(tmp_path):
+    """What a signal raises in a weak reference's callback is lost; a program that is often in one ends all the same."""
+    file = tmp_path / "callbacks.py"
+    file.write_text(
+        "import weakref\n"
+        "class Thing:\n    pass\n"
+        "def slow(_):\n    sum(range(20_000))\n"
+        "while True:\n    sum(range(10_000))\n    thing = Thing()\n    kept = weakref.ref(thing, slow)\n    del thing\n"
+    )
+
+    with pytest.raises(ProgramError, match="still running after 0.2 seconds"):
+        explain_file(file, seconds=0.2)
 
 
 def test_leaving_with_status_0_is_an_ordinary_end(tmp_path):

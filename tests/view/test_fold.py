@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.tape.recording import Node, Place
+from autograder.tape.findings import Place
+from autograder.tape.recording import Node
 from autograder.view.fold import CHUNKS, LIMIT, Fold, Outline
 
 lines = st.lists(st.integers(1, 12), max_size=300)

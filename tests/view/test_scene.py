@@ -111,7 +111,8 @@ def test_predicting_stops_before_the_outcome(recording):
 
 def test_a_recording_without_a_step_still_has_a_verdict():
     """An empty program ends with its outcome, not with an error."""
-    from autograder.tape.recording import VERSION, Recording, Verdict
+    from autograder.tape.findings import Verdict
+    from autograder.tape.recording import VERSION, Recording
 
     empty = Recording(VERSION, "2.13.0", (), (), (), (), (), (), (), Verdict("correct"))
 

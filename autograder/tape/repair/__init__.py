@@ -7,14 +7,14 @@ import time
 import warnings
 from dataclasses import dataclass
 
-from ..program import ProgramError
-from ..recorder import record_program
-from ..recording import Fix, Problem, Verdict
-from .case import Case
-from .remade import Remake, remaker, remaker_of
-from .search import Prove, Search, as_fix
-from .source import Source
-from .wrong_cures import WrongCure, named_cures, wrong_cures
+from autograder.tape.findings import Fix, Problem, Verdict
+from autograder.tape.program import ProgramError
+from autograder.tape.recorder import record_program
+from autograder.tape.repair.case import Case
+from autograder.tape.repair.remade import Remake, remaker, remaker_of
+from autograder.tape.repair.search import Prove, Search, as_fix
+from autograder.tape.repair.source import Source
+from autograder.tape.repair.wrong_cures import WrongCure, named_cures, wrong_cures
 
 __all__ = ["proved_by_recording", "Repairs", "WrongCure", "apply", "remaker", "remaker_of", "repair", "wrong_cures"]
 

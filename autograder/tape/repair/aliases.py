@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from .case import Candidate, Case
-from .clones import bindings
-from .source import Edit, Edits, Source, after, delete, every, insert, replace
-from .writes import called, of_module
+from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.clones import bindings
+from autograder.tape.repair.source import Edit, Edits, Source, after, delete, every, insert, replace
+from autograder.tape.repair.writes import called, of_module
 
 COPIES = {
     "numpy": ".copy()",

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from ..recording import Verdict
-from .source import Edits, Source
-from .writes import InPlace, in_place
+from autograder.tape.findings import Verdict
+from autograder.tape.repair.source import Edits, Source
+from autograder.tape.repair.writes import InPlace, in_place
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from .case import Candidate, Case
-from .source import Edits, Source, before, every, insert, replace
-from .writes import called, imported, is_path, of_module, parts, trace
+from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.source import Edits, Source, before, every, insert, replace
+from autograder.tape.repair.writes import called, imported, is_path, of_module, parts, trace
 
 MULTI_VIEWS = ("unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit")
 LOOPS = (ast.For, ast.While, ast.AsyncFor)

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from .case import Candidate, Case
-from .source import Edit, Edits, Source, before, every, insert, replace
-from .writes import called, in_place
+from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.source import Edit, Edits, Source, before, every, insert, replace
+from autograder.tape.repair.writes import called, in_place
 
 ONLY_HERE = "What the hook returns is the gradient of its own tensor alone; others that were handed the same one keep it as it was."
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from .case import Candidate, Case
-from .source import Edit, every, insert, replace
-from .writes import called
+from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.source import Edit, every, insert, replace
+from autograder.tape.repair.writes import called
 
 
 def gradient_copied(case: Case) -> Iterator[Candidate]:

@@ -1,7 +1,7 @@
 """All kinds of repair, the one to be preferred first where two repair equally well."""
 
-from . import aliases, clones, functions, gradients, leaves, order, out_of_place, stacking
-from .case import Kind
+from autograder.tape.repair import aliases, clones, functions, gradients, leaves, order, out_of_place, stacking
+from autograder.tape.repair.case import Kind
 
 KINDS: tuple[Kind, ...] = (
     out_of_place.augmented,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from .case import Candidate, Case
-from .source import Edit, Source, before, every, replace, wrap
-from .writes import InPlace, called
+from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.source import Edit, Source, before, every, replace, wrap
+from autograder.tape.repair.writes import InPlace, called
 
 SUMMED = "The gradients of all its numbers are added up."
 ADDS_UP = "Both backward calls run over one graph, and their gradients add up."

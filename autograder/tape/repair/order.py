@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from .case import Candidate, Case
-from .clones import loops
-from .source import Edits, Source, after, before, dedented, delete, every
-from .writes import called, calls
+from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.clones import loops
+from autograder.tape.repair.source import Edits, Source, after, before, dedented, delete, every
+from autograder.tape.repair.writes import called, calls
 
 AGAIN = "The loss is computed again after the write, so its value and gradients are those of the new numbers."
 ANEW = "Each backward starts from a loss computed anew, with the numbers of that moment."

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from .case import Candidate, Case
-from .source import Edit, Edits, Source, before, insert, replace
-from .writes import InPlace, called, calls, of_module
+from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.source import Edit, Edits, Source, before, insert, replace
+from autograder.tape.repair.writes import InPlace, called, calls, of_module
 
 MAKERS = {
     "zero_": "torch.zeros_like({0})",

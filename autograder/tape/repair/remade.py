@@ -6,7 +6,7 @@ import os
 import types
 from collections.abc import Callable
 
-from ..program import Program, _chosen, _import, _importable, compiled, from_function, from_source
+from autograder.tape.program import Program, _chosen, _import, _importable, compiled, from_function, from_source
 
 Remake = Callable[[str], Program]
 

@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from ..recording import Fix, Verdict
-from .case import Candidate, Case
-from .compare import Reference, changed_losses, changed_values, hides_a_leaf, keeps_losses
-from .kinds import KINDS
-from .remade import Remake
-from .source import Source
-from .trial import Trial, try_out
+from autograder.tape.findings import Fix, Verdict
+from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.compare import Reference, changed_losses, changed_values, hides_a_leaf, keeps_losses
+from autograder.tape.repair.kinds import KINDS
+from autograder.tape.repair.remade import Remake
+from autograder.tape.repair.source import Source
+from autograder.tape.repair.trial import Trial, try_out
 
 CANDIDATES = 90  # tried of one text
 DEEPER = 6  # half-repaired texts that are looked into once more

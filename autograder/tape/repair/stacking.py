@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from .case import Candidate, Case
-from .clones import bindings, loops
-from .source import Edit, Edits, after, every, replace
-from .writes import InPlace
+from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.clones import bindings, loops
+from autograder.tape.repair.source import Edit, Edits, after, every, replace
+from autograder.tape.repair.writes import InPlace
 
 
 def stacked(case: Case) -> Iterator[Candidate]:

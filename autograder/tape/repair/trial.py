@@ -12,10 +12,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..careful import Careful
-from ..engine import Backward, Listener
-from ..program import Program, ProgramError
-from ..run import run_once
+from autograder.tape.careful import Careful
+from autograder.tape.engine import Backward, Listener
+from autograder.tape.program import Program, ProgramError
+from autograder.tape.run import run_once
 
 LARGEST = 100_000  # elements of one tensor that are compared one by one; of more, sums are
 MEMBERS = 100  # of one list or dictionary that are looked into

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from .source import Source
+from autograder.tape.repair.source import Source
 
 # Steps from a tensor to another object on the same memory (torch 2.13, docs "Tensor Views"): a write there writes the tensor.
 ALIASES = {"data", "T", "mT", "H", "real", "imag"}

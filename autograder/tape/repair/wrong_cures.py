@@ -6,13 +6,13 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from ..recording import Gradient, Outcome, Verdict
-from .aliases import is_no_grad, unwrapped
-from .case import Candidate, Case
-from .clones import bindings
-from .leaves import with_retain
-from .source import Edit, Source, every, insert, wrap
-from .writes import InPlace, called
+from autograder.tape.findings import Gradient, Outcome, Verdict
+from autograder.tape.repair.aliases import is_no_grad, unwrapped
+from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.clones import bindings
+from autograder.tape.repair.leaves import with_retain
+from autograder.tape.repair.source import Edit, Source, every, insert, wrap
+from autograder.tape.repair.writes import InPlace, called
 
 MUTATION = "torch.autograd.graph.allow_mutation_on_saved_tensors()"
 IDENTITY = "torch.autograd.graph.saved_tensors_hooks(lambda saved: saved, lambda kept: kept)"

@@ -1,0 +1,79 @@
+"""What a run came to: its outcome, who harmed what, each gradient beside the right one, and what repairs it."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+Outcome = Literal["raises-forward", "raises-backward", "correct", "silently-wrong"]
+OUTCOMES: tuple[Outcome, ...] = ("raises-forward", "raises-backward", "correct", "silently-wrong")
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A line of the user's own code; `line` is 1-based, `text` is the line without its indentation."""
+
+    file: str
+    line: int
+    text: str
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """The exception that the program ended with; `line` is the innermost line of the user's own file, None if none of it ran."""
+
+    type: str
+    message: str
+    line: int | None
+
+
+class Harm(msgspec.Struct, frozen=True):
+    """A saved tensor that was written into before backward used it; listed also where PyTorch says nothing.
+
+    Attributes:
+        tensor: the name of the saved tensor; `through` the alias that was written, where it is another object.
+        mutated_at: the writes' lines, in order.
+        edge: the SavedEdge, or None where the keeper is no node (a tensor stashed on a custom Function's ctx).
+    """
+
+    tensor: str
+    mutated_at: tuple[Place, ...]
+    through: str | None
+    saved_at: Place
+    saved_by: str
+    saved_version: int | None
+    version_now: int | None
+    bytes_changed: bool
+    edge: int | None = None
+
+
+class Gradient(msgspec.Struct, frozen=True):
+    """A leaf's gradient as this run left it, beside the right one; nested lists of numbers, None where there is none or none is known.
+
+    Attributes:
+        unlisted: how many numbers it has, where they are too many to list and `got` is therefore None; else 0.
+    """
+
+    got: list | float | None
+    true: list | float | None
+    unlisted: int = 0
+
+
+class Fix(msgspec.Struct, frozen=True):
+    """One change of the source that repairs it; `proven` says that it was run and both oracles agreed."""
+
+    kind: str
+    line: int
+    before: str
+    after: str
+    proven: bool
+
+
+class Verdict(msgspec.Struct, frozen=True):
+    """What happened, why, and what repairs it. The fields are those of `explain --json`."""
+
+    outcome: Outcome
+    error: Problem | None = None
+    harms: tuple[Harm, ...] = ()
+    gradients: dict[str, Gradient] = {}
+    notes: tuple[str, ...] = ()
+    fixes: tuple[Fix, ...] = ()
