@@ -123,7 +123,10 @@ class Words:
         """Returns that backward released what the graph kept."""
         if not step.freed:
             return ""
-        return f"Backward runs, and then lets go of {times(len(step.freed), 'saved tensor', 'saved tensors')}."
+        kept = times(len(step.freed), "saved tensor", "saved tensors")
+        if any(visit.status == "raised" and visit.step == step.index for visit in self.now.recording.backward):
+            return f"Backward begins, lets go of {kept} on its way, and stops."
+        return f"Backward runs, and then lets go of {kept}."
 
     def _visit(self, frame: Frame) -> str:
         """Returns what backward did at a node."""

@@ -1,5 +1,6 @@
 """Text is the first drawing, and the test surface."""
 
+import msgspec
 import pytest
 
 from autograder import view
@@ -68,3 +69,14 @@ def test_a_long_run_is_cut_in_the_middle_only_where_asked(recorded):
     assert "more steps" not in whole
     assert "… 82 more steps …" in cut
     assert whole.splitlines()[:5] == cut.splitlines()[:5]
+
+
+def test_a_backward_that_is_refused_does_not_run_to_its_end(recorded):
+    """What it had released before is told, and that it stopped."""
+    whole = recorded("raises_backward")
+    *before, last = whole.steps
+    freed = msgspec.structs.replace(whole, steps=(*before, msgspec.structs.replace(last, freed=(whole.saved[0].id,))))
+    text = view.as_text(freed)
+
+    assert "Backward begins, lets go of 1 saved tensor on its way, and stops." in text
+    assert "Backward runs" not in text
