@@ -39,6 +39,8 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     parser.add_argument("--inside", nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
+    # nbgrader starts the programs `alembic` and `jupyter`.
+    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     if chosen.inside:
         _grade(Path(chosen.inside[0]), chosen.inside[1])
         return
@@ -132,7 +134,6 @@ def _grade(school: Path, grader: str) -> None:
             options = Options(isolation=grader, limits=LIMITS)  # type: ignore[arg-type]
             grade_assignment(ASSIGNMENT, school, options)
         return
-    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     for words in (["generate_assignment", ASSIGNMENT], ["autograde", ASSIGNMENT, "--Execute.timeout=20"]):
         subprocess.run([sys.executable, "-m", "nbgrader", *words], cwd=school)
 
