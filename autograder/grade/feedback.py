@@ -8,6 +8,7 @@ import re
 from typing import Any
 
 import bleach
+from bs4 import BeautifulSoup
 from nbconvert.filters import markdown2html
 from nbconvert.preprocessors import CSSHTMLHeaderPreprocessor
 from nbformat import NotebookNode, v4
@@ -142,9 +143,12 @@ def _is_text(value: Any) -> bool:
 
 
 def _clean(html: str) -> str:
-    html = re.sub(r"<(style|script)\b.*?</\1\s*>", "", html, flags=re.IGNORECASE | re.DOTALL)
+    # bleach would keep the text of these; only a parser knows them from the same words in a picture's address.
+    soup = BeautifulSoup(html, "html.parser")
+    for element in soup(["style", "script"]):
+        element.decompose()
     return bleach.clean(
-        html, tags=TAGS, attributes=_may_have, protocols={"http", "https", "mailto", "data"}, strip=True
+        str(soup), tags=TAGS, attributes=_may_have, protocols={"http", "https", "mailto", "data"}, strip=True
     )
 
 

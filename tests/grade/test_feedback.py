@@ -3,9 +3,12 @@
 
 import nbformat
 import pytest
+from bs4 import BeautifulSoup
 from traitlets.config import Config
 
 from autograder.grade.feedback import CoverHiddenTests, HarmlessOutputs, configure_feedback, harmless_markdown
+from autograder.view import mimebundle
+from tests.view.conftest import NAMES, stored
 
 TEXT = "assert f(1) == 2\n### BEGIN HIDDEN TESTS: large numbers\nassert f(41317) == 82634\n### END HIDDEN TESTS"
 ERROR = nbformat.v4.new_output(
@@ -104,6 +107,17 @@ def test_the_lessons_own_pictures_and_texts_stay():
     text = harmless_markdown("# Title\n\n> a quote with `a < b` & *words*\n\n- $x > 1$")
     for kept in ("<h1>", "<blockquote>", "<code>a &lt; b</code>", "$x &gt; 1$"):
         assert kept in text
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_picture_arrives_as_it_was_drawn(name):
+    """Its address holds markup and a style of its own, which are no part of the page."""
+    drawn = mimebundle(stored(name))["text/html"]
+    cell = nbformat.v4.new_code_cell("", outputs=[nbformat.v4.new_output("display_data", {"text/html": drawn})])
+    shown = HarmlessOutputs().preprocess_cell(cell, {}, 0)[0].outputs[0].data["text/html"]
+    addresses = [BeautifulSoup(html, "html.parser").img["src"] for html in (drawn, shown)]
+    assert "<style>" in addresses[0]
+    assert addresses[0] == addresses[1]
 
 
 def test_plain_nbgrader_writes_the_same_pages():
