@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 import msgspec
 
+from autograder.check.code import source_of
 from autograder.check.expected import BrokenExercise
 from autograder.check.learner import find_value
 from autograder.check.memory import once
@@ -44,7 +44,7 @@ def _judge(name: str, program: Callable[[], Any]) -> Callable[[], Any]:
         raise BrokenExercise(f"the program of {name} harms no saved tensor, so there is no line to name")
     try:
         guess = find_value(name)
-        _is_a_line(name, guess, {_plain(line) for line in inspect.getsource(program).splitlines()})
+        _is_a_line(name, guess, {_plain(line) for line in source_of(program).splitlines()})
         _harms(name, _plain(guess), recording.verdict.harms)
     except Unsolved:
         show(_without_blame(recording))

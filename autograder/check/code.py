@@ -46,12 +46,20 @@ def _form(definition: ast.stmt) -> str:
     return ast.dump(tree)
 
 
-def _definition(function: Callable[..., Any]) -> ast.stmt:
+def source_of(function: Callable[..., Any]) -> str:
+    """Returns a function's own lines.
+
+    Raises:
+        OSError, TypeError: it has none.
+    """
     code = getattr(inspect.unwrap(function), "__code__", None)
     # inspect.getsource would ask each of PyTorch's 2,000 modules whether the function is its own, to find the same lines.
     lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :] if code else []
-    text = "".join(inspect.getblock(lines)) if lines else inspect.getsource(function)
-    return ast.parse(textwrap.dedent(text)).body[0]
+    return "".join(inspect.getblock(lines)) if lines else inspect.getsource(function)
+
+
+def _definition(function: Callable[..., Any]) -> ast.stmt:
+    return ast.parse(textwrap.dedent(source_of(function))).body[0]
 
 
 def words(function: Callable[..., Any]) -> tuple[str, ...]:

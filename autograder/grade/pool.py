@@ -107,6 +107,8 @@ class _Lane:
             self.process.join()
 
     def _start(self) -> None:
+        if not self.terms.one_process:
+            library()  # before the fork: each process would load it for its first picture
         self.pipe, theirs = multiprocessing.Pipe()
         context = multiprocessing.get_context("fork")  # PyTorch is loaded here already, and there is no thread yet
         self.process = context.Process(
@@ -130,7 +132,6 @@ def grade_all(jobs: Iterable[Job], terms: Terms, lanes: int, launched: list[Laun
     Raises:
         IsolationError: the servers do not start.
     """
-    library()  # before the processes are forked: each would load it for its first picture
     waiting = iter(jobs)
     busy: list[_Lane] = []
     free: list[_Lane] = []

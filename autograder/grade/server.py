@@ -83,6 +83,7 @@ class _Server:
 
     def _start(self, request: Start, descriptor: int) -> str:
         load(request.modules)
+        gc.freeze()  # for the reason that `main` gives
         try:
             self.child = os.fork()
         except OSError as error:

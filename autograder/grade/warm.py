@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import importlib
-import sys
 from collections.abc import Iterable
 
 WARM = (
@@ -72,12 +70,9 @@ def late_modules(texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def load(modules: Iterable[str]) -> None:
-    """Imports what is not imported yet, and keeps it out of the garbage collector's way, as `main` of the server does."""
-    missing = [name for name in modules if name not in sys.modules]
-    for name in missing:
+    """Imports what is not imported yet."""
+    for name in modules:
         importlib.import_module(name)
-    if missing:
-        gc.freeze()
 
 
 def warm_up() -> None:
@@ -85,8 +80,7 @@ def warm_up() -> None:
     from autograder.grade.shell import make_shell
 
     shell = make_shell(1 << 20)  # first: matplotlib asks for it when it is imported, to show figures below their cell
-    for name in WARM:
-        importlib.import_module(name)
+    load(WARM)
     import torch
 
     torch.set_num_threads(1)

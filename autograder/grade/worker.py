@@ -18,7 +18,7 @@ import msgspec
 import torch
 
 from autograder.check.report import Problem, Program, Report
-from autograder.check.subject import LocalSubject
+from autograder.check.subject import LocalSubject, weighed
 from autograder.grade import messages
 from autograder.grade.channel import Broken, receive, send
 from autograder.grade.limits import MEBIBYTE
@@ -148,13 +148,8 @@ class _Worker:
         wanted = [tensor for tensor in inputs if tensor.requires_grad]
         try:
             with self.shell.listening(0), time_limit(self.cell_seconds):
-                found = torch.autograd.grad(
-                    [outputs[index] for index in chosen],
-                    wanted,
-                    list(chosen.values()),
-                    allow_unused=True,
-                    retain_graph=True,
-                )
+                scalar = weighed([(outputs[index], cotangent) for index, cotangent in chosen.items()])
+                found = torch.autograd.grad(scalar, wanted, allow_unused=True, retain_graph=True)
         except (Exception, CellTimeoutError) as error:
             return messages.Pulled(error=type(error).__name__, message=str(error)[:2000])
         gradients = iter(found)

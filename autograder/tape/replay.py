@@ -193,8 +193,13 @@ class Replay(Hearing, Listener):
         known = [(self.known[id(t)], t) for t in call.targets if id(t) in self.known]
         if not known:
             return {}
+        # A weight of one is PyTorch's own for a number: handed any, it loads sympy to compare shapes (2.13), which takes 0.4 s.
+        handed = [
+            None if root.numel() == 1 and not root.is_complex() and float(weight) == 1.0 else weight
+            for root, weight in zip(call.roots, weights, strict=True)
+        ]
         found = torch.autograd.grad(
-            call.roots, [t for _, t in known], weights, retain_graph=True, allow_unused=True
+            call.roots, [t for _, t in known], handed, retain_graph=True, allow_unused=True
         )  # fmt: skip
         return {
             index: gradient.detach().double()

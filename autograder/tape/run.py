@@ -174,7 +174,7 @@ def limited(seconds: float) -> Iterator[None]:
     would ring first, it keeps the timer.
     """
     main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
-    other = signal.getitimer(signal.ITIMER_REAL)[0] if main else 0.0
+    other, every = signal.getitimer(signal.ITIMER_REAL) if main else (0.0, 0.0)
     if not main or 0 < other <= seconds:
         yield
         return
@@ -191,7 +191,7 @@ def limited(seconds: float) -> Iterator[None]:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
         if other:
-            signal.setitimer(signal.ITIMER_REAL, max(0.001, other - (time.monotonic() - start)))
+            signal.setitimer(signal.ITIMER_REAL, max(0.001, other - (time.monotonic() - start)), every)
 
 
 @contextmanager

@@ -22,6 +22,7 @@ WIDEST, TALLEST = 720.0, 520.0
 """Pixels of the graph that are shown; of a larger one, the part around the frame's own blocks."""
 
 MOST_LINES, MOST_PIECES = 16, 5
+SHOWN_IN = {"field": {"stale", "silent"}, "tick": {"passed"}, "cross": {"raised", "wrong"}}
 PENS = {"failed": "✗", "hit": "✎", "unseen": "✎", "saved": "◦"}
 SIGNS = {"correct": "✓", "raises-forward": "✗", "raises-backward": "✗", "silently-wrong": "⚠"}
 
@@ -62,16 +63,16 @@ class Still:
             kept["class"] = " ".join(filter(None, [kept.get("class"), state, "now" if key in self.now else ""]))
         elif tag == "g" and any(isinstance(c, list) and c[1].get("k") in self.now for c in children):
             kept["class"] = f"{kept.get('class', '')} now"
-        children = [child for child in children if not self._idle(child, set(str(kept.get("class", "")).split()))]
+        around = set(str(kept.get("class", "")).split())
+        children = [child for child in children if not _idle(child, around)]
         shown = [child if isinstance(child, str) else self.shown(child) for child in children]
         shown = [child for child in shown if child]
         return [tag, kept, *shown] if shown or tag not in ("g", "text") else None
 
-    @staticmethod
-    def _idle(child: Any, around: set[str]) -> bool:
-        """Returns whether a shape shows nothing in a picture that stands still: a mark not given, a field to be hovered."""
-        wanted = {"field": {"stale", "silent"}, "tick": {"passed"}, "cross": {"raised", "wrong"}}
-        return any(_is(child, kind) and not states & around for kind, states in wanted.items())
+
+def _idle(child: Any, around: set[str]) -> bool:
+    """Returns whether a shape shows nothing in a picture that stands still: a mark not given, a field to be hovered."""
+    return any(_is(child, kind) and not states & around for kind, states in SHOWN_IN.items())
 
 
 def freeze(scene: Scene, frame: int) -> Still:

@@ -33,6 +33,7 @@ class Words:
         self.now = playback
         self.names = Names(playback)
         self._writes = Writes(self.names)
+        self._refused = {visit.step for visit in self.now.recording.backward if visit.status == "raised"}
 
     def _error(self, most: int) -> str:
         """Returns PyTorch's own message in whole sentences, without its hint about anomaly mode."""
@@ -124,7 +125,7 @@ class Words:
         if not step.freed:
             return ""
         kept = times(len(step.freed), "saved tensor", "saved tensors")
-        if any(visit.status == "raised" and visit.step == step.index for visit in self.now.recording.backward):
+        if step.index in self._refused:
             return f"Backward begins, lets go of {kept} on its way, and stops."
         return f"Backward runs, and then lets go of {kept}."
 

@@ -52,7 +52,7 @@ def course(tmp_path_factory) -> Path:
         target.write_text(submission.text, "utf-8")
     for words in (
         ["generate_assignment", ASSIGNMENT],
-        ["autograde", ASSIGNMENT, "--Execute.timeout=12"],
+        ["autograde", ASSIGNMENT, "--Execute.timeout=30"],
         ["generate_feedback", ASSIGNMENT],
         ["export"],
     ):
