@@ -13,6 +13,8 @@ import yaml
 
 ROOT = Path(__file__).resolve().parents[1]
 
+PROSE = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff", "docs", ".github"]
+
 # Each room may import itself and the rooms named here.
 ROOMS = {
     "tape": set(),
@@ -106,7 +108,8 @@ def test_top_level_has_only_what_has_a_reason():
     """What a newcomer sees first is the course, its sources, the package, and the tools' own files."""
     tracked = subprocess.check_output(["git", "ls-files"], text=True, cwd=ROOT).splitlines()
     known = {
-        "README.md", "environment.yml", "pyproject.toml", "nbgrader_config.py",
+        "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff", "docs",
+        "environment.yml", "pyproject.toml", "nbgrader_config.py",
         "notebooks", "autograder", "solutions", "assets", "tests",
     }  # fmt: skip
     assert set() == {name.split("/")[0] for name in tracked if not name.startswith(".")} - known
@@ -126,7 +129,7 @@ def test_the_readme_lists_every_lesson():
         pytest.param(["ruff", "check"], id="ruff"),
         pytest.param(["ruff", "format", "--check"], id="format"),
         pytest.param(["mypy"], id="types"),
-        pytest.param(["codespell_lib", "README.md", "autograder", "solutions", "tests", "assets"], id="spelling"),
+        pytest.param(["codespell_lib", *PROSE, "autograder", "solutions", "tests", "assets"], id="spelling"),
     ],
 )
 def test_the_code_is_clean(command):

@@ -1,7 +1,7 @@
 """The second mode: a notebook as it is, its tests too, in one isolated process. For any nbgrader notebook in Python.
 
 Nothing reaches out of the process, but a test shares it with the code that it judges: a submission can forge its own
-points here (never anybody else's). `autograder/grade/SECURITY.md` says when that is good enough.
+points here (never anybody else's). `SECURITY.md` says when that is good enough.
 """
 
 from __future__ import annotations

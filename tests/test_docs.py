@@ -1,0 +1,98 @@
+"""The pages for readers and contributors name only what exists: files, folders, links, anchors and modules."""
+
+from __future__ import annotations
+
+import functools
+import re
+import subprocess
+from fnmatch import fnmatchcase
+from pathlib import Path, PurePosixPath
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+SUFFIXES = {".py", ".md", ".toml", ".js", ".ts", ".css", ".yml", ".yaml", ".cff", ".svg"}
+FENCE = re.compile(r"^```.*?^```", re.M | re.S)
+
+
+@functools.cache
+def tracked() -> frozenset[str]:
+    """Returns every tracked file and every folder that holds one, relative to the repository."""
+    files = subprocess.check_output(["git", "ls-files"], text=True, cwd=ROOT).splitlines()
+    folders = {str(folder) for file in files for folder in PurePosixPath(file).parents}
+    return frozenset(files) | folders
+
+
+def is_missing(name: str) -> bool:
+    """Returns whether a code span is the name of a file or folder of this project that is not there.
+
+    A path counts where it begins with a top-level folder or a room of the package, a bare name where it ends like a file of ours.
+    `<kind>` stands for any name.
+    """
+    path = re.sub(r"<[\w ]+>", "*", name.rstrip("/"))
+    first = path.partition("/")[0]
+    if re.search(r"[^\w./*-]", path) or path.startswith("/"):
+        return False
+    if "/" in path and {first, f"autograder/{first}"} & tracked():
+        return not any(fnmatchcase(known, pattern) for known in tracked() for pattern in (path, f"autograder/{path}"))
+    if "/" not in path and PurePosixPath(path).suffix in SUFFIXES:
+        return not any(fnmatchcase(PurePosixPath(known).name, path) for known in tracked())
+    return False
+
+
+def anchors(page: Path) -> set[str]:
+    """Returns the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", FENCE.sub("", page.read_text("utf-8")), re.M)
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def is_broken(link: str, page: Path) -> bool:
+    """Returns whether a link of a page leads to a file or an anchor of this project that is not there."""
+    target, _, anchor = link.partition("#")
+    if "://" in link or link.startswith("mailto:"):
+        return False
+    goal = (page.parent / target).resolve() if target else page
+    if not goal.is_relative_to(ROOT) or str(goal.relative_to(ROOT)) not in tracked():
+        return True
+    return bool(anchor) and anchor not in anchors(goal)
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=lambda page: page.name)
+def test_every_path_that_a_page_names_exists(page):
+    """A path or file name between backticks is in the repository. (The changelog may name what once was.)"""
+    spans = re.findall(r"`([^`\n]+)`", FENCE.sub("", page.read_text("utf-8")))
+    assert [] == [span for span in spans if is_missing(span)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_within_the_project_leads_somewhere(page):
+    """Each relative link and picture is a tracked file, and its anchor a heading there."""
+    text = FENCE.sub("", page.read_text("utf-8"))
+    links = re.findall(r"\]\(([^)\s]+)\)", text) + re.findall(r'(?:src|srcset|href)="([^"]+)"', text)
+    assert [] == [link for link in links if is_broken(link, page)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_of_the_tests_exists(page):
+    """`python -m tests.…` names a module of tests/."""
+    modules = re.findall(r"python3? -m (tests[\w.]*\w)", page.read_text("utf-8"))
+    known = {name.removesuffix(".py").removesuffix("/__main__").replace("/", ".") for name in tracked()}
+    assert [] == [module for module in modules if module not in known]
+
+
+def test_what_is_missing_is_noticed():
+    """The tests above can fail, and they leave alone what is no name of ours."""
+    page = ROOT / "README.md"
+    assert is_missing("autograder/no_such_file.py")
+    assert is_missing("grade/no_such_folder/")
+    assert is_missing("no_such_file.py")
+    assert is_missing("autograder/course/lessons/<lesson>.py")
+    assert is_broken("docs/no_such_page.md", page)
+    assert is_broken("SECURITY.md#no-such-part", page)
+
+    assert not is_missing("autograder/course/lessons/<lesson>.toml")
+    assert not is_missing("explain --json")
+    assert not is_missing("work/mine.ipynb")
+    assert not is_broken("SECURITY.md#two-processes", page)
+    assert not is_broken("https://pytorch.org/nowhere", page)
