@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import importlib.metadata
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
@@ -22,10 +23,26 @@ READY = ENVIRONMENT / "ready"
 NEEDED_BYTES = (
     4 * 10**9
 )  # the environment takes 1.8 GB with the CPU build of torch; downloads and unpacking come on top
+# PyTorch's own index of CPU builds (https://pytorch.org/get-started/locally/), taken where AUTOGRADER_TORCH=cpu asks for it.
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+
+
+class Lock(NamedTuple):
+    """The packages of the environment, as requirements/ names them.
+
+    Attributes:
+        file: pip's requirements with hashes: everything but torch.
+        torch: torch's own requirement, such as "torch==2.13.0". It has no hash, because its file differs from index to index.
+        versions: package → version, torch among them, and packages of other systems too.
+    """
+
+    file: Path
+    torch: str
+    versions: dict[str, str]
 
 
 def ensure_environment(arguments: list[str]) -> None:
-    """Returns where the running Python has the pinned packages; else installs them into `.venv` and runs the command there.
+    """Returns where the running Python has the locked packages; else installs them into `.venv` and runs the command there.
 
     Args:
         arguments: the command line after `python3 -m autograder`.
@@ -33,44 +50,75 @@ def ensure_environment(arguments: list[str]) -> None:
     Raises:
         SystemExit: with one sentence where the environment cannot be made, or with the command's own exit code.
     """
-    pyproject = ROOT / "pyproject.toml"
-    if not pyproject.exists():  # an installed package: whoever installed it chose the environment
+    if not (ROOT / "requirements").is_dir():  # an installed package: whoever installed it chose the environment
         return
-    direct, pins = read_pins(pyproject)
-    if all(_installed_here(pin) for pin in direct):
+    lock = read_lock(ROOT / "requirements")
+    if all(_installed_here(name, lock.versions[name]) for name in imported_packages(ROOT / "pyproject.toml")):
         return
-    if not _is_ready(pins):
-        _install_or_say_why(pins)
+    if not _is_ready(lock):
+        _install_or_say_why(lock)
     os.execve(_python(), [str(_python()), "-m", "autograder", *arguments], _environment())
 
 
-def read_pins(pyproject: Path) -> tuple[list[str], list[str]]:
-    """Returns the packages that the project uses itself, such as "torch==2.13.0", and the whole set with all they bring along."""
-    settings = tomllib.loads(pyproject.read_text(encoding="utf-8"))
-    direct = settings["project"]["dependencies"]
-    tests = settings["project"]["optional-dependencies"]["test"]
-    return direct, [*direct, *tests, *settings["tool"]["autograder"]["pins"]]
+def read_lock(folder: Path) -> Lock:
+    """Returns what requirements/ pins; `python -m tests.lock` writes it."""
+    file, torch = folder / "lock.txt", (folder / "torch.txt").read_text("utf-8")
+    pins = re.findall(r"^([\w.-]+)==([^\s;]+)", file.read_text("utf-8") + torch, re.M)
+    return Lock(file, "torch==" + dict(pins)["torch"], dict(pins))
 
 
-def install(pins: list[str]) -> None:
+def imported_packages(pyproject: Path) -> list[str]:
+    """Returns the packages that the commands import themselves, by name: the requirements and two of the extras."""
+    project = tomllib.loads(pyproject.read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    names = [re.split(r"[^\w.-]", line)[0] for line in [*project["dependencies"], *extras["course"], *extras["grade"]]]
+    return [name for name in names if name != project["name"]]
+
+
+def install(lock: Lock) -> None:
     """Makes or completes `.venv`; interrupted at any point, the next call goes on from there.
 
     Raises:
         SystemExit: with one sentence, where venv, the network, disk space or a package is missing.
     """
+    torch_from_cpu_index = _wants_cpu_index()
     _make_room()
     _make_venv()
     forget_incomplete(ENVIRONMENT)
-    print(f"autograder: installing {len(pins)} packages into {ENVIRONMENT} (once; about 2 GB)", flush=True)
-    _pip("install", "--progress-bar=off", *pins, total=len(pins))
-    _pip("install", "--no-build-isolation", "--no-deps", "--editable", str(ROOT), total=1)
-    READY.write_text(_fingerprint(pins), encoding="utf-8")
+    print(f"autograder: installing into {ENVIRONMENT}: once, about 2 GB, 2 to 10 minutes", flush=True)
+    # The lock is complete, so pip need not resolve; torch comes last and finds there whatever it needs on every system.
+    _pip(
+        "--no-deps", "--require-hashes", "--requirement", str(lock.file), title="packages", total=len(lock.versions) - 1
+    )
+    _install_torch(lock.torch, torch_from_cpu_index)
+    _pip("--no-build-isolation", "--no-deps", "--editable", str(ROOT), title="autograder itself")
+    READY.write_text(_fingerprint(lock), encoding="utf-8")
     shutil.rmtree(ENVIRONMENT / "tmp", ignore_errors=True)
 
 
-def _install_or_say_why(pins: list[str]) -> None:
+def _wants_cpu_index() -> bool:
+    choice = os.environ.get("AUTOGRADER_TORCH", "")
+    if choice not in ("", "cpu"):
+        _stop(f"AUTOGRADER_TORCH is {choice!r}, which means nothing. Set it to cpu, or take it away.")
+    return choice == "cpu"
+
+
+def _install_torch(pin: str, from_cpu_index: bool) -> None:
+    if from_cpu_index:
+        index = ["--index-url", CPU_INDEX, "--retries", "1", "--timeout", "20"]
+        if _run_pip(*index, pin, title="torch, the CPU build") is None:
+            return
+        print(
+            f"autograder: {CPU_INDEX} could not be used, so torch comes from the usual index, "
+            "where the build for Linux brings several GB of CUDA libraries.",
+            flush=True,
+        )
+    _pip(pin, title="torch")
+
+
+def _install_or_say_why(lock: Lock) -> None:
     try:
-        install(pins)
+        install(lock)
     except KeyboardInterrupt:
         _stop("interrupted. Run the command again; it goes on from here.")
     except OSError as error:
@@ -90,20 +138,20 @@ def forget_incomplete(environment: Path) -> None:
                 shutil.rmtree(metadata)
 
 
-def _installed_here(pin: str) -> bool:
-    name, _, version = pin.partition("==")
+def _installed_here(name: str, version: str) -> bool:
     try:
         return importlib.metadata.version(name).partition("+")[0] == version
     except importlib.metadata.PackageNotFoundError:
         return False
 
 
-def _is_ready(pins: list[str]) -> bool:
-    return READY.exists() and READY.read_text(encoding="utf-8") == _fingerprint(pins) and _python().exists()
+def _is_ready(lock: Lock) -> bool:
+    return READY.exists() and READY.read_text(encoding="utf-8") == _fingerprint(lock) and _python().exists()
 
 
-def _fingerprint(pins: list[str]) -> str:
-    return hashlib.sha256("\n".join([*pins, str(ROOT)]).encode()).hexdigest()
+def _fingerprint(lock: Lock) -> str:
+    parts = (lock.file.read_text("utf-8"), lock.torch, str(ROOT))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
 def _python() -> Path:
@@ -114,7 +162,7 @@ def _environment() -> dict[str, str]:
     """Returns the process environment with the user's own configuration out of reach and every write inside the clone."""
     empty = ENVIRONMENT / "pip.conf"
     # pip reads ~/.config/pip/pip.conf unless PIP_CONFIG_FILE names an existing file; site-packages in the home folder
-    # shadow pinned ones unless PYTHONNOUSERSITE is set (pip's and Python's documentation).
+    # shadow locked ones unless PYTHONNOUSERSITE is set (pip's and Python's documentation).
     return os.environ | {
         "PIP_CONFIG_FILE": str(empty),
         "PIP_CACHE_DIR": str(ENVIRONMENT / "tmp" / "cache"),
@@ -152,23 +200,29 @@ def _runs(*command: object) -> bool:
         return False
 
 
-def _pip(*arguments: str, total: int) -> None:
+def _pip(*arguments: str, title: str, total: int = 0) -> None:
+    output = _run_pip(*arguments, title=title, total=total)
+    if output is not None:
+        _stop(_reason(output) or f"pip failed. Its last words: {' '.join(output.splitlines()[-3:]).strip()}")
+
+
+def _run_pip(*arguments: str, title: str, total: int = 0) -> str | None:
+    """Runs `pip install`, keeping the progress line up to date; returns what pip said where it failed, else None."""
     temporary = ENVIRONMENT / "tmp"
     temporary.mkdir(exist_ok=True)
     (ENVIRONMENT / "pip.conf").touch()
-    command = [str(_python()), "-m", "pip", "--disable-pip-version-check", "--no-input", *arguments]
+    pip = [str(_python()), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--progress-bar=off"]
     lines: list[str] = []
     process = subprocess.Popen(
-        command,
+        [*pip, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         env=_environment() | {"TMPDIR": str(temporary)},
     )
-    with _progress(lines, total):
+    with _progress(lines, title, total):
         lines.extend(iter(process.stdout.readline, "") if process.stdout else ())
-    if process.wait():
-        _stop(_reason("".join(lines)) or f"pip failed. Its last words: {''.join(lines[-3:]).strip()}")
+    return "".join(lines) if process.wait() else None
 
 
 def _reason(output: str) -> str | None:
@@ -181,6 +235,8 @@ def _reason(output: str) -> str | None:
         )
     if "Permission denied" in output:
         return f"no permission to write in {ENVIRONMENT}. Clone the project to a folder of your own."
+    if "DO NOT MATCH THE HASHES" in output:
+        return "a file that the index sent is not the one that the lock names, so it was not installed. Run the command again."
     if "No matching distribution" in output:
         missing = output.partition("No matching distribution found for ")[2].split("\n")[0]
         return f"there is no {missing} for this Python ({sys.version.split()[0]}) and system. Try another Python from 3.11 on."
@@ -188,17 +244,15 @@ def _reason(output: str) -> str | None:
 
 
 @contextlib.contextmanager
-def _progress(lines: list[str], total: int) -> Iterator[None]:
-    """Keeps one line up to date while pip works: how many packages it has looked at, and for how long."""
+def _progress(lines: list[str], title: str, total: int) -> Iterator[None]:
+    """Keeps one line up to date while pip works: what it is doing, how far it is, and for how long."""
     started, done = time.monotonic(), threading.Event()
 
     def tell() -> None:
         pace = 1 if sys.stdout.isatty() else 20
         while not done.wait(pace):
-            found = sum(line.startswith(("Collecting", "Requirement already satisfied")) for line in list(lines))
-            stage = "unpacking" if any(line.startswith("Installing collected") for line in list(lines)) else "fetching"
-            text = f"  {stage} · {min(found, total)} of {total} packages · {time.monotonic() - started:.0f} s"
-            print(f"\r{text}" if sys.stdout.isatty() else text, end="" if sys.stdout.isatty() else "\n", flush=True)
+            text = f"  {title} · {stage(list(lines), total)} · {time.monotonic() - started:.0f} s"
+            print(f"\r{text:<78}" if sys.stdout.isatty() else text, end="" if sys.stdout.isatty() else "\n", flush=True)
 
     thread = threading.Thread(target=tell, daemon=True)
     thread.start()
@@ -207,7 +261,27 @@ def _progress(lines: list[str], total: int) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
-        print("\r" if sys.stdout.isatty() else "", end="", flush=True)
+        print(f"\r{'':78}\r" if sys.stdout.isatty() else "", end="", flush=True)
+
+
+def stage(lines: list[str], total: int) -> str:
+    """Returns what pip is doing by what it has printed, such as "fetching 12 of 150: jupyterlab (12.2 MB)".
+
+    Args:
+        lines: pip's output so far (pip 23 to 26, without its progress bar).
+        total: how many packages it was given; 0 where that is not worth saying.
+    """
+    unpacking = [line for line in lines if line.startswith("Installing collected packages:")]
+    if unpacking:
+        count = unpacking[0].count(",") + 1
+        return f"unpacking {count} packages, a minute or two" if count > 1 else "unpacking, a minute or two"
+    total -= sum(line.startswith("Ignoring ") for line in lines)  # needed on other systems only
+    found = sum(line.startswith(("Collecting ", "Requirement already satisfied")) for line in lines)
+    counted = f" {min(found, total)} of {total}" if total > 0 else ""
+    sizes = [
+        match for line in lines if (match := re.match(r"\s*Downloading (?:.*/)?([^-/\s]+)-\S+ (\([\d.]+ \w+\))", line))
+    ]
+    return f"fetching{counted}" + (f": {sizes[-1][1]} {sizes[-1][2]}" if sizes else "")
 
 
 def _stop(sentence: str) -> NoReturn:
