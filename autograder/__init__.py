@@ -16,6 +16,9 @@ __all__ = ["explain", "load_ipython_extension"]
 def __getattr__(name: str) -> object:
     if name != "explain":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from autograder.requirements import require
+
+    require("explain")
     from autograder.explanation import explain
 
     return explain
@@ -23,6 +26,9 @@ def __getattr__(name: str) -> object:
 
 def load_ipython_extension(shell) -> None:
     """Makes the cell magic `%%explain` known; IPython calls it for `%load_ext autograder`."""
+    from autograder.requirements import require
+
+    require("explain")
     from autograder.explanation import load_magic
 
     load_magic(shell)

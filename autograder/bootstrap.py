@@ -131,11 +131,15 @@ def forget_incomplete(environment: Path) -> None:
     pip 23 to 25 takes a package for installed as soon as its metadata folder exists; one that was interrupted while its
     files were copied would stay broken for ever.
     """
-    for folder in environment.glob("lib/python*/site-packages"):
-        for metadata in folder.glob("*.dist-info"):
-            files = importlib.metadata.Distribution.at(metadata).files
-            if files is None or not all((folder / file).exists() for file in files if file.suffix != ".pyc"):
-                shutil.rmtree(metadata)
+    for metadata in _installed_in(environment):
+        files = importlib.metadata.Distribution.at(metadata).files
+        if files is None or not all((metadata.parent / file).exists() for file in files if file.suffix != ".pyc"):
+            shutil.rmtree(metadata)
+
+
+def _installed_in(environment: Path) -> list[Path]:
+    """Returns the metadata folders of an environment's packages; it lays them elsewhere on Windows."""
+    return [found for lib in ("lib/python*", "Lib") for found in environment.glob(f"{lib}/site-packages/*.dist-info")]
 
 
 def _installed_here(name: str, version: str) -> bool:
@@ -246,12 +250,13 @@ def _reason(output: str) -> str | None:
 @contextlib.contextmanager
 def _progress(lines: list[str], title: str, total: int) -> Iterator[None]:
     """Keeps one line up to date while pip works: what it is doing, how far it is, and for how long."""
-    started, done = time.monotonic(), threading.Event()
+    started, done, before = time.monotonic(), threading.Event(), len(_installed_in(ENVIRONMENT))
 
     def tell() -> None:
         pace = 1 if sys.stdout.isatty() else 20
         while not done.wait(pace):
-            text = f"  {title} · {stage(list(lines), total)} · {time.monotonic() - started:.0f} s"
+            unpacked = len(_installed_in(ENVIRONMENT)) - before
+            text = f"  {title} · {stage(list(lines), total, unpacked)} · {time.monotonic() - started:.0f} s"
             print(f"\r{text:<78}" if sys.stdout.isatty() else text, end="" if sys.stdout.isatty() else "\n", flush=True)
 
     thread = threading.Thread(target=tell, daemon=True)
@@ -264,17 +269,18 @@ def _progress(lines: list[str], title: str, total: int) -> Iterator[None]:
         print(f"\r{'':78}\r" if sys.stdout.isatty() else "", end="", flush=True)
 
 
-def stage(lines: list[str], total: int) -> str:
+def stage(lines: list[str], total: int = 0, unpacked: int = 0) -> str:
     """Returns what pip is doing by what it has printed, such as "fetching 12 of 150: jupyterlab (12.2 MB)".
 
     Args:
         lines: pip's output so far (pip 23 to 26, without its progress bar).
         total: how many packages it was given; 0 where that is not worth saying.
+        unpacked: how many packages it has installed so far; of these pip says nothing.
     """
     unpacking = [line for line in lines if line.startswith("Installing collected packages:")]
     if unpacking:
         count = unpacking[0].count(",") + 1
-        return f"unpacking {count} packages, a minute or two" if count > 1 else "unpacking, a minute or two"
+        return "unpacking" + (f" {min(unpacked, count)} of {count}" if count > 1 else ", up to two minutes")
     total -= sum(line.startswith("Ignoring ") for line in lines)  # needed on other systems only
     found = sum(line.startswith(("Collecting ", "Requirement already satisfied")) for line in lines)
     counted = f" {min(found, total)} of {total}" if total > 0 else ""

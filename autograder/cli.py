@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from autograder.apart import EndedError, apart
+from autograder.requirements import require
 
 if TYPE_CHECKING:
     from autograder.grade.launch import Launched
@@ -37,13 +38,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code: 0 all is well, 1 the answer is no, 2 the command could not be carried out."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["test"]:  # everything after it belongs to pytest, its options included
-        return _test(words[1:])
+        return _carried_out(argparse.Namespace(run=lambda _: _test(words[1:])), "test")
     return _carried_out(_parser().parse_args(words), words[0])
 
 
 def _carried_out(chosen: argparse.Namespace, verb: str) -> int:
     """Returns the exit code of a command; what went wrong has been said in one sentence by then."""
     try:
+        require(verb)
         code = chosen.run(chosen)
         sys.stdout.flush()
         return code
@@ -93,7 +95,10 @@ def _parser() -> argparse.ArgumentParser:
     grade = verbs.add_parser("grade", help="grade a class: isolated, into nbgrader's gradebook")
     grade.add_argument("assignment", help="a lesson's name")
     grade.add_argument(
-        "--course", type=Path, metavar="DIR", help="holds submitted/STUDENT/ASSIGNMENT (default: class/)"
+        "--course",
+        type=Path,
+        metavar="DIR",
+        help="holds submitted/STUDENT/ASSIGNMENT (default: class/ in a clone, else here)",
     )
     grade.add_argument("--jobs", type=int, default=0, help="submissions at once (default: one for each core)")
     grade.add_argument(
@@ -214,7 +219,7 @@ def _grade(chosen: argparse.Namespace) -> int:
 
 def _grade_class(chosen: argparse.Namespace, servers: list[Launched]) -> int:
     with _loading():
-        from autograder.course.paths import ROOT
+        from autograder.course.paths import CLASS
         from autograder.grade.batch import Options, grade_assignment
         from autograder.grade.report import as_json, print_table, progress_bar
 
@@ -227,7 +232,7 @@ def _grade_class(chosen: argparse.Namespace, servers: list[Launched]) -> int:
         feedback=chosen.feedback,
     )
     with progress_bar() as draw:
-        rows = grade_assignment(chosen.assignment, chosen.course or ROOT / "class", options, draw, servers)
+        rows = grade_assignment(chosen.assignment, chosen.course or CLASS, options, draw, servers)
     print(as_json(rows)) if chosen.json else print_table(rows)
     return 1 if any(row.ended for row in rows) else 0
 

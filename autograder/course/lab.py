@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from autograder.course.paths import HOME, NOTEBOOKS, ROOT, WORK, lessons
+from autograder.requirements import require_clone
 
 FIRST_PORT = 8888
 # Plug-ins of nbgrader's labextension (0.9.6) that are the teacher's; "validate-assignment" stays for everyone.
@@ -37,6 +38,7 @@ def open_lab(lesson: str | None, *, port: int | None, browser: bool, teacher: bo
     """Returns JupyterLab's exit code once it stops; Ctrl-C stops it.
 
     A learner works on copies in `work/`, so that notebooks/ stays as released and an update never meets their answers.
+    `work/` lies in the clone, or, where the package was installed, in the current folder.
 
     Args:
         lesson: a lesson's name or the beginning of it, such as "02"; None opens the first page.
@@ -45,25 +47,37 @@ def open_lab(lesson: str | None, *, port: int | None, browser: bool, teacher: bo
         teacher: serve the whole clone, with nbgrader's tools, instead of the learner's copies.
 
     Raises:
-        LabError: there is no such lesson, or the port is taken.
+        LabError: there is no such lesson, the port is taken, or the folder cannot be written.
+        RequirementError: `teacher`, and no clone is around.
     """
     page = _page(lesson)
-    if not teacher:
-        for line in hand_out():
-            print(line)
+    try:
+        _make_ready(teacher)
+    except OSError as error:
+        raise LabError(
+            f"{error.filename or ROOT} cannot be written ({error.strerror}). Run the command in a folder of your own."
+        ) from None
     chosen = _port(port)
     token = secrets.token_hex(16)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server must not outlive us when we are told to stop
     folder = ROOT if teacher else WORK
     path = f"solutions/{page}" if teacher else page
     address = f"http://127.0.0.1:{chosen}/lab/tree/{path}?token={token}"
-    with _server(folder, chosen, token, teacher) as server:
+    with _server(folder, chosen, token) as server:
         _wait_until_up(server, f"http://127.0.0.1:{chosen}/api?token={token}")
         print(f"autograder: {address}\n(Ctrl-C stops it)", flush=True)
         if browser:
             webbrowser.open(address)
         return server.wait()
     return 0  # stopped by Ctrl-C, as it should be
+
+
+def _make_ready(teacher: bool) -> None:
+    if teacher:
+        require_clone("lab --teacher")
+    _write_settings(teacher)
+    for line in [] if teacher else hand_out():
+        print(line)
 
 
 def hand_out() -> list[str]:
@@ -113,8 +127,7 @@ def _port(wanted: int | None) -> int:
 
 
 @contextlib.contextmanager
-def _server(folder: Path, port: int, token: str, teacher: bool) -> Iterator[subprocess.Popen[bytes]]:
-    _write_settings(teacher)
+def _server(folder: Path, port: int, token: str) -> Iterator[subprocess.Popen[bytes]]:
     command = [
         sys.executable,
         "-m",

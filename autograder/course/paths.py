@@ -1,13 +1,28 @@
-"""Where the course lies: the clone's folders, by the names that the README uses."""
+"""Where the course lies: in a clone its own folders, by the names that the README uses; else the current folder and this package."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
+from autograder.requirements import CLONE, PACKAGE
+
+HANDED_OUT = Path(".home") / "handed_out.json"
+
+
+def find_folder(start: Path) -> Path:
+    """Returns the folder that keeps a learner's copies where the package was installed.
+
+    It is the nearest one, from `start` upwards, to which `lab` has handed out the lessons, so that a notebook and a command
+    find it from inside `work/` too; `start` itself where there is none.
+    """
+    return next((folder for folder in (start, *start.parents) if (folder / HANDED_OUT).is_file()), start)
+
+
+ROOT = CLONE or find_folder(Path.cwd())
 SOLUTIONS = ROOT / "solutions"
-NOTEBOOKS = ROOT / "notebooks"
+NOTEBOOKS = CLONE / "notebooks" if CLONE else PACKAGE / "course" / "notebooks"
 WORK = ROOT / "work"
+CLASS = CLONE / "class" if CLONE else Path.cwd()
 VARIANTS = ROOT / "class" / "variants"
 HOME = ROOT / ".home"
 

@@ -96,21 +96,36 @@ def open_class(folder: Path, assignment: str) -> Classroom:
     """Returns the class in a folder.
 
     Raises:
-        ClassError: nobody handed in, or there is no such assignment.
+        ClassError: there is no such folder or assignment, nobody handed in, or the grades could not be written.
     """
     folder = folder.resolve()
+    if not folder.is_dir():
+        raise ClassError(f"there is no folder {folder}. Name the course's folder with --course")
     own = folder / "source"
     sources = own if (own / assignment).is_dir() else SOLUTIONS
     if not (sources / assignment).is_dir():
-        known = ", ".join(sorted(path.name for path in sources.iterdir() if path.is_dir())) or "none"
-        raise ClassError(f"there is no assignment {assignment!r}. Known are: {known}")
+        raise ClassError(_no_source(own, assignment))
     classroom = Classroom(folder, assignment, sources)
     if not classroom.students():
         raise ClassError(
             f"nobody has handed in {assignment!r}: there is no {folder}/submitted/STUDENT/{assignment}/. "
             f"Collect first, or name another folder with --course"
         )
+    if not os.access(folder, os.W_OK):
+        raise ClassError(
+            f"{folder} cannot be written, and the gradebook goes there. Copy the course to a folder of your own"
+        )
     return classroom
+
+
+def _no_source(own: Path, assignment: str) -> str:
+    known = sorted({path.name for sources in (own, SOLUTIONS) for path in sources.glob("*/") if path.is_dir()})
+    if known:
+        return f"there is no assignment {assignment!r}. Known are: {', '.join(known)}"
+    return (
+        f"there is no source of {assignment!r}: {own}/{assignment}/ is missing. Put it there, or name the course's folder "
+        "with --course. The sources of this course's own lessons stand in its repository: grade those in a clone"
+    )
 
 
 def register(classroom: Classroom, sources: list[Source]) -> None:

@@ -8,6 +8,7 @@ export, a feedback page and an untrusted notebook show the picture, where Jupyte
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import secrets
 from html import escape
@@ -60,7 +61,8 @@ def widget(recording: Recording, predict: bool = False, place: str = "") -> Any:
 def show(recording: Recording, predict: bool = False) -> None:
     """Displays a recording: step through it live, or see the static picture where no kernel runs; in a terminal, text.
 
-    While nbgrader executes a notebook (its variable NBGRADER_EXECUTION says so, 0.9.6) no widget is made: static and text only.
+    While nbgrader executes a notebook (its variable NBGRADER_EXECUTION says so, 0.9.6), and where anywidget is not installed
+    (the extra `course` brings it), no widget is made: static and text only.
     """
     shell = _shell()
     if shell is None:
@@ -68,7 +70,8 @@ def show(recording: Recording, predict: bool = False) -> None:
         return
     from IPython.display import display
 
-    place = "" if "NBGRADER_EXECUTION" in os.environ else f"autograder-{secrets.token_hex(6)}"
+    live = "NBGRADER_EXECUTION" not in os.environ and importlib.util.find_spec("anywidget") is not None
+    place = f"autograder-{secrets.token_hex(6)}" if live else ""
     display(mimebundle(recording, predict, place), raw=True)
     if place:
         _replace(shell, widget(recording, predict, place))
