@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -117,10 +118,15 @@ def _parser() -> argparse.ArgumentParser:
 
 @contextlib.contextmanager
 def _loading() -> Iterator[None]:
-    """Imports inside take a sixth less time: the garbage collector does not look through PyTorch again and again meanwhile."""
+    """Imports inside take a sixth less time: the garbage collector does not look through PyTorch again and again meanwhile.
+
+    PyTorch 2.13 does without NumPy, and warns of it at import; who installed the small set knows.
+    """
     gc.disable()
     try:
-        yield
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Failed to initialize NumPy")
+            yield
     finally:
         gc.freeze()
         gc.enable()

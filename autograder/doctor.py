@@ -8,7 +8,10 @@ import shutil
 import subprocess
 from typing import NamedTuple
 
-PACKAGES = ("torch", "jupyterlab", "nbgrader", "ipywidgets", "matplotlib")
+from autograder.requirements import CLONE, install_command, torch_advice
+
+# Package -> the extra that brings it; torch comes with every installation.
+PACKAGES = {"jupyterlab": "course", "nbgrader": "course", "ipywidgets": "course", "matplotlib": "course"}
 
 
 class Finding(NamedTuple):
@@ -22,14 +25,21 @@ class Finding(NamedTuple):
 def examine() -> list[Finding]:
     """Returns what was found, each line measured now."""
     python = Finding("Python", platform.python_version())
-    return [python, *(_package(name) for name in PACKAGES), _browser(), _isolation()]
+    packages = [_package(name, install_command(extra)) for name, extra in PACKAGES.items()]
+    return [python, _torch(), *packages, _browser(), _isolation()]
 
 
-def _package(name: str) -> Finding:
+def _torch() -> Finding:
+    advice = torch_advice()
+    return _package("torch", "pip install torch")._replace(advice=advice and f"autograder needs {advice}")
+
+
+def _package(name: str, command: str) -> Finding:
     try:
         return Finding(name, importlib.metadata.version(name))
     except importlib.metadata.PackageNotFoundError:
-        return Finding(name, "missing", "run `python3 -m autograder lab` from the clone; it installs what is missing")
+        by_clone = "run `python3 -m autograder lab` from the clone; it installs what is missing"
+        return Finding(name, "missing", by_clone if CLONE else f"to open the lessons: `{command}`")
 
 
 def _browser() -> Finding:

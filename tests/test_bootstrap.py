@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,6 +20,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def clone(tmp_path, monkeypatch):
     """A folder with the package's files and no environment, on which the bootstrap works."""
     shutil.copytree(ROOT / "autograder", tmp_path / "autograder", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(ROOT / "requirements", tmp_path / "requirements")
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     for name, path in {
         "ROOT": tmp_path,
@@ -27,6 +29,47 @@ def clone(tmp_path, monkeypatch):
     }.items():
         monkeypatch.setattr(bootstrap, name, path)
     return tmp_path
+
+
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory):
+    """An environment with pip in it; making one takes seconds."""
+    folder = tmp_path_factory.mktemp("made") / ".venv"
+    subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
+    return folder
+
+
+@pytest.fixture
+def begun(clone, made_once):
+    """The clone with an environment in which nothing is installed yet."""
+    shutil.copytree(made_once, clone / ".venv", symlinks=True, copy_function=os.link)
+    return clone
+
+
+def small_lock(folder: Path, line: str) -> bootstrap.Lock:
+    """Returns a lock of one package, written into a folder."""
+    file = folder / "small.txt"
+    file.write_text(f"{line}\n", "utf-8")
+    return bootstrap.Lock(file, "torch==2.13.0", {})
+
+
+@pytest.fixture
+def index(tmp_path, monkeypatch):
+    """A package index in a folder, the only one that pip knows: torch 2.13.0, three lines long."""
+    wheel = tmp_path / "index" / "torch" / "torch-2.13.0-py3-none-any.whl"
+    wheel.parent.mkdir(parents=True)
+    metadata = {"METADATA": "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0\n", "RECORD": ""}
+    metadata["WHEEL"] = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, text in metadata.items():
+            archive.writestr(f"torch-2.13.0.dist-info/{name}", text)
+    (wheel.parent / "index.html").write_text(
+        f'<!DOCTYPE html><html><body><a href="{wheel.name}">torch</a></body></html>'
+    )
+    for name in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PIP_INDEX_URL", wheel.parent.parent.as_uri())
+    return wheel
 
 
 def sentence(capture: pytest.ExceptionInfo[SystemExit]) -> str:
@@ -67,9 +110,8 @@ def test_a_ready_environment_is_used_as_it_is(monkeypatch):
 
 def test_another_version_of_a_package_is_not_ready(clone, monkeypatch):
     """One package with another version than pinned, and the command goes to the clone's own environment."""
-    text = (clone / "pyproject.toml").read_text("utf-8")
-    (clone / "pyproject.toml").write_text(text.replace('"torch==2.13.0"', '"torch==2.12.0"'), "utf-8")
-    monkeypatch.setattr(bootstrap, "install", lambda pins: None)
+    (clone / "requirements" / "torch.txt").write_text("torch==2.12.0\n", "utf-8")
+    monkeypatch.setattr(bootstrap, "install", lambda lock: None)
     started = []
     monkeypatch.setattr(os, "execve", lambda *arguments: started.append(arguments))
 
@@ -96,7 +138,7 @@ def test_a_full_disk_is_told_before_anything_is_made(clone, monkeypatch):
     """Too little space ends at once, with the place and both figures."""
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=10**9))
     with pytest.raises(SystemExit) as stopped:
-        bootstrap.install(["six==1.17.0"])
+        bootstrap.install(small_lock(clone, "six==1.17.0"))
     assert "only 1.0 GB are free" in sentence(stopped)
     assert not (clone / ".venv").exists()
 
@@ -108,7 +150,7 @@ def test_a_python_without_venv_is_told_what_to_install(clone, monkeypatch):
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(SystemExit) as stopped:
-        bootstrap.install(["six==1.17.0"])
+        bootstrap.install(small_lock(clone, "six==1.17.0"))
     assert "sudo apt install python3-venv" in sentence(stopped)
 
 
@@ -117,24 +159,89 @@ def test_no_network_is_told_and_the_next_call_goes_on(clone, monkeypatch):
     for name, value in {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "1", "PIP_FIND_LINKS": ""}.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(SystemExit) as stopped:
-        bootstrap.install(["no-such-package==1.0"])
+        bootstrap.install(small_lock(clone, f"no-such-package==1.0 --hash=sha256:{'0' * 64}"))
     assert "the package index could not be reached" in sentence(stopped)
     assert (clone / ".venv" / "bin" / "python").exists()
     assert not (clone / ".venv" / "ready").exists()
 
 
-def test_the_users_own_pip_settings_are_out_of_reach(clone, monkeypatch):
+def test_a_file_that_is_not_the_locked_one_is_refused(begun, index):
+    """What the index sends must have the hash of the lock; the sentence says so, and nothing is installed."""
+    lock = small_lock(begun, f"torch==2.13.0 --hash=sha256:{'0' * 64}")
+    with pytest.raises(SystemExit) as stopped:
+        bootstrap.install(lock)
+    assert "is not the one that the lock names" in sentence(stopped)
+    assert not list((begun / ".venv").glob("lib/python*/site-packages/torch*"))
+
+
+def test_the_cpu_build_falls_back_to_the_usual_index(begun, index, monkeypatch, capsys):
+    """Where PyTorch's CPU index cannot be reached, one sentence says so, and torch comes from the usual one."""
+    monkeypatch.setattr(bootstrap, "CPU_INDEX", "http://127.0.0.1:9/whl/cpu")
+    monkeypatch.setenv("AUTOGRADER_TORCH", "cpu")
+    bootstrap._install_torch("torch==2.13.0", bootstrap._wants_cpu_index())
+    (told,) = [line for line in capsys.readouterr().out.splitlines() if "could not be used" in line]
+    assert "http://127.0.0.1:9/whl/cpu" in told
+    assert "several GB of CUDA libraries" in told
+    assert list((begun / ".venv").glob("lib/python*/site-packages/torch-2.13.0.dist-info"))
+
+
+def test_the_cpu_build_comes_from_its_own_index(begun, index, monkeypatch, capsys):
+    """Where the CPU index answers, the usual one is not asked."""
+    monkeypatch.setattr(bootstrap, "CPU_INDEX", os.environ["PIP_INDEX_URL"])
+    monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/")
+    bootstrap._install_torch("torch==2.13.0", True)
+    assert "could not be used" not in capsys.readouterr().out
+    assert list((begun / ".venv").glob("lib/python*/site-packages/torch-2.13.0.dist-info"))
+
+
+def test_another_build_than_cpu_is_no_choice(clone, monkeypatch):
+    """A misspelt choice is told before anything is made."""
+    monkeypatch.setenv("AUTOGRADER_TORCH", "gpu")
+    with pytest.raises(SystemExit) as stopped:
+        bootstrap.install(small_lock(clone, ""))
+    assert "Set it to cpu" in sentence(stopped)
+    assert not (clone / ".venv").exists()
+
+
+FETCHING = [
+    "Ignoring colorama: markers 'sys_platform == \"win32\"' don't match your environment",
+    "Collecting alembic==1.20.1",
+    "  Downloading alembic-1.20.1-py3-none-any.whl (246 kB)",
+    "Collecting torch==2.13.0",
+    "  Downloading https://files.example/torch-2.13.0%2Bcpu-cp311-cp311-manylinux_2_28_x86_64.whl (190.5 MB)",
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "total", "unpacked", "told"),
+    [
+        pytest.param([], 0, 0, "fetching", id="nothing yet"),
+        pytest.param(
+            FETCHING[:3], 9, 0, "fetching 1 of 8: alembic (246 kB)", id="one of eight, the ninth is for Windows"
+        ),
+        pytest.param(FETCHING, 0, 0, "fetching: torch (190.5 MB)", id="torch, whose download takes long"),
+        pytest.param(["Installing collected packages: a, b, c"], 9, 2, "unpacking 2 of 3", id="unpacking some"),
+        pytest.param(
+            ["Installing collected packages: torch"], 0, 0, "unpacking, up to two minutes", id="unpacking torch"
+        ),
+    ],
+)
+def test_the_progress_line_says_what_is_being_done(lines, total, unpacked, told):
+    """From pip's own words: which package, how many, how large; and what pip keeps silent about."""
+    assert told == bootstrap.stage(lines, total, unpacked)
+
+
+def test_the_users_own_pip_settings_are_out_of_reach(begun, monkeypatch):
     """A pip.conf in the home folder is not read, and pip's cache stays inside the clone."""
-    home = clone / "home"
+    home = begun / "home"
     (home / ".config" / "pip").mkdir(parents=True)
     (home / ".config" / "pip" / "pip.conf").write_text("[global]\nindex-url = http://127.0.0.1:9/mine\n")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.delenv(
         "PIP_CONFIG_FILE", raising=False
     )  # set where these tests run inside the bootstrapped environment
-    bootstrap._make_venv()
-    (clone / ".venv" / "pip.conf").touch()
-    pip = [str(clone / ".venv" / "bin" / "python"), "-m", "pip", "config", "list"]
+    (begun / ".venv" / "pip.conf").touch()
+    pip = [str(begun / ".venv" / "bin" / "python"), "-m", "pip", "config", "list"]
     seen = subprocess.run(pip, env=bootstrap._environment(), capture_output=True, text=True).stdout
     assert "127.0.0.1:9/mine" not in seen
     assert "127.0.0.1:9/mine" in subprocess.run(pip, capture_output=True, text=True).stdout  # the control

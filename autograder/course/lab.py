@@ -168,6 +168,7 @@ def _environment() -> dict[str, str]:
         "JUPYTERLAB_WORKSPACES_DIR": "jupyter/workspaces",
         "IPYTHONDIR": "ipython",
         "MPLCONFIGDIR": "matplotlib",
+        "npm_config_cache": "npm",  # jupyter-lsp 2.3 asks npm, where there is one, for its folder; npm logs each call
     }
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     inside = {name: str(HOME / folder) for name, folder in places.items()}
