@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from autograder.course.stubs import configure
+from autograder.course.nbgrader_release import configure
 
 c = get_config()  # noqa: F821 - nbgrader provides it when it loads this file
 

@@ -1,4 +1,4 @@
-// Draws the `scene` trait (its fields: autograder/view/scene.py): a film of one program, with code, memory and graph.
+// Draws the `scene` trait (its fields: autograder/view/scene/composition.py): a film of one program, with code, memory and graph.
 // Knows no notebook and no network. What comes from the scene becomes text nodes and listed attributes, never markup.
 
 /**

@@ -19,7 +19,7 @@ FOLDER = ROOT / "assets" / "screenshots"
 sys.path.insert(0, str(ROOT))
 
 from autograder import tape, view  # noqa: E402
-from autograder.tape.recording import Recording  # noqa: E402
+from autograder.tape.recording.schema import Recording  # noqa: E402
 
 MATMULS = """\
 import torch

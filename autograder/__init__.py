@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from autograder.explanation import explain as explain
+    from autograder.api import explain as explain
 
 __all__ = ["explain", "load_ipython_extension"]
 
@@ -19,7 +19,7 @@ def __getattr__(name: str) -> object:
     from autograder.requirements import require
 
     require("explain")
-    from autograder.explanation import explain
+    from autograder.api import explain
 
     return explain
 
@@ -29,6 +29,6 @@ def load_ipython_extension(shell) -> None:
     from autograder.requirements import require
 
     require("explain")
-    from autograder.explanation import load_magic
+    from autograder.api import load_magic
 
     load_magic(shell)

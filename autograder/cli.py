@@ -14,11 +14,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from autograder.apart import EndedError, apart
+from autograder.run_in_fork import EndedError, run_in_fork
 from autograder.requirements import require
 
 if TYPE_CHECKING:
-    from autograder.grade.launch import Launched
+    from autograder.grade.sandbox.launch import Launched
 
 WRONG_USE = 2
 INTERRUPTED = {"grade": " What was graded so far is kept; the same command with --resume goes on."}
@@ -151,7 +151,7 @@ def _test(words: list[str]) -> int:
 def _explain(chosen: argparse.Namespace) -> int:
     here = argparse.Namespace(**vars(chosen) | {"run": _explain_here})
     try:
-        return apart(lambda: _carried_out(here, "explain"))
+        return run_in_fork(lambda: _carried_out(here, "explain"))
     except EndedError as error:
         raise CommandError(
             f"{chosen.program}: the program ended Python itself ({error}), so nothing is known of it. Take that out, or name "
@@ -212,8 +212,8 @@ def _release(chosen: argparse.Namespace) -> int:
 
 
 def _grade(chosen: argparse.Namespace) -> int:
-    from autograder.grade.isolation import require
-    from autograder.grade.launch import lanes, launch
+    from autograder.grade.sandbox.launch import lanes, launch
+    from autograder.grade.sandbox.walls import require
 
     servers = launch(require(chosen.isolation), lanes(chosen.jobs))  # they load PyTorch while we do
     try:
@@ -226,8 +226,8 @@ def _grade(chosen: argparse.Namespace) -> int:
 def _grade_class(chosen: argparse.Namespace, servers: list[Launched]) -> int:
     with _loading():
         from autograder.course.paths import CLASS
-        from autograder.grade.batch import Options, grade_assignment
-        from autograder.grade.report import as_json, print_table, progress_bar
+        from autograder.grade.batch.assignment import Options, grade_assignment
+        from autograder.grade.batch.report_lines import as_json, print_table, progress_bar
 
     options = Options(
         jobs=chosen.jobs,

@@ -6,13 +6,14 @@ A check never calls the learner's function itself. It asks a subject for a repor
 a notebook and in a grader that keeps the function in another, isolated process.
 """
 
-from autograder.check.blame import culprit
+from autograder.check.culprits import culprit
+from autograder.check.events import passed
 from autograder.check.exercise import check
 from autograder.check.expected import slope
-from autograder.check.inputs import constant, indices, leaf, result
 from autograder.check.message import Incorrect, NotAttempted
 from autograder.check.outcome import check_outcome
 from autograder.check.prediction import observed, predicted
+from autograder.check.subject.inputs import constant, indices, leaf, result
 from autograder.view import get_ready
 
 __all__ = [
@@ -25,6 +26,7 @@ __all__ = [
     "indices",
     "leaf",
     "observed",
+    "passed",
     "predicted",
     "result",
     "slope",

@@ -7,16 +7,16 @@ from typing import Any
 
 import msgspec
 
-from autograder.check.code import normal_form
+from autograder.check.events import passed
 from autograder.check.expected import Expected, Trials
-from autograder.check.inputs import Drawn
 from autograder.check.judge import judge
 from autograder.check.learner import find_subject
-from autograder.check.memory import once
+from autograder.check.memo import once
 from autograder.check.message import Incorrect, message
-from autograder.check.passing import passed
-from autograder.check.report import Array
-from autograder.check.subject import Subject
+from autograder.check.subject.call_report import Array
+from autograder.check.subject.inputs import Drawn
+from autograder.check.subject.learner_code import normal_form
+from autograder.check.subject.subjects import Subject
 
 ROUNDS = 3  # one right answer by luck, or by remembering a call, is not three
 

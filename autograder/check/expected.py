@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import msgspec
 import torch
 
-from autograder.check.inputs import Generator
-from autograder.check.report import Argument, Array, Call, Report, array
-from autograder.check.subject import LocalSubject
-from autograder.tape.oracles import finite_differences
+from autograder.check.subject.call_report import Argument, Array, Call, Report, array
+from autograder.check.subject.inputs import Generator
+from autograder.check.subject.subjects import LocalSubject
+from autograder.tape.oracle.reference_gradients import finite_differences
 
 
 class BrokenExercise(RuntimeError):

@@ -8,7 +8,7 @@ import torch
 
 from autograder.check.expected import Expected
 from autograder.check.message import Incorrect, NotAttempted, message
-from autograder.check.report import Array, Problem, Report, array
+from autograder.check.subject.call_report import Array, CallProblem, Report, array
 
 # Central differences in float64 are good to about 1e-8 of the value; a wrong formula is off by far more.
 RELATIVE, ABSOLUTE = 1e-5, 1e-6
@@ -48,7 +48,7 @@ def _attempted(exercise: str, report: Report, given: str | None) -> None:
         )
 
 
-def _explain(exercise: str, problem: Problem) -> NoReturn:
+def _explain(exercise: str, problem: CallProblem) -> NoReturn:
     where = f"line {problem.line}: {problem.text.strip()}" if problem.line else "the function that you defined"
     text = problem.message.partition(" Hint: ")[0]
     if "modified by an inplace operation" in problem.message:

@@ -10,7 +10,7 @@ from contextvars import ContextVar
 from typing import Any, Protocol
 
 from autograder.check.message import Unsolved, message
-from autograder.check.subject import LocalSubject, Subject
+from autograder.check.subject.subjects import LocalSubject, Subject
 
 
 class Door(Protocol):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from autograder.check.code import normal_form
+from autograder.check.events import passed
 from autograder.check.learner import find_subject
 from autograder.check.message import Incorrect, NotAttempted, message
-from autograder.check.passing import passed
-from autograder.tape.findings import Outcome
+from autograder.check.subject.learner_code import normal_form
+from autograder.tape.recording.verdict_types import Outcome
 
 
 def check_outcome(

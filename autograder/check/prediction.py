@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from autograder.check.events import passed
 from autograder.check.learner import find_value
-from autograder.check.memory import once
+from autograder.check.memo import once
 from autograder.check.message import Incorrect, NotAttempted, message
-from autograder.check.passing import passed
 from autograder.tape import record
-from autograder.tape.findings import OUTCOMES
+from autograder.tape.recording.verdict_types import OUTCOMES
 from autograder.view import show
 
 

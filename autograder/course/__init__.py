@@ -1,8 +1,8 @@
 """The course: its catalogue, hints and progress, canonical notebooks and their release."""
 
-from autograder.check.passing import on_pass
-from autograder.course.help import hint, model_answer, reset
-from autograder.course.passes import can_now, progress, store
+from autograder.check.events import on_pass
+from autograder.course.hints import hint, model_answer, reset
+from autograder.course.learner_progress import can_now, progress, store
 
 on_pass(store.add)
 

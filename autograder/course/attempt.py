@@ -16,7 +16,7 @@ SECONDS_A_CELL = 60
 Status = Literal["correct", "incorrect", "not attempted"]
 
 
-class Verdict(NamedTuple):
+class ExerciseResult(NamedTuple):
     """What one grade cell said: the exercise's id, the points it gives, and the message where it did not pass."""
 
     exercise: str
@@ -26,7 +26,7 @@ class Verdict(NamedTuple):
     message: str
 
 
-def attempt(path: Path) -> list[Verdict]:
+def attempt(path: Path) -> list[ExerciseResult]:
     """Returns the verdict of every grade cell, in the notebook's order; the file is only read.
 
     Raises:
@@ -51,11 +51,11 @@ def attempt(path: Path) -> list[Verdict]:
     return [_verdict(cell) for cell in cells]
 
 
-def _verdict(cell: NotebookNode) -> Verdict:
+def _verdict(cell: NotebookNode) -> ExerciseResult:
     points, max_points = determine_grade(cell)
     errors = [output for output in cell.outputs if output.output_type == "error"]
     message = errors[0].evalue if errors else ""
-    return Verdict(
+    return ExerciseResult(
         cell.metadata.nbgrader.grade_id, _status(points == max_points, errors), points or 0.0, max_points, message
     )
 

@@ -11,9 +11,9 @@ import torch
 from IPython.display import display
 
 from autograder.tape import record
-from autograder.tape.findings import Outcome as Word
-from autograder.tape.recording import Recording
-from autograder.view.words import MEANING
+from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.verdict_types import Outcome as Word
+from autograder.view.text.sentences import MEANING
 
 OUTCOMES = (
     ("w.mul_(2)", "loss = w.sum()"),

@@ -12,9 +12,9 @@ from pathlib import Path
 import msgspec
 
 from autograder.course import catalogue
+from autograder.course.author_cells import AuthorError, AuthorExercise, exercises
 from autograder.course.canonical import read
 from autograder.course.paths import SOLUTIONS, lessons
-from autograder.course.proof import AuthorError, Exercise, exercises
 
 HEAD = """# For teachers
 
@@ -93,7 +93,7 @@ def _lesson(lesson: catalogue.Lesson, text: Teaching, source: Path) -> str:
     )
 
 
-def _every_answer_exists(lesson: str, text: Teaching, found: dict[str, Exercise]) -> None:
+def _every_answer_exists(lesson: str, text: Teaching, found: dict[str, AuthorExercise]) -> None:
     for misconception in text.misconceptions:
         for name, wrong in misconception.shown_by.items():
             known = {answer.name for answer in found[name].of_kind("wrong")} if name in found else set()
@@ -108,7 +108,7 @@ def _points(source: Path) -> dict[str, int]:
     return {cell["grade_id"]: cell["points"] for cell in cells if cell.get("grade")}
 
 
-def _belief(misconception: Misconception, found: dict[str, Exercise]) -> list[str]:
+def _belief(misconception: Misconception, found: dict[str, AuthorExercise]) -> list[str]:
     shown = [
         f"  - {_code((name,))}: {answer.name}"
         for name, wrong in misconception.shown_by.items()
@@ -118,7 +118,7 @@ def _belief(misconception: Misconception, found: dict[str, Exercise]) -> list[st
     return [f"- *{misconception.belief}*", *shown]
 
 
-def _rows(exercise: Exercise, points: int) -> list[str]:
+def _rows(exercise: AuthorExercise, points: int) -> list[str]:
     wrong = exercise.of_kind("wrong")
     first = [f"| {_code((exercise.id,))} | {points} | {wrong[0].name} | {wrong[0].phrase} |"]
     return first + [f"| | | {answer.name} | {answer.phrase} |" for answer in wrong[1:]]

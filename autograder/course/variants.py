@@ -19,7 +19,7 @@ from nbformat import NotebookNode
 from nbgrader.utils import compute_checksum
 
 from autograder.tape import record
-from autograder.tape.findings import Outcome
+from autograder.tape.recording.verdict_types import Outcome
 
 TAG = "vary"
 LONGEST = 2  # numbers that a list may gain

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 if TYPE_CHECKING:
-    from autograder.grade.one import grade as grade
+    from autograder.grade.submission.single import grade as grade
 
 __all__ = ["grade"]
 
@@ -23,7 +23,7 @@ __all__ = ["grade"]
 def __getattr__(name: str) -> object:
     # Loaded on first use: the server that submissions are forked from is part of this package and needs none of it.
     if name == "grade":
-        from autograder.grade.one import grade
+        from autograder.grade.submission.single import grade
 
         return grade
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

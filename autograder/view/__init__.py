@@ -5,9 +5,9 @@ from autograder import tape, view
 view.show(tape.record(source))
 """
 
-from autograder.view.html import as_html
+from autograder.view.draw.html import as_html
+from autograder.view.draw.svg import as_svg
 from autograder.view.notebook import get_ready, mimebundle, show, widget
-from autograder.view.svg import as_svg
-from autograder.view.text import as_text
+from autograder.view.text.report import as_text
 
 __all__ = ["as_html", "as_svg", "as_text", "get_ready", "mimebundle", "show", "widget"]

@@ -14,11 +14,11 @@ import secrets
 from html import escape
 from typing import Any
 
-from autograder.tape.recording import Recording
-from autograder.view.html import as_image, described
-from autograder.view.layout import library
-from autograder.view.scene import Scene, build
-from autograder.view.text import as_text
+from autograder.tape.recording.schema import Recording
+from autograder.view.draw.html import as_image, described
+from autograder.view.scene.composition import Scene, build
+from autograder.view.scene.layout import library
+from autograder.view.text.report import as_text
 
 STEPS, BRIEF = 16, 6
 """Steps of a longer run that a saved notebook tells in words under the picture, and where no picture is; `as_text` tells all."""

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
-from autograder.tape.findings import Place
-from autograder.tape.recording import BackwardStep, Recording, SavedEdge, Step, TensorState, Write
+from autograder.tape.recording.schema import BackwardStep, Recording, SavedEdge, Step, TensorState, Write
+from autograder.tape.recording.verdict_types import Place
 
 
 @dataclass(frozen=True)

@@ -142,7 +142,7 @@ class _MemoryWatch:
         while not self._over.wait(0.5):
             for process in psutil.Process().children(recursive=True):
                 try:
-                    inside = "autograder.grade.server" in " ".join(process.cmdline())
+                    inside = "autograder.grade.sandbox.server" in " ".join(process.cmdline())
                     self.largest = max(self.largest, process.memory_full_info().uss if inside else 0)
                 except psutil.Error:
                     continue

@@ -22,8 +22,8 @@ from pathlib import Path
 from nbgrader.api import Gradebook, MissingEntry
 
 from autograder.course.paths import ROOT
-from autograder.grade.batch import Options, grade_assignment
-from autograder.grade.limits import MEBIBYTE, Limits
+from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.wire.limits import MEBIBYTE, Limits
 from tests.grade.hostile.lesson import ASSIGNMENT
 from tests.grade.hostile.school import FULL, Case, enrol, listener, right_beside, wrong_beside
 

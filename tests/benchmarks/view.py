@@ -19,9 +19,9 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from autograder import tape, view  # noqa: E402
-from autograder.tape.recording import Recording, from_json  # noqa: E402
+from autograder.tape.recording.schema import Recording, from_json  # noqa: E402
 from autograder.view.assets import asset  # noqa: E402
-from autograder.view.scene import build  # noqa: E402
+from autograder.view.scene.composition import build  # noqa: E402
 
 SNIPPETS = ["raises_backward", "silently_wrong", "correct", "raises_forward", "views"]
 

@@ -10,13 +10,13 @@ from nbconvert import HTMLExporter
 from playwright.sync_api import Page, expect
 
 from autograder import view
-from autograder.tape.recording import from_json
+from autograder.tape.recording.schema import from_json
 
 RECORDINGS = Path(__file__).parents[1] / "view" / "recordings"
 
 CELL = """\
 from autograder import view
-from autograder.tape.recording import from_json
+from autograder.tape.recording.schema import from_json
 
 view.show(from_json(open({path!r}, encoding="utf-8").read()), predict={predict})"""
 

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from playwright.sync_api import Page
 
-from autograder.tape.recording import from_json
+from autograder.tape.recording.schema import from_json
 from autograder.view.assets import asset
-from autograder.view.scene import build
+from autograder.view.scene.composition import build
 
 RECORDINGS = Path(__file__).parents[1] / "view" / "recordings"
 

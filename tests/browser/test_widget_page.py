@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from autograder import view
-from autograder.tape.recording import Recording, from_json
+from autograder.tape.recording.schema import Recording, from_json
 
 RECORDINGS = Path(__file__).parents[1] / "view" / "recordings"
 

@@ -11,13 +11,13 @@ from torch import nn
 from autograder.check import Incorrect, NotAttempted, check, constant, indices, leaf, predicted, result
 from autograder.check.exercise import ROUNDS
 from autograder.check.expected import trial
-from autograder.check.inputs import Generator
 from autograder.check.learner import Missing, through
 from autograder.check.message import WIDTH, message
-from autograder.check.report import Report
-from autograder.check.subject import LocalSubject
+from autograder.check.subject.call_report import Report
+from autograder.check.subject.inputs import Generator
+from autograder.check.subject.subjects import LocalSubject
 from autograder.course.paths import ROOT
-from autograder.grade.warm import REHEARSAL
+from autograder.grade.sandbox.warmup import REHEARSAL
 
 
 class Door:
@@ -254,7 +254,7 @@ def test_the_first_check_of_a_kernel_waits_for_nothing(tmp_path):
     silent = REHEARSAL[2].replace("a.mul_", "a.data.mul_")
     cells = f"""
 import sys
-from autograder.grade.shell import make_shell
+from autograder.grade.sandbox.shell import make_shell
 shell = make_shell(1 << 20)
 shell.run("import torch; from autograder.check import check", 60.0)
 before = set(sys.modules)

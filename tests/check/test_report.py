@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder.check.report import Argument, Array, Call, array
-from autograder.check.subject import LocalSubject
+from autograder.check.subject.call_report import Argument, Array, Call, array
+from autograder.check.subject.subjects import LocalSubject
 
 DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.complex64]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import torch
 
 from autograder.tape import explain_file, record
-from autograder.tape.findings import Harm
-from autograder.tape.recording import Recording
+from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.verdict_types import Harm
 
 from .oracles import run, states
 from .programs import Program

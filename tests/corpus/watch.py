@@ -13,7 +13,7 @@ from .programs import Program
 
 
 @dataclass
-class Kept:
+class TrackedSave:
     """A tensor that was saved, as `watch` follows it; `writers` are the lines after which it was no longer the same."""
 
     tensor: Tensor
@@ -44,7 +44,7 @@ def watch(program: Program) -> tuple[set[int], set[int]]:
     training, never uses.
     """
     counted = program.outcome == "raises-backward"
-    kept: list[tuple[Kept, tuple]] = []
+    kept: list[tuple[TrackedSave, tuple]] = []
     harmful: set[int] = set()
     saving: set[int] = set()
     last: list[int | None] = [None]
@@ -68,14 +68,14 @@ def watch(program: Program) -> tuple[set[int], set[int]]:
             frame = frame.f_back
         return frame.f_lineno if frame else last[0]
 
-    def pack(tensor: Tensor) -> Kept:
+    def pack(tensor: Tensor) -> TrackedSave:
         look()
         alias = tensor.detach()
-        entry = Kept(tensor, alias, alias.clone(), alias._version, last[0])
+        entry = TrackedSave(tensor, alias, alias.clone(), alias._version, last[0])
         kept.append((entry, entry.state()))
         return entry
 
-    def unpack(entry: Kept) -> Tensor:
+    def unpack(entry: TrackedSave) -> Tensor:
         look()
         version, *values = entry.state()
         if version != entry.version or (not counted and any(now != fingerprint(entry.copy) for now in values)):

@@ -4,31 +4,31 @@ import json
 
 import pytest
 
-from autograder.check.passing import passed
-from autograder.course import catalogue, help, passes
+from autograder.check.events import passed
+from autograder.course import catalogue, hints, learner_progress
 
 
 @pytest.fixture
 def store(tmp_path, monkeypatch):
     """A progress file of the test's own."""
-    own = passes.Store(tmp_path / "home" / "progress.json")
-    monkeypatch.setattr(passes, "store", own)
-    monkeypatch.setattr(help, "store", own)
+    own = learner_progress.Store(tmp_path / "home" / "progress.json")
+    monkeypatch.setattr(learner_progress, "store", own)
+    monkeypatch.setattr(hints, "store", own)
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
     return own
 
 
 def test_hints_climb_three_rungs_and_start_again(capsys):
     """Each call shows the next hint; the fourth shows the first again."""
-    help._shown.clear()
-    hints = next(e.hints for lesson in catalogue.lessons() for e in lesson.exercises if e.id == "shifted_exp")
+    hints._shown.clear()
+    told_hints = next(e.hints for lesson in catalogue.lessons() for e in lesson.exercises if e.id == "shifted_exp")
     for _ in range(4):
-        help.hint("shifted_exp")
+        hints.hint("shifted_exp")
     told = capsys.readouterr().out.splitlines()
-    assert [*hints, hints[0]] == [line.partition(": ")[2] for line in told]
+    assert [*told_hints, told_hints[0]] == [line.partition(": ")[2] for line in told]
 
 
-@pytest.mark.parametrize("ask", [help.hint, help.reset, help.model_answer])
+@pytest.mark.parametrize("ask", [hints.hint, hints.reset, hints.model_answer])
 def test_an_unknown_exercise_is_told_with_those_there_are(ask, capsys):
     """A slip in the name is met with the name that was meant; without a near one, all names stand under their lessons."""
     ask("shifted_expp")
@@ -42,13 +42,13 @@ def test_an_unknown_exercise_is_told_with_those_there_are(ask, capsys):
 
 def test_a_prediction_is_no_exercise(capsys):
     """Whoever asks for a hint to a prediction is told that there is none, and not that it does not exist."""
-    help.hint("prediction_late_write")
+    hints.hint("prediction_late_write")
     assert capsys.readouterr().out.startswith("Predictions and named lines have no hints")
 
 
 def test_the_map_numbers_the_lessons_as_they_call_each_other(store):
     """Each row begins with the lesson's number, and its title leads to its notebook."""
-    shown = passes.Map({"drain"})
+    shown = learner_progress.Map({"drain"})
     assert "0  Names, objects, storage" in repr(shown).splitlines()[0]
     assert "■□□□ 1 of 4" in repr(shown).splitlines()[0]
     assert 'href="../06_clinic/06_clinic.ipynb">Clinic</a>' in shown._repr_html_()
@@ -56,20 +56,20 @@ def test_the_map_numbers_the_lessons_as_they_call_each_other(store):
 
 def test_the_model_answer_waits_for_a_pass(store, capsys):
     """Before the exercise passed there is no answer to see; afterwards there is, with its reason."""
-    help.model_answer("shifted_exp")
+    hints.model_answer("shifted_exp")
     assert "once your own answer has passed" in capsys.readouterr().out
     store.add("shifted_exp")
-    help.model_answer("shifted_exp")
+    hints.model_answer("shifted_exp")
     assert "the sum lives in new memory" in capsys.readouterr().out
 
 
 def test_can_now_is_true_only_of_what_passed(store, capsys):
     """A line is marked once every exercise that shows it has passed, and not before."""
-    passes.can_now("02")
+    learner_progress.can_now("02")
     assert "[x]" not in capsys.readouterr().out
     store.add("shifted_exp")
     store.add("open_gate")
-    passes.can_now("02")
+    learner_progress.can_now("02")
     marks = [line[:3] for line in capsys.readouterr().out.splitlines()]
     assert ["[x]", "[ ]", "[ ]"] == marks
 
@@ -86,7 +86,7 @@ def test_a_pass_is_counted_once_and_can_be_reset(store):
 def test_a_check_that_passes_reaches_the_store(monkeypatch, capsys):
     """The course listens to the checks."""
     heard = []
-    monkeypatch.setattr("autograder.check.passing._listeners", [heard.append])
+    monkeypatch.setattr("autograder.check.events._listeners", [heard.append])
     passed("shifted_exp")
     assert ["shifted_exp"] == heard
     assert "shifted_exp: correct\n" == capsys.readouterr().out

@@ -6,9 +6,9 @@ import nbformat
 import pytest
 
 from autograder.course import release
+from autograder.course.author_cells import AuthorError, exercises
 from autograder.course.canonical import canonical, read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
-from autograder.course.proof import AuthorError, exercises
 
 SOURCES = [pytest.param(path, id=path.parent.name) for path in lessons(SOLUTIONS)]
 

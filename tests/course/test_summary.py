@@ -11,7 +11,7 @@ from playwright.sync_api import sync_playwright
 from autograder.course.canonical import read
 from autograder.course.paths import SOLUTIONS
 from autograder.course.summary import OPERATIONS, Sheet
-from autograder.tape.findings import OUTCOMES
+from autograder.tape.recording.verdict_types import OUTCOMES
 
 
 @pytest.fixture(scope="module")

@@ -6,8 +6,8 @@ import tomllib
 import pytest
 
 from autograder.course import catalogue
+from autograder.course.author_cells import AuthorError, exercises
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS, lessons
-from autograder.course.proof import AuthorError, exercises
 from autograder.course.teaching import page
 
 

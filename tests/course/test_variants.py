@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nbgrader.utils import compute_checksum
 
-from autograder.check.inputs import seeded
 from autograder.check.message import Incorrect, NotAttempted, Unsolved
+from autograder.check.subject.inputs import seeded
+from autograder.course.author_cells import exercises, setup
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
-from autograder.course.proof import exercises, setup
 from autograder.course.variants import TAG, VariantError, redrawn, vary
 from tests.lessons.namespace import Namespace
 

@@ -10,8 +10,8 @@ from typing import NamedTuple
 import nbformat
 from nbformat import NotebookNode
 
+from autograder.course.author_cells import AuthorExercise, exercises
 from autograder.course.canonical import read
-from autograder.course.proof import Exercise, exercises
 
 OUTCOMES = {
     "prediction_late_write": "raises-backward",
@@ -34,7 +34,7 @@ class Lesson:
     """A released lesson beside its source: writes answers into the stubs' cells."""
 
     def __init__(self, source: Path, release: Path) -> None:
-        self.exercises: dict[str, Exercise] = {exercise.id: exercise for exercise in exercises(source)}
+        self.exercises: dict[str, AuthorExercise] = {exercise.id: exercise for exercise in exercises(source)}
         self.released = read(release)
 
     def answered(self, answers: dict[str, str]) -> NotebookNode:

@@ -1,8 +1,8 @@
 import pytest
 
-from autograder.grade.isolation import probe
-from autograder.grade.limits import MEBIBYTE, Limits
-from autograder.grade.remote import Server
+from autograder.grade.sandbox.walls import probe
+from autograder.grade.submission.remote import Server
+from autograder.grade.wire.limits import MEBIBYTE, Limits
 
 LIMITS = Limits(cell_seconds=5, submission_seconds=30, memory_bytes=512 * MEBIBYTE)
 

@@ -8,9 +8,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder.grade.examine import Examiner
-from autograder.grade.plain import Unsendable, from_plain, to_plain
-from autograder.grade.source import Source
+from autograder.grade.submission.source import AssignmentSource
+from autograder.grade.submission.submission_grader import Examiner
+from autograder.grade.wire.wire_values import Unsendable, from_plain, to_plain
 from tests.grade.conftest import LIMITS
 
 SOLUTION = """
@@ -82,7 +82,7 @@ def graded(examiner, test: str, solution: str = SOLUTION):
     cells = [setup, cell(SOLUTION, "answer", solution=True), cell(test, "test", grade=True, locked=True, points=2)]
     notebook = nbformat.v4.new_notebook(cells=cells)
     data = nbformat.writes(nbformat.v4.new_notebook(cells=[setup, cell(solution, "answer", solution=True), cells[2]]))
-    return examiner.grade(Source("n", notebook), data.encode(), {}).cells["test"]
+    return examiner.grade(AssignmentSource("n", notebook), data.encode(), {}).cells["test"]
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from bs4 import BeautifulSoup
 from traitlets.config import Config
 
-from autograder.grade.feedback import CoverHiddenTests, HarmlessOutputs, configure_feedback, harmless_markdown
+from autograder.grade.batch.feedback import CoverHiddenTests, HarmlessOutputs, configure_feedback, harmless_markdown
 from autograder.view import mimebundle
 from tests.view.conftest import NAMES, stored
 

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder.grade.align import align
-from autograder.grade.examine import Examiner
-from autograder.grade.source import Source
-from autograder.grade.submission import Unreadable, parse
+from autograder.grade.submission.align import align
+from autograder.grade.submission.source import AssignmentSource
+from autograder.grade.submission.submission_grader import Examiner
+from autograder.grade.submission.untrusted_notebook import Unreadable, parse
 from tests.grade.conftest import LIMITS
 from tests.grade.hostile.lesson import POINTS, RIGHT, WRONG, source, submitted
 
-SOURCE = Source("attacked", source())
+SOURCE = AssignmentSource("attacked", source())
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from autograder.grade.batch import Options, grade_assignment
-from autograder.grade.limits import MEBIBYTE, Limits
+from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.wire.limits import MEBIBYTE, Limits
 from tests.grade.hostile.lesson import ASSIGNMENT, SECRET
 from tests.grade.hostile.school import FULL, enrol, listener, right_beside, wrong_beside
 

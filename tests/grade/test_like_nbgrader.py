@@ -11,8 +11,8 @@ import nbformat
 import pytest
 from nbgrader.api import Gradebook
 
-from autograder.grade.batch import Options, grade_assignment
-from autograder.grade.isolation import probe
+from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.sandbox.walls import probe
 
 ASSIGNMENT = "mixed"
 

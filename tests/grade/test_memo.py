@@ -4,12 +4,12 @@
 import nbformat
 import pytest
 
-from autograder.grade.examine import Examiner
-from autograder.grade.source import Source
+from autograder.grade.submission.source import AssignmentSource
+from autograder.grade.submission.submission_grader import Examiner
 from tests.grade.conftest import LIMITS
 from tests.grade.hostile.lesson import RIGHT, WRONG, source, submitted
 
-SOURCE = Source("attacked", source())
+SOURCE = AssignmentSource("attacked", source())
 
 
 @pytest.fixture(scope="module")

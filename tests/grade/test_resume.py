@@ -14,10 +14,11 @@ import time
 import psutil
 import pytest
 
-from autograder.grade import gradebook, pool
-from autograder.grade.batch import Options, grade_assignment
-from autograder.grade.gradebook import StoppedError
-from autograder.grade.handin import HandIn
+from autograder.grade.batch import gradebook
+from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.batch.gradebook import StoppedError
+from autograder.grade.batch.hand_in import HandIn
+from autograder.grade.where import here
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, WRONG, write_source
 from tests.grade.hostile.school import hand_in
 
@@ -61,8 +62,8 @@ def test_the_number_of_processes_changes_nothing(undisturbed, tmp_path):
 def test_nothing_is_waited_for_once_all_are_graded(undisturbed, tmp_path, monkeypatch):
     """The processes end by themselves as soon as nobody hands them anything: none has to be ended by force."""
     forced = []
-    close = pool._Lane.close
-    monkeypatch.setattr(pool._Lane, "close", lambda lane: (close(lane), forced.append(lane.process.exitcode)))
+    close = here._Lane.close
+    monkeypatch.setattr(here._Lane, "close", lambda lane: (close(lane), forced.append(lane.process.exitcode)))
     grade_assignment(ASSIGNMENT, enrolled(tmp_path), Options(jobs=3))
     assert [0, 0, 0] == forced
 
@@ -161,7 +162,7 @@ def test_a_locked_gradebook_is_waited_for(undisturbed, tmp_path, monkeypatch):
     lock = sqlite3.connect(folder / "gradebook.db", check_same_thread=False, isolation_level=None)
     lock.execute("BEGIN EXCLUSIVE")
     threading.Timer(3, lambda: lock.execute("ROLLBACK")).start()
-    with gradebook.Ledger(f"sqlite:///{folder / 'gradebook.db'}", ASSIGNMENT, _settings()) as ledger:
+    with gradebook.GradingRecords(f"sqlite:///{folder / 'gradebook.db'}", ASSIGNMENT, _settings()) as ledger:
         ledger.begin(1, forced=False)
         lock.execute("BEGIN EXCLUSIVE")
         monkeypatch.setattr(gradebook, "PATIENCE", 0.0)

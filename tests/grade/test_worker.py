@@ -13,11 +13,11 @@ import psutil
 import pytest
 
 from autograder.course.paths import ROOT
-from autograder.grade import messages
-from autograder.grade.launch import launch
-from autograder.grade.limits import MEBIBYTE, Limits
-from autograder.grade.remote import Ended, Server
-from autograder.grade.warm import late_modules
+from autograder.grade.sandbox.launch import launch
+from autograder.grade.sandbox.warmup import late_modules
+from autograder.grade.submission.remote import Ended, Server
+from autograder.grade.wire import messages
+from autograder.grade.wire.limits import MEBIBYTE, Limits
 
 
 @pytest.fixture(scope="module")
@@ -89,7 +89,7 @@ def test_what_a_notebook_loads_late_is_loaded_once_for_all(walls):
         pytest.param("import os; print([n for n in os.environ if 'TOKEN' in n])", "[]", id="no tokens"),
         pytest.param("import os; print(len([p for p in os.listdir('/proc') if p.isdigit()]) < 4)", "True", id="no other process"),
         pytest.param("import os; print(os.path.exists('/tmp/left'), os.listdir('/dev/shm'))", "False []", id="nothing of the one before"),
-        pytest.param("import autograder.tape.repair as r; print(getattr(r, '__file__', None))", "None", id="no search for repairs"),
+        pytest.param("import autograder.tape.repair.repairs as r; print(getattr(r, '__file__', None))", "None", id="no search for repairs"),
     ],
 )  # fmt: skip
 def test_a_worker_sees_nothing_but_itself(server, monkeypatch, question, expected):
@@ -175,11 +175,11 @@ def test_a_course_that_lies_in_tmp_stays_in_sight(walls):
         done = subprocess.run([sys.executable, "-c", program], cwd=clone, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         words = "".join(output["text"] for output in json.loads(done.stdout))
-        assert f"{clone}/autograder/view/fold.py Read-only file system {[Path(clone).name]}\n" == words
+        assert f"{clone}/autograder/view/scene/folding.py Read-only file system {[Path(clone).name]}\n" == words
 
 
 LOOKS_AROUND = """
-import os, autograder.view.fold as late
+import os, autograder.view.scene.folding as late
 try:
     open(late.__file__, "a")
 except OSError as error:
@@ -208,8 +208,8 @@ def test_servers_that_share_a_start_share_nothing_else(walls):
 def test_the_rehearsal_is_run_to_its_end():
     """What is slow the first time is done before the first fork: only the cell that is meant to raise raises."""
     program = (
-        "from autograder.grade.warm import REHEARSAL\n"
-        "from autograder.grade.shell import make_shell\n"
+        "from autograder.grade.sandbox.warmup import REHEARSAL\n"
+        "from autograder.grade.sandbox.shell import make_shell\n"
         "shell = make_shell(1 << 20)\n"
         "print([type(shell.run(text, 60.0).error).__name__ for text in REHEARSAL])"
     )

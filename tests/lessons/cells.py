@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import torch
 
+from autograder.course.author_cells import AUTHOR_TAGS
 from autograder.course.canonical import read
-from autograder.course.proof import AUTHOR_TAGS
 from tests.lessons.namespace import Namespace
 
 SHOWN = ("predicted", "observed", "culprit")

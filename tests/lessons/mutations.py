@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import torch
 
-from autograder.tape.findings import OUTCOMES
+from autograder.tape.recording.verdict_types import OUTCOMES
 
 COPIES = {"clone", "contiguous"}
 SWAPPED = {ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.Gt: ast.Lt, ast.Lt: ast.Gt}

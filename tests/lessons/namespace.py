@@ -6,7 +6,7 @@ import itertools
 import linecache
 
 from autograder.check.learner import through
-from autograder.check.subject import LocalSubject
+from autograder.check.subject.subjects import LocalSubject
 
 _numbers = itertools.count()
 

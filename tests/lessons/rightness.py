@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import torch
 from torch.utils._pytree import tree_leaves
 
-from autograder.check.inputs import Drawn
 from autograder.check.message import Unsolved
-from autograder.course.proof import Exercise
+from autograder.check.subject.inputs import Drawn
+from autograder.course.author_cells import AuthorExercise
 from tests.corpus.oracles import close, differences
 from tests.corpus.programs import Program
 from tests.lessons.namespace import Namespace
@@ -29,7 +29,7 @@ STEP = 1e-5
 class Judge:
     """Knows what one exercise asks for, and says of any answer whether it is right; memory used is not looked at."""
 
-    def __init__(self, exercise: Exercise, setup: str) -> None:
+    def __init__(self, exercise: AuthorExercise, setup: str) -> None:
         author = Namespace()
         with contextlib.redirect_stdout(io.StringIO()):
             author.run(setup)

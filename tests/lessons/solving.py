@@ -8,12 +8,12 @@ from pathlib import Path
 from nbformat import NotebookNode
 
 from autograder.check.message import Unsolved
-from autograder.course.proof import Exercise, exercises, setup
-from autograder.tape.findings import OUTCOMES
+from autograder.course.author_cells import AuthorExercise, exercises, setup
+from autograder.tape.recording.verdict_types import OUTCOMES
 from tests.lessons.namespace import Namespace
 
 
-def verdict(path: Path, exercise: Exercise, answer: str) -> Unsolved | None:
+def verdict(path: Path, exercise: AuthorExercise, answer: str) -> Unsolved | None:
     """Returns what the exercise's check cell raises after this answer, None where it passes."""
     learner = Namespace()
     learner.run(setup(path))
@@ -25,7 +25,7 @@ def verdict(path: Path, exercise: Exercise, answer: str) -> Unsolved | None:
     return None
 
 
-def candidates(exercise: Exercise) -> list[str]:
+def candidates(exercise: AuthorExercise) -> list[str]:
     """Returns every answer that a prediction may have: the four outcomes, or each line of the program below it."""
     name = exercise.stub.partition(" ")[0]
     lines = [line.strip() for line in exercise.check.splitlines() if line.startswith("    ")]

@@ -16,9 +16,9 @@ import nbclient
 import pytest
 
 from autograder.check.message import Incorrect, NotAttempted, Unsolved
+from autograder.course.author_cells import AUTHOR_TAGS, AuthorExercise, exercises, setup
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
-from autograder.course.proof import AUTHOR_TAGS, Exercise, exercises, setup
 from tests.lessons.namespace import Namespace
 
 SOURCES = {path.stem: path for path in lessons(SOLUTIONS)}
@@ -56,7 +56,7 @@ def quietly(learner: Namespace, source: str) -> Exception | None:
     return None
 
 
-def names_of(exercise: Exercise) -> list[str]:
+def names_of(exercise: AuthorExercise) -> list[str]:
     """Returns the names that an exercise's answer cell defines: a function, a class, or words to predict."""
     nodes = ast.parse(exercise.stub).body
     assigned = [

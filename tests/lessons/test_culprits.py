@@ -7,10 +7,10 @@ import re
 import pytest
 
 from autograder.check.message import Incorrect, NotAttempted, Unsolved
+from autograder.course.author_cells import exercises, setup
 from autograder.course.paths import SOLUTIONS, lessons
-from autograder.course.proof import exercises, setup
 from autograder.tape import record
-from autograder.tape.recording import Recording
+from autograder.tape.recording.schema import Recording
 from autograder.view import mimebundle
 from tests.lessons.namespace import Namespace
 

@@ -8,9 +8,9 @@ import re
 
 import pytest
 
+from autograder.course.author_cells import AUTHOR_TAGS
 from autograder.course.canonical import read
 from autograder.course.paths import SOLUTIONS, lessons
-from autograder.course.proof import AUTHOR_TAGS
 from tests.lessons.cells import SHOWN
 
 SOURCES = [pytest.param(path, id=path.parent.name) for path in lessons(SOLUTIONS)]

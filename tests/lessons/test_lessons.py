@@ -6,8 +6,8 @@ import pytest
 
 from autograder.check.message import Incorrect, NotAttempted
 from autograder.course import catalogue
+from autograder.course.author_cells import exercises
 from autograder.course.paths import SOLUTIONS, lessons
-from autograder.course.proof import exercises
 from tests.lessons.solving import candidates, verdict
 
 LESSONS = {path.parent.name: path for path in lessons(SOLUTIONS)}

@@ -16,11 +16,11 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from autograder.check.inputs import seeded
-from autograder.check.memory import remembering
+from autograder.check.memo import remembering
 from autograder.check.message import Unsolved
+from autograder.check.subject.inputs import seeded
+from autograder.course.author_cells import AuthorExercise, exercises, setup
 from autograder.course.paths import SOLUTIONS, lessons
-from autograder.course.proof import Exercise, exercises, setup
 from tests.lessons.mutations import Mutant, mutants
 from tests.lessons.rightness import Judge
 
@@ -50,7 +50,7 @@ def _one_thread():
     torch.set_num_threads(threads)
 
 
-def tried(exercise: Exercise, judge: Judge) -> list[Tried]:
+def tried(exercise: AuthorExercise, judge: Judge) -> list[Tried]:
     """Returns the verdict of the exercise's check on each chosen mutant of its right answers."""
     memory: dict = {}
     return [
@@ -59,7 +59,7 @@ def tried(exercise: Exercise, judge: Judge) -> list[Tried]:
     ]
 
 
-def verdict(mutant: Mutant, exercise: Exercise, judge: Judge, memory: dict) -> tuple[bool, str]:
+def verdict(mutant: Mutant, exercise: AuthorExercise, judge: Judge, memory: dict) -> tuple[bool, str]:
     """Returns whether the check refuses the mutant, and what it says; an answer that does not even run never passes."""
     with seeded(1), remembering(memory), contextlib.redirect_stdout(io.StringIO()):
         try:
@@ -71,7 +71,7 @@ def verdict(mutant: Mutant, exercise: Exercise, judge: Judge, memory: dict) -> t
     return False, ""
 
 
-def chosen(exercise: Exercise) -> Iterator[Mutant]:
+def chosen(exercise: AuthorExercise) -> Iterator[Mutant]:
     """Yields every mutant of the model answer, and a fixed share of those of the other right answers."""
     for answer in exercise.of_kind("answer", "right"):
         for mutant in mutants(answer.source):

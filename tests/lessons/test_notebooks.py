@@ -6,9 +6,9 @@ import nbclient
 import pytest
 
 from autograder.course import catalogue
+from autograder.course.author_cells import exercises
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
-from autograder.course.proof import exercises
 from tests.lessons.solving import answered, right_answers
 
 LESSONS = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS)]

@@ -8,9 +8,9 @@ import torch
 from corpus.oracles import Gradients, close, differences, reference, run
 from corpus.programs import Program, programs
 
-from autograder.tape.program import ProgramError
-from autograder.tape.recorder import record_program
-from autograder.tape.repair import Repairs, apply, remaker, repair
+from autograder.tape.diagnose.record import record_program
+from autograder.tape.repair.repairs import Repairs, apply, remaker, repair
+from autograder.tape.run.program import ProgramError
 
 # What they raise no rewrite answers: shapes that do not fit, an integer asked for its gradient, a backward that raises itself.
 NOT_OURS = {"facts_graph/shape_error", "facts_graph/integer_grad", "facts_functions/backward_raises"}

@@ -1,7 +1,9 @@
 import pytest
 
-from autograder.tape.recorder import record_program
-from autograder.tape.repair import Repairs, apply, kinds, remaker, repair, search
+from autograder.tape.diagnose.record import record_program
+from autograder.tape.repair import search
+from autograder.tape.repair.kinds import registry
+from autograder.tape.repair.repairs import Repairs, apply, remaker, repair
 
 from .plain import flat, plain, slopes
 from .programs import BROKEN, Broken
@@ -45,4 +47,4 @@ def test_change_of_meaning_is_said(broken, monkeypatch):
 def test_every_kind_has_a_program():
     """No kind of repair goes untested."""
     tested = {broken.kind.__name__ for broken in BROKEN} | UNTRACKED
-    assert {kind.__name__ for kind in kinds.KINDS} == tested
+    assert {kind.__name__ for kind in registry.KINDS} == tested

@@ -4,9 +4,9 @@ import time
 
 import pytest
 
-from autograder.tape.findings import Gradient, Harm, Place, Verdict
-from autograder.tape.recorder import record, record_program
-from autograder.tape.repair import apply, remaker, remaker_of, repair
+from autograder.tape.diagnose.record import record, record_program
+from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict
+from autograder.tape.repair.repairs import apply, remaker, remaker_of, repair
 
 from .plain import flat, plain, slopes
 

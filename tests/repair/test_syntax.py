@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.tape.recorder import record
-from autograder.tape.repair import apply, repair
+from autograder.tape.diagnose.record import record
+from autograder.tape.repair.edits import EditableSource, delete, wrap
+from autograder.tape.repair.repairs import apply, repair
 from autograder.tape.repair.search import as_fix
-from autograder.tape.repair.source import Source, delete, wrap
 
 from .plain import flat, plain
 
@@ -63,7 +63,7 @@ def test_odd_syntax_is_rewritten_without_damage(name):
 )
 def test_deletion_leaves_python(text, expected):
     """A statement is taken out with its line, or with its semicolon, or leaves `pass`."""
-    source = Source(text)
+    source = EditableSource(text)
     gone = next(one for one in source.statements() if source.of(one) == "b = 2")
     assert expected == source.apply([delete(source, gone)])
 
@@ -79,7 +79,7 @@ def test_deletion_leaves_python(text, expected):
 )
 def test_wrapping_leaves_python(text, expected):
     """A block is put around one statement and nothing else."""
-    source = Source(text)
+    source = EditableSource(text)
     inside = next(one for one in source.statements() if source.of(one) == "b = 2")
     assert expected == source.apply(wrap(source, inside, "with x:"))
 

@@ -1,7 +1,7 @@
 import pytest
 
-from autograder.tape.recorder import record
-from autograder.tape.repair import proved_by_recording, remaker, repair, wrong_cures
+from autograder.tape.diagnose.record import record
+from autograder.tape.repair.repairs import proved_by_recording, remaker, repair, wrong_cures
 
 from .plain import flat, plain
 

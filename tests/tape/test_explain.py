@@ -8,7 +8,7 @@ import textwrap
 import pytest
 
 from autograder.tape import ProgramError, explain_file, explain_json, record
-from autograder.tape.findings import OUTCOMES
+from autograder.tape.recording.verdict_types import OUTCOMES
 
 BUG = """
 import torch
@@ -242,9 +242,9 @@ def test_what_a_program_prints_stays_inside(capfd):
     ("module", "loads"),
     [
         ("autograder.tape", False),
-        ("autograder.tape.recording", False),
+        ("autograder.tape.recording.schema", False),
         ("autograder", False),
-        ("autograder.tape.recorder", True),
+        ("autograder.tape.diagnose.record", True),
     ],
 )
 def test_importing_loads_no_torch(module, loads):

@@ -8,8 +8,8 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from autograder.tape.functions import function_name
-from autograder.tape.saved import VERSIONS, hidden_in, kept_by, saved_version
+from autograder.tape.observe.graph.saved_tensors import VERSIONS, hidden_in, kept_by, saved_version
+from autograder.tape.run.function_mode import function_name
 
 
 class Heard(TorchFunctionMode):

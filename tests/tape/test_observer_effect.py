@@ -3,10 +3,10 @@
 import pytest
 import torch
 
-from autograder.tape.engine import Listener, nodes_below
-from autograder.tape.observer import Observer
-from autograder.tape.program import from_source
-from autograder.tape.run import run_once
+from autograder.tape.observe.observer import Observer
+from autograder.tape.run.engine import Listener, nodes_below
+from autograder.tape.run.once import run_once
+from autograder.tape.run.program import from_source
 from tests.corpus.programs import programs
 from tests.tape.modules import MODULES
 

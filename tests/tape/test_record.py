@@ -3,7 +3,7 @@
 import pytest
 
 from autograder.tape import outcome_of, record
-from autograder.tape.recording import from_json, to_json
+from autograder.tape.recording.schema import from_json, to_json
 
 MATMULS = """
 import torch

@@ -7,8 +7,8 @@ import tracemalloc
 import pytest
 
 from autograder.tape import record
-from autograder.tape.ledger import Ledger
-from autograder.tape.recorder import outcome_of
+from autograder.tape.diagnose.record import outcome_of
+from autograder.tape.observe.state import RunState
 
 PROGRAMS = {
     "a chain": "x = w\nfor i in range({n}):\n    x = x.sin()\nloss = x.sum()",
@@ -78,14 +78,14 @@ def test_a_foreign_write_is_found_late_and_told_exactly():
 def test_what_the_program_lets_go_is_let_go(monkeypatch):
     """An evaluation loop that never calls backward holds one graph at a time; so does its recording, beyond a limit."""
     alive = []
-    close = Ledger.close
+    close = RunState.close
 
-    def counting(ledger, *arguments):
+    def counting(state, *arguments):
         alive.append(sum(type(one).__name__ == "ExpBackward0" for one in gc.get_objects()))
-        return close(ledger, *arguments)
+        return close(state, *arguments)
 
-    monkeypatch.setattr("autograder.tape.graph.HELD", 1 << 20)
-    monkeypatch.setattr(Ledger, "close", counting)
+    monkeypatch.setattr("autograder.tape.observe.graph.nodes.HELD", 1 << 20)
+    monkeypatch.setattr(RunState, "close", counting)
     loop = "for i in range(40):\n    loss = (w * i).exp().sum()"
 
     assert "correct" == outcome_of(

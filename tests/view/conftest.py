@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from autograder.tape.recording import Recording, from_json, to_json
+from autograder.tape.recording.schema import Recording, from_json, to_json
 
 FOLDER = Path(__file__).parent / "recordings"
 NAMES = sorted(path.stem for path in FOLDER.glob("*.json"))

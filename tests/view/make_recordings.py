@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from autograder import tape
-from autograder.tape.recording import to_json
+from autograder.tape.recording.schema import to_json
 
 FOLDER = Path(__file__).parent / "recordings"
 

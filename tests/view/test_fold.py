@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from autograder.tape.findings import Place
-from autograder.tape.recording import Node
-from autograder.view.fold import CHUNKS, LIMIT, Fold, Outline
+from autograder.tape.recording.schema import Node
+from autograder.tape.recording.verdict_types import Place
+from autograder.view.scene.folding import CHUNKS, LIMIT, Fold, Outline
 
 lines = st.lists(st.integers(1, 12), max_size=300)
 scopes = st.lists(st.sampled_from([(), ("net",), ("net", "0"), ("net", "1")]), min_size=300, max_size=300)

@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder.view.layout import place
+from autograder.view.scene.layout import place
 
 
 @st.composite

@@ -89,7 +89,7 @@ def test_a_plain_shell_is_a_terminal(recorded, monkeypatch, capsys):
     assert capsys.readouterr().out.startswith("correct: the gradients are right")
 
 
-@pytest.mark.parametrize(("module", "loads_torch"), [("autograder.view", False), ("autograder.tape.run", True)])
+@pytest.mark.parametrize(("module", "loads_torch"), [("autograder.view", False), ("autograder.tape.run.once", True)])
 def test_drawing_needs_no_torch(module, loads_torch):
     """A stored recording is drawn where torch is absent; the second row shows that the test can tell."""
     code = f"import sys, {module}; print('torch' in sys.modules)"

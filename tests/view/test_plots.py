@@ -3,7 +3,7 @@
 import matplotlib as mpl
 import pytest
 
-from autograder.view import plots
+from autograder.view.draw import plots
 
 mpl.use("Agg")
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from autograder.tape.recording import RecordingError, from_json, to_json
-from autograder.view import gradients
-from autograder.view.scene import Scene, build
-from autograder.view.svg import freeze
+from autograder.tape.recording.schema import RecordingError, from_json, to_json
+from autograder.view.draw.svg import freeze
+from autograder.view.scene.composition import Scene, build
+from autograder.view.text import gradient_rows
 
 TAGS = {"g", "rect", "path", "text", "tspan", "circle", "title"}
 
@@ -111,8 +111,8 @@ def test_predicting_stops_before_the_outcome(recording):
 
 def test_a_recording_without_a_step_still_has_a_verdict():
     """An empty program ends with its outcome, not with an error."""
-    from autograder.tape.findings import Verdict
-    from autograder.tape.recording import VERSION, Recording
+    from autograder.tape.recording.schema import VERSION, Recording
+    from autograder.tape.recording.verdict_types import Verdict
 
     empty = Recording(VERSION, "2.13.0", (), (), (), (), (), (), (), Verdict("correct"))
 
@@ -140,7 +140,7 @@ def test_a_newer_or_cut_recording_is_refused_in_one_sentence(recorded):
 )
 def test_gradients_agree_or_differ(got, true, same):
     """Two elements agree to the accuracy of a float32; NaN agrees with NaN."""
-    assert same is gradients.same(got, true)
+    assert same is gradient_rows.same(got, true)
 
 
 def test_a_live_picture_opens_at_the_point_unless_the_reader_is_asked(recorded):

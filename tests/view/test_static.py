@@ -13,8 +13,8 @@ import msgspec
 import pytest
 
 from autograder import view
-from autograder.view.html import as_image
-from autograder.view.scene import build
+from autograder.view.draw.html import as_image
+from autograder.view.scene.composition import build
 
 SVG = "{http://www.w3.org/2000/svg}"
 LESSON_SNIPPETS = ["raises_backward", "silently_wrong", "correct", "raises_forward", "views"]

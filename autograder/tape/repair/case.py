@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from autograder.tape.findings import Verdict
-from autograder.tape.repair.source import Edits, Source
-from autograder.tape.repair.writes import InPlace, in_place
+from autograder.tape.recording.verdict_types import Verdict
+from autograder.tape.repair.edits import EditableSource, Edits
+from autograder.tape.repair.inplace_finder import InPlace, in_place
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Candidate:
 class Case:
     """A broken program: its text, and where the verdict points."""
 
-    def __init__(self, source: Source, verdict: Verdict, file: str):
+    def __init__(self, source: EditableSource, verdict: Verdict, file: str):
         self.source = source
         self.verdict = verdict
         self.file = file

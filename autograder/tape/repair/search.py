@@ -8,13 +8,13 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from autograder.tape.findings import Fix, Verdict
+from autograder.tape.recording.verdict_types import Fix, Verdict
 from autograder.tape.repair.case import Candidate, Case
-from autograder.tape.repair.compare import Reference, changed_losses, changed_values, hides_a_leaf, keeps_losses
-from autograder.tape.repair.kinds import KINDS
-from autograder.tape.repair.remade import Remake
-from autograder.tape.repair.source import Source
-from autograder.tape.repair.trial import Trial, try_out
+from autograder.tape.repair.edits import EditableSource
+from autograder.tape.repair.kinds.registry import KINDS
+from autograder.tape.repair.meaning import Reference, changed_losses, changed_values, hides_a_leaf, keeps_losses
+from autograder.tape.repair.program_factory import Remake
+from autograder.tape.repair.trial_run import Trial, try_out
 
 CANDIDATES = 90  # tried of one text
 DEEPER = 6  # half-repaired texts that are looked into once more
@@ -51,17 +51,17 @@ class Search:
     def __post_init__(self) -> None:
         """Runs the program as it is, and as it is meant."""
         self.seen.add(self.source)
-        self.reference = Reference(self.run(self.source), self.run(self.source, careful=True))
+        self.reference = Reference(self.run(self.source), self.run(self.source, cloned_saves=True))
 
     @property
     def path(self) -> str:
         """The name under which the program's lines are kept for tracebacks."""
         return self.remake(self.source).code_file
 
-    def run(self, text: str, *, careful: bool = False) -> Trial:
+    def run(self, text: str, *, cloned_saves: bool = False) -> Trial:
         """Returns one run, cut off at the deadline."""
         left = max(self.deadline - time.monotonic(), 0.05)
-        return try_out(self.remake(text), seconds=left, careful=careful)
+        return try_out(self.remake(text), seconds=left, cloned_saves=cloned_saves)
 
     def look(self, text: str, verdict: Verdict, depth: int = 2) -> list[Found]:
         """Returns the proven changes of `text`, best first; where one change is not enough, those of two together."""
@@ -131,7 +131,7 @@ class Search:
 
     def candidates(self, text: str, verdict: Verdict) -> Iterator[tuple[int, Candidate, str]]:
         """Yields each new text that a kind proposes, with the rank of its kind, at most `CANDIDATES` of them."""
-        source = Source(text)
+        source = EditableSource(text)
         case = Case(source, verdict, self.file)
         proposed = [(rank, one) for rank, kind in enumerate(KINDS) for one in kind(case)]
         for rank, candidate in [*together(case, proposed), *proposed][:CANDIDATES]:

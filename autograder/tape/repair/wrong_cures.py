@@ -6,13 +6,13 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from autograder.tape.findings import Gradient, Outcome, Verdict
-from autograder.tape.repair.aliases import is_no_grad, unwrapped
+from autograder.tape.recording.verdict_types import Gradient, Outcome, Verdict
 from autograder.tape.repair.case import Candidate, Case
-from autograder.tape.repair.clones import bindings
-from autograder.tape.repair.leaves import with_retain
-from autograder.tape.repair.source import Edit, Source, every, insert, wrap
-from autograder.tape.repair.writes import InPlace, called
+from autograder.tape.repair.edits import Edit, EditableSource, every, insert, wrap
+from autograder.tape.repair.inplace_finder import InPlace, called
+from autograder.tape.repair.kinds.aliases import is_no_grad, unwrapped
+from autograder.tape.repair.kinds.clones import bindings
+from autograder.tape.repair.kinds.leaves import with_retain
 
 MUTATION = "torch.autograd.graph.allow_mutation_on_saved_tensors()"
 IDENTITY = "torch.autograd.graph.saved_tensors_hooks(lambda saved: saved, lambda kept: kept)"
@@ -37,7 +37,7 @@ def wrong_cures(
         source: the program's text, `verdict` what it did as it is, `file` the name its lines have there.
         prove: runs a changed text and returns its verdict, by both oracles.
     """
-    case = Case(Source(source), verdict, file)
+    case = Case(EditableSource(source), verdict, file)
     shown = []
     for candidate in copied_cures(case):
         text = case.source.apply(candidate.edits)
@@ -62,13 +62,13 @@ def copied_cures(case: Case) -> Iterator[Candidate]:
         yield Candidate(kind, entered(case.source, block))
 
 
-def backward_calls(source: Source) -> list[ast.Call]:
+def backward_calls(source: EditableSource) -> list[ast.Call]:
     """Returns the calls of `something.backward()`."""
     found = [call for call in every(ast.Call, source.tree) if isinstance(call.func, ast.Attribute)]
     return [call for call in found if called(call) == "backward"]
 
 
-def entered(source: Source, block: str) -> tuple[Edit, ...]:
+def entered(source: EditableSource, block: str) -> tuple[Edit, ...]:
     """Returns the edits that put a context around the body of the function (or the text) that calls backward."""
     calls = backward_calls(source)
     body = getattr(source.scope(calls[0]), "body", []) if calls else []

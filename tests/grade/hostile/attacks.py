@@ -97,8 +97,8 @@ import os, struct
 def shout():
     try:
         import msgspec
-        from autograder.check.report import Report
-        from autograder.grade.messages import Reply, Reported
+        from autograder.check.subject.call_report import Report
+        from autograder.grade.wire.messages import Reply, Reported
         words = [msgspec.msgpack.encode(Reply(number, Reported(Report()))) for number in range(40)]
     except ImportError:
         words = [b'{"points": 2}']
@@ -128,7 +128,7 @@ def scaled(d, w):
         "patch the worker that answers",
         """
 import gc, msgspec
-from autograder.check.report import Report
+from autograder.check.subject.call_report import Report
 for found in gc.get_objects():
     if type(found).__name__ == '_Worker':
         from autograder.grade import messages
@@ -145,9 +145,9 @@ for found in gc.get_objects():
         "patch the channel",
         """
 import sys
-if channel := sys.modules.get('autograder.grade.channel'):
+if channel := sys.modules.get('autograder.grade.wire.channel'):
     channel.send = lambda *a, **k: None
-    sys.modules['autograder.grade.worker'].send = lambda *a, **k: None
+    sys.modules['autograder.grade.sandbox.worker'].send = lambda *a, **k: None
 try:
     import zmq
     zmq.Socket.send_multipart = lambda *a, **k: None

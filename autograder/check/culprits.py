@@ -1,0 +1,105 @@
+"""Name the line: a learner reads the picture of a failing program and says which line did the harm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from autograder.check.events import passed
+from autograder.check.expected import BrokenExercise
+from autograder.check.learner import find_value
+from autograder.check.memo import once
+from autograder.check.message import Incorrect, NotAttempted, Unsolved, message
+from autograder.check.subject.learner_code import source_of
+from autograder.tape import record
+from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.verdict_types import Harm
+from autograder.view import show
+
+
+def culprit(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Returns a decorator that shows what autograd held in the function below it, and judges the line that was named.
+
+    The picture comes first, named or not: the answer is read from it. Until the answer is right, the picture leaves out
+    the summary that would give it away. What counts is what the recording found, never a stored key: every line that
+    wrote into a saved tensor before a backward used it.
+
+    Args:
+        name: the learner's variable, which holds one line of the program as text; spaces around and within do not count.
+
+    Raises:
+        NotAttempted: no line was named yet.
+        Incorrect: the text is no line of the program, or that line did no harm.
+        Missing: the variable is not defined.
+        BrokenExercise: the program harms nothing.
+    """
+    return lambda program: _judge(name, program)
+
+
+def _judge(name: str, program: Callable[[], Any]) -> Callable[[], Any]:
+    recording = once(("recording", name), lambda: record(program))
+    if not recording.verdict.harms:
+        raise BrokenExercise(f"the program of {name} harms no saved tensor, so there is no line to name")
+    try:
+        guess = find_value(name)
+        _is_a_line(name, guess, {_plain(line) for line in source_of(program).splitlines()})
+        _harms(name, _plain(guess), recording.verdict.harms)
+    except Unsolved:
+        show(_without_blame(recording))
+        raise
+    show(recording)
+    passed(name, ", this line wrote into a saved tensor")
+    return program
+
+
+def _without_blame(recording: Recording) -> Recording:
+    """Returns the recording without the words that name the line; what each step did is still in it."""
+    verdict = msgspec.structs.replace(recording.verdict, harms=(), notes=(), fixes=())
+    return msgspec.structs.replace(recording, verdict=verdict)
+
+
+def _harms(name: str, line: str, harms: tuple[Harm, ...]) -> None:
+    if line in {_plain(place.text) for harm in harms for place in harm.mutated_at}:
+        return
+    raise Incorrect(
+        message(
+            f"{name}: not this line",
+            saw=f"`{line}`, which {_what_it_did(line, harms)}",
+            expected="the line that wrote into a saved tensor after it was saved",
+            look_at="memory that a node keeps: which line changed it?",
+        )
+    )
+
+
+def _is_a_line(name: str, guess: Any, lines: set[str]) -> None:
+    if guess is ... or guess == "...":
+        raise NotAttempted(
+            message(
+                f"{name}: read the picture, then name the line",
+                saw="no line yet",
+                expected="the text of one line of the program below",
+                look_at="the cell above: copy the line between the quotes, and run it",
+            )
+        )
+    if not isinstance(guess, str) or _plain(guess) not in lines - {""}:
+        raise Incorrect(
+            message(
+                f"{name}: this is no line of the program",
+                saw=repr(guess)[:120],
+                expected="one line, whole, as it stands in the program",
+                look_at="the spelling; copying the line is the safest way",
+            )
+        )
+
+
+def _what_it_did(line: str, harms: tuple[Harm, ...]) -> str:
+    if line in {_plain(harm.saved_at.text) for harm in harms}:
+        return "made the node that saved the tensor, and did not write into it"
+    return "wrote into no tensor that backward still needed"
+
+
+def _plain(line: str) -> str:
+    """Returns a line of code without its comment and with single spaces."""
+    return " ".join(line.partition("#")[0].split())

@@ -1,0 +1,125 @@
+"""What crosses between a check and the subject it asks: plain data in, plain data out.
+
+Nothing here can run code when it is read, so a report may come from a process that nobody trusts.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+import torch
+
+
+class Array(msgspec.Struct, frozen=True):
+    """A tensor's values, without the tensor: dtype ("float64"), shape in elements, and the bytes in C order."""
+
+    dtype: str
+    shape: tuple[int, ...]
+    data: bytes
+
+    @property
+    def nbytes(self) -> int:
+        """The size in bytes."""
+        return len(self.data)
+
+    def tensor(self) -> torch.Tensor:
+        """Returns the values as a new tensor that owns its memory and requires no grad.
+
+        Raises:
+            ValueError: the bytes do not fit the dtype and the shape.
+        """
+        dtype = getattr(torch, self.dtype, None)
+        if not isinstance(dtype, torch.dtype):
+            raise ValueError(f"{self.dtype!r} is no dtype of PyTorch")
+        flat = torch.frombuffer(bytearray(self.data), dtype=dtype) if self.data else torch.empty(0, dtype=dtype)
+        if flat.numel() != torch.Size(self.shape).numel():
+            raise ValueError(f"{flat.numel()} values do not fill the shape {self.shape}")
+        return flat.reshape(self.shape).clone()  # no view: PyTorch's errors would speak of "a view of a leaf"
+
+
+def array(tensor: torch.Tensor) -> Array:
+    """Returns the tensor's values now; dense CPU tensors of any dtype, lazy conjugation resolved."""
+    # Not `contiguous()`: it leaves a single element of stride 0, an expanded number, as it is, which has no view as bytes.
+    values = tensor.detach().resolve_conj().resolve_neg().cpu().clone(memory_format=torch.contiguous_format)
+    data = bytes(values.reshape(-1).view(torch.uint8).numpy()) if values.numel() else b""
+    return Array(str(values.dtype).removeprefix("torch."), tuple(values.shape), data)
+
+
+Kind = Literal["leaf", "result", "constant"]
+
+
+class Argument(msgspec.Struct, frozen=True):
+    """One input of a call: a leaf that requires grad, the result of an operation on one, or a constant."""
+
+    kind: Kind
+    values: Array
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A request: call the learner's function, or build the learner's module and call it, with these inputs.
+
+    Attributes:
+        arguments: by the parameter's name, in order; tensors get fresh memory at every call.
+        options: numbers and words handed over as they are; for a module, to its constructor.
+        parameters: for a module, the values to load into it before the call.
+        cotangents: by the output's name, the gradient that backward starts from; without any, backward is not run.
+        differentiate: False asks for values only; nothing requires grad then, so every in-place write is allowed.
+        measure: count the bytes that the call allocates. A call that measures decides nothing else.
+    """
+
+    arguments: dict[str, Argument]
+    options: dict[str, int | float | bool | str] = {}
+    parameters: dict[str, Array] = {}
+    cotangents: dict[str, Array] = {}
+    differentiate: bool = True
+    measure: bool = False
+
+
+class CallProblem(msgspec.Struct, frozen=True):
+    """An exception of the learner's code, or of PyTorch's in its backward; `line` is 1-based within the answer's cell."""
+
+    phase: Literal["forward", "backward"]
+    type: str
+    message: str
+    line: int | None = None
+    text: str = ""
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What a call did.
+
+    Attributes:
+        outputs: tensors and numbers returned, by path: "value", "value[0]", "value['loss']".
+        others: what else was returned, by path, as the name of its type.
+        after: each tensor argument's memory, as the call left it.
+        gradients: of each leaf, result and parameter; None where no gradient arrived.
+        shared: pairs of output and argument that share memory. Evidence only: the learner's process says so.
+        allocated: bytes allocated by the call, where it was measured. Evidence only.
+        code: the answer's text without comments and docstrings, None where it could not be read. Evidence only.
+    """
+
+    outputs: dict[str, Array] = {}
+    others: dict[str, str] = {}
+    after: dict[str, Array] = {}
+    gradients: dict[str, Array | None] = {}
+    shared: tuple[tuple[str, str], ...] = ()
+    allocated: int | None = None
+    code: str | None = None
+    problem: CallProblem | None = None
+
+
+class ProgramText(msgspec.Struct, frozen=True):
+    """What a learner's program without arguments came to when it was run and recorded. Evidence only.
+
+    Attributes:
+        outcome: one of the four outcomes.
+        error: the exception's type and message, "" where none was raised.
+        words: every name and attribute that its code uses.
+        code: its normal form, None where it could not be read.
+    """
+
+    outcome: str
+    error: str
+    words: tuple[str, ...]
+    code: str | None

@@ -1,0 +1,98 @@
+"""Fresh inputs for every call: what a check cell writes as `x=result("n", 3)`."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import secrets
+from collections.abc import Iterator
+from contextvars import ContextVar
+from typing import Any, NamedTuple
+
+import torch
+
+from autograder.check.subject.call_report import Argument, Kind, array
+
+Size = int | str
+
+
+class Drawn(NamedTuple):
+    """How one tensor argument is drawn: uniformly between low and high, in float64 unless it counts.
+
+    Attributes:
+        shape: sizes in elements; a word stands for a size of 2 to 4 that is drawn anew for each check, the same for the same word.
+        integers: draw whole numbers from low (inclusive) to high (exclusive), as indices are.
+    """
+
+    kind: Kind
+    shape: tuple[Size, ...]
+    low: float
+    high: float
+    integers: bool = False
+
+
+def leaf(*shape: Size, low: float = -2.0, high: float = 2.0) -> Drawn:
+    """Returns a tensor argument that requires grad and that no operation made: a point where the gradient is taken."""
+    return Drawn("leaf", shape, low, high)
+
+
+def result(*shape: Size, low: float = -2.0, high: float = 2.0) -> Drawn:
+    """Returns a tensor argument that an operation made from a leaf, so that it may be written in place."""
+    return Drawn("result", shape, low, high)
+
+
+def constant(*shape: Size, low: float = -2.0, high: float = 2.0) -> Drawn:
+    """Returns a tensor argument that requires no grad."""
+    return Drawn("constant", shape, low, high)
+
+
+def indices(*shape: Size, below: int) -> Drawn:
+    """Returns a tensor argument of whole numbers from 0 up to, without, `below`."""
+    return Drawn("constant", shape, 0, below, integers=True)
+
+
+_seeds: ContextVar[random.Random] = ContextVar("seeds", default=secrets.SystemRandom())  # noqa: B039 - it keeps no state
+
+
+@contextlib.contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """A block in which every check draws from this seed: a grader that keeps it to itself can repeat a grade."""
+    token = _seeds.set(random.Random(seed))
+    try:
+        yield
+    finally:
+        _seeds.reset(token)
+
+
+class Generator:
+    """Draws arguments from a seed that no submission can know: it is made after the learner's cells have run."""
+
+    def __init__(self, seed: int | None = None) -> None:
+        self._random = torch.Generator().manual_seed(_seeds.get().getrandbits(63) if seed is None else seed)
+        self._sizes: dict[str, int] = {}
+
+    def arguments(self, inputs: dict[str, Any]) -> dict[str, Argument]:
+        """Returns the tensor arguments among a check's keywords, freshly drawn."""
+        return {name: self._argument(drawn) for name, drawn in inputs.items() if isinstance(drawn, Drawn)}
+
+    def like(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Returns float64 values of the same shape: parameters to load, or a gradient to start backward from."""
+        return self._uniform(tuple(tensor.shape), -1.0, 1.0)
+
+    def _argument(self, drawn: Drawn) -> Argument:
+        shape = tuple(self._size(size) for size in drawn.shape)
+        if drawn.integers:
+            values = torch.randint(int(drawn.low), int(drawn.high), shape, generator=self._random)
+        else:
+            values = self._uniform(shape, drawn.low, drawn.high)
+        return Argument(drawn.kind, array(values))
+
+    def _size(self, size: Size) -> int:
+        if isinstance(size, int):
+            return size
+        if size not in self._sizes:
+            self._sizes[size] = int(torch.randint(2, 5, (), generator=self._random))
+        return self._sizes[size]
+
+    def _uniform(self, shape: tuple[int, ...], low: float, high: float) -> torch.Tensor:
+        return low + (high - low) * torch.rand(shape, generator=self._random, dtype=torch.float64)

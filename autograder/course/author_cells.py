@@ -1,0 +1,84 @@
+"""The author's cells beside each exercise: what must pass, and what must be refused with which phrase."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from nbformat import NotebookNode
+
+from autograder.course.canonical import read
+
+AUTHOR_TAGS = ("answer", "right", "wrong")
+
+
+class Answer(NamedTuple):
+    """One author's cell: its kind, what its first line calls it, and the phrase that its refusal must hold ("" if it is right)."""
+
+    kind: str
+    name: str
+    phrase: str
+    source: str
+
+
+class AuthorExercise(NamedTuple):
+    """One exercise of a source notebook: what is handed out, the check cell, and the answers that stand beside it."""
+
+    id: str
+    stub: str
+    check: str
+    answers: tuple[Answer, ...]
+
+    def of_kind(self, *kinds: str) -> list[Answer]:
+        """Returns the answers of these kinds: "answer", "right", "wrong"."""
+        return [answer for answer in self.answers if answer.kind in kinds]
+
+
+class AuthorError(ValueError):
+    """A source notebook breaks a rule of the author's cells; the message names the cell."""
+
+
+def exercises(path: Path) -> list[AuthorExercise]:
+    """Returns the exercises of a source notebook in their order; predictions are exercises without author's cells.
+
+    Raises:
+        AuthorError: an author's cell stands before no check, or its first line is not in the form that its tag asks for.
+    """
+    found: list[AuthorExercise] = []
+    stub, answers = "", []
+    for cell in read(path).cells:
+        tags = cell.metadata.get("tags", [])
+        kind = next((tag for tag in AUTHOR_TAGS if tag in tags), None)
+        if kind:
+            answers.append(_answer(kind, cell))
+        elif "stub" in tags:
+            stub = cell.source
+        elif cell.metadata.get("nbgrader", {}).get("grade"):
+            found.append(AuthorExercise(cell.metadata.nbgrader.grade_id, stub, cell.source, tuple(answers)))
+            stub, answers = "", []
+    if answers:
+        raise AuthorError(f"{path}: the answer {answers[0].name!r} is followed by no check cell")
+    return found
+
+
+def setup(path: Path) -> str:
+    """Returns the code before the first exercise: the imports that every answer may use."""
+    sources = []
+    for cell in read(path).cells:
+        if "stub" in cell.metadata.get("tags", []):
+            break
+        if cell.cell_type == "code":
+            sources.append(cell.source)
+    return "\n".join(sources)
+
+
+def _answer(kind: str, cell: NotebookNode) -> Answer:
+    first = cell.source.splitlines()[0]
+    label, _, rest = first.removeprefix("# ").partition(": ")
+    name, _, phrase = rest.partition(" -> ")
+    if label != kind or not name or bool(phrase) != (kind == "wrong"):
+        form = "# wrong: what it does -> phrase" if kind == "wrong" else f"# {kind}: what it does"
+        raise AuthorError(
+            f"the cell {cell.id!r} is tagged {kind!r}, so its first line must read `{form}`; it reads `{first}`"
+        )
+    return Answer(kind, name, phrase, cell.source)

@@ -1,0 +1,87 @@
+"""What a learner can ask for beside a lesson: a hint, the exercise as it was handed out, the model answer once it passed."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from pathlib import Path
+
+from IPython.core.getipython import get_ipython
+
+from autograder.course.catalogue import Lesson, lessons
+from autograder.course.learner_progress import store
+from autograder.course.paths import NOTEBOOKS, SOLUTIONS
+
+_shown: Counter[str] = Counter()
+
+
+def hint(exercise: str = "") -> None:
+    """Prints the next of the exercise's three hints, from what you see to which idea; after the last it starts again.
+
+    Args:
+        exercise: the exercise's id, as in its check cell.
+    """
+    lesson = _lesson_of(exercise)
+    if lesson is None:
+        return
+    hints = next(known.hints for known in lesson.exercises if known.id == exercise)
+    rung = _shown[exercise] % len(hints)
+    _shown[exercise] += 1
+    print(f"Hint {rung + 1} of {len(hints)} ({_shown[exercise]} asked for, all free): {hints[rung]}")
+
+
+def reset(exercise: str = "") -> None:
+    """Puts the exercise as it was handed out into a new cell below; the cell with your answer stays.
+
+    Args:
+        exercise: the exercise's id, as in its check cell.
+    """
+    lesson = _lesson_of(exercise)
+    shell = get_ipython()
+    if lesson is None or shell is None:
+        return
+    from autograder.course.author_cells import exercises
+
+    found = {known.id: known for known in exercises(_notebook(NOTEBOOKS, lesson))}
+    shell.set_next_input(found[exercise].stub)
+    print("Below stands the exercise as it was handed out. Your own cell stays; copy into it what you want to hand in.")
+
+
+def model_answer(exercise: str = "") -> None:
+    """Prints the model answer with its reason, once the exercise has passed, where the sources are at hand.
+
+    Args:
+        exercise: the exercise's id, as in its check cell.
+    """
+    lesson = _lesson_of(exercise)
+    if lesson is None:
+        return
+    source = _notebook(SOLUTIONS, lesson)
+    if exercise not in store.passed():
+        print(f"The model answer to {exercise} is shown once your own answer has passed its check.")
+    elif not source.exists():
+        print("The model answers are not part of this copy of the course. Ask your teacher for it.")
+    else:
+        from autograder.course.author_cells import exercises
+
+        found = {known.id: known for known in exercises(source)}
+        print(found[exercise].of_kind("answer")[0].source.removeprefix("# answer: "))
+
+
+def _lesson_of(exercise: str) -> Lesson | None:
+    known = {e.id: lesson for lesson in lessons() for e in lesson.exercises}
+    if exercise in known:
+        return known[exercise]
+    if exercise.startswith(("prediction_", "culprit_")):
+        print("Predictions and named lines have no hints: read the program line by line, or try a word and look.")
+        return None
+    near = difflib.get_close_matches(exercise, known, n=1)
+    said = f"There is no exercise {exercise!r}." if exercise else "Which exercise?"
+    print(f"{said} Did you mean {near[0]!r}?" if near else f"{said} Write one of these names, in quotes:")
+    for lesson in lessons() if not near else ():
+        print(f"  lesson {int(lesson.name[:2])}: {', '.join(e.id for e in lesson.exercises)}")
+    return None
+
+
+def _notebook(folder: Path, lesson: Lesson) -> Path:
+    return folder / lesson.name / f"{lesson.name}.ipynb"

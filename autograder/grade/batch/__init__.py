@@ -1,0 +1,1 @@
+"""A class: hand-ins, their order, the gradebook, feedback and the report."""

@@ -1,0 +1,164 @@
+"""A class's folder in nbgrader's own layout: where submissions lie, where grades go, and nbgrader's settings for both."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import os
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.apps import NbGraderAPI
+from nbgrader.utils import parse_utc
+from traitlets.config import Config, PyFileConfigLoader
+
+from autograder.course.nbgrader_release import configure
+from autograder.course.paths import ROOT, SOLUTIONS
+from autograder.grade.submission.source import AssignmentSource
+
+
+class ClassError(ValueError):
+    """The folder or the assignment is not there; the message says what was looked for and what to do."""
+
+
+class Classroom(NamedTuple):
+    """One class and one assignment.
+
+    Attributes:
+        folder: holds submitted/STUDENT/ASSIGNMENT/*.ipynb, autograded/, feedback/ and gradebook.db.
+        assignment: nbgrader's name of it: the folder's name below the sources.
+        sources: the folder of all source assignments.
+    """
+
+    folder: Path
+    assignment: str
+    sources: Path
+
+    @property
+    def gradebook(self) -> str:
+        """The address of the gradebook, as SQLAlchemy and nbgrader write it."""
+        return f"sqlite:///{self.folder / 'gradebook.db'}"
+
+    def submitted(self, student: str) -> Path:
+        """Where a student's files were handed in."""
+        return self.folder / "submitted" / student / self.assignment
+
+    def autograded(self, student: str) -> Path:
+        """Where a student's graded notebook goes."""
+        return self.folder / "autograded" / student / self.assignment
+
+    def feedback(self, student: str) -> Path:
+        """Where a student's feedback goes."""
+        return self.folder / "feedback" / student / self.assignment
+
+    def students(self) -> list[str]:
+        """Returns everyone who handed something in, by name."""
+        found = self.folder.glob(f"submitted/*/{_literal(self.assignment)}")
+        return sorted(path.parent.name for path in found if not path.parent.is_symlink())
+
+    def read_sources(self) -> list[AssignmentSource]:
+        """Returns the assignment's notebooks."""
+        paths = sorted((self.sources / self.assignment).glob("*.ipynb"))
+        return [AssignmentSource.read(path) for path in paths]
+
+    def settings(self) -> Config:
+        """Returns nbgrader's configuration: the class's own file, or else the clone's, with this folder's places."""
+        config = Config()
+        for place in (self.folder, ROOT):
+            if (place / "nbgrader_config.py").exists():
+                config = PyFileConfigLoader("nbgrader_config.py", path=str(place)).load_config()
+                break
+        configure(config)
+        course = config.CourseDirectory
+        course.root = str(self.folder)
+        course.source_directory = str(self.sources)
+        course.submitted_directory, course.autograded_directory, course.feedback_directory = (
+            str(self.folder / name) for name in ("submitted", "autograded", "feedback")
+        )
+        course.db_url = self.gradebook
+        return config
+
+    def timestamp(self, student: str) -> datetime.datetime | None:
+        """Returns when the work was handed in, in UTC, as nbgrader's collecting noted it; None where that is no time."""
+        path = self.submitted(student) / "timestamp.txt"
+        try:
+            return (
+                parse_utc(path.read_text("utf-8")[:100].strip()) if path.is_file() and not path.is_symlink() else None
+            )
+        except (ValueError, OverflowError, OSError):
+            return None
+
+
+def open_class(folder: Path, assignment: str) -> Classroom:
+    """Returns the class in a folder.
+
+    Raises:
+        ClassError: there is no such folder or assignment, nobody handed in, or the grades could not be written.
+    """
+    folder = folder.resolve()
+    if not folder.is_dir():
+        raise ClassError(f"there is no folder {folder}. Name the course's folder with --course")
+    own = folder / "source"
+    sources = own if (own / assignment).is_dir() else SOLUTIONS
+    if not (sources / assignment).is_dir():
+        raise ClassError(_no_source(own, assignment))
+    classroom = Classroom(folder, assignment, sources)
+    if not classroom.students():
+        raise ClassError(
+            f"nobody has handed in {assignment!r}: there is no {folder}/submitted/STUDENT/{assignment}/. "
+            f"Collect first, or name another folder with --course"
+        )
+    if not os.access(folder, os.W_OK):
+        raise ClassError(
+            f"{folder} cannot be written, and the gradebook goes there. Copy the course to a folder of your own"
+        )
+    return classroom
+
+
+def _no_source(own: Path, assignment: str) -> str:
+    known = sorted({path.name for sources in (own, SOLUTIONS) for path in sources.glob("*/") if path.is_dir()})
+    if known:
+        return f"there is no assignment {assignment!r}. Known are: {', '.join(known)}"
+    return (
+        f"there is no source of {assignment!r}: {own}/{assignment}/ is missing. Put it there, or name the course's folder "
+        "with --course. The sources of this course's own lessons stand in its repository: grade those in a clone"
+    )
+
+
+def register(classroom: Classroom, sources: list[AssignmentSource]) -> None:
+    """Writes the assignment into the gradebook, by nbgrader itself, where it is new or its cells have changed.
+
+    Raises:
+        ClassError: nbgrader refuses the source; the message holds its reason.
+    """
+    # nbgrader 0.9.6 starts the program `alembic` to make a gradebook.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
+    with Gradebook(classroom.gradebook) as gradebook:
+        if all(_is_known(gradebook, classroom.assignment, source) for source in sources):
+            return
+    config = classroom.settings()
+    with tempfile.TemporaryDirectory() as release:
+        config.CourseDirectory.release_directory = release
+        api = NbGraderAPI(config=config)
+        api.log.setLevel(logging.CRITICAL)
+        result = api.generate_assignment(classroom.assignment, force=True, create=True)
+    if not result["success"]:
+        text = ((result.get("error") or "") + (result.get("log") or "")).strip()
+        reason = text.splitlines()[-1] if text else "it gave no reason"
+        raise ClassError(f"nbgrader does not take {classroom.assignment!r} into the gradebook: {reason}")
+
+
+def _is_known(gradebook: Gradebook, assignment: str, source: AssignmentSource) -> bool:
+    try:
+        notebook = gradebook.find_notebook(source.name, assignment)
+    except MissingEntry:
+        return False
+    stored = {cell.name: cell.checksum for cell in notebook.source_cells}
+    return stored == {cell.id: cell.cell.metadata.nbgrader["checksum"] for cell in source.cells if cell.id}
+
+
+def _literal(name: str) -> str:
+    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)

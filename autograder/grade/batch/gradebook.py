@@ -1,0 +1,211 @@
+"""The one writer of a class's gradebook: nbgrader's own rows and, beside them, what each grade came from."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import msgspec
+from nbgrader.api import Gradebook, SubmittedAssignment
+from nbgrader.plugins import LateSubmissionPlugin
+from sqlalchemy import text
+from sqlalchemy.exc import OperationalError
+from traitlets.config import Config
+
+from autograder.grade.submission.result import Graded
+
+Value = TypeVar("Value")
+PATIENCE = 60.0  # seconds to wait for somebody else who keeps the gradebook locked
+TABLES = (
+    """CREATE TABLE IF NOT EXISTS autograder_run (
+        id INTEGER PRIMARY KEY, assignment TEXT NOT NULL, seed TEXT NOT NULL, forced INTEGER NOT NULL,
+        begun TEXT NOT NULL, finished TEXT)""",
+    """CREATE TABLE IF NOT EXISTS autograder_grade (
+        assignment TEXT NOT NULL, student TEXT NOT NULL, run INTEGER NOT NULL, submission TEXT NOT NULL, source TEXT NOT NULL,
+        made_with TEXT NOT NULL, cells TEXT NOT NULL, graded TEXT NOT NULL, PRIMARY KEY (assignment, student))""",
+)
+
+
+class StoppedError(RuntimeError):
+    """The gradebook or the disk does not take a grade; what was graded before is kept, and --resume goes on from there."""
+
+
+class Origin(msgspec.Struct, frozen=True, kw_only=True):
+    """What a grade came from; stored with it.
+
+    Attributes:
+        submission: hash of all files that were handed in.
+        source: hash of the source's cells, and of what else decides a grade.
+        made_with: isolation level, mode, limits and versions, as JSON.
+        cells: each cell's status, points, reason and seconds, as JSON.
+    """
+
+    submission: str
+    source: str
+    made_with: str = "{}"
+    cells: str = "{}"
+
+
+class GradingRun(msgspec.Struct, frozen=True):
+    """One call of `grade`: its number, the seed that inputs are drawn from, and whether it grades unchanged work again."""
+
+    number: int
+    seed: int
+    forced: bool
+
+
+class GradingRecords:
+    """The gradebook opened for writing. Every change is one transaction for one submission, or for one run."""
+
+    def __init__(self, address: str, assignment: str, settings: Config) -> None:
+        self._assignment = assignment
+        self._book = Gradebook(address)
+        self._late = settings.AssignLatePenalties.get("plugin_class", LateSubmissionPlugin)(config=settings)
+        self._patiently(self._make_tables)
+
+    def __enter__(self) -> GradingRecords:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._book.close()
+
+    def begin(self, seed: int, *, forced: bool) -> GradingRun:
+        """Returns a new run."""
+        values = {"a": self._assignment, "s": str(seed), "f": int(forced), "t": _now()}
+        insert = "INSERT INTO autograder_run (assignment, seed, forced, begun) VALUES (:a, :s, :f, :t) RETURNING id"
+
+        def write() -> int:
+            with self._transaction() as session:
+                return session.execute(text(insert), values).scalar_one()
+
+        return GradingRun(self._patiently(write), seed, forced)
+
+    def unfinished(self) -> GradingRun | None:
+        """Returns the latest run of the assignment where it was never finished."""
+        query = "SELECT id, seed, forced, finished FROM autograder_run WHERE assignment = :a ORDER BY id DESC LIMIT 1"
+        row = self._book.db.execute(text(query), {"a": self._assignment}).first()
+        return GradingRun(row.id, int(row.seed), bool(row.forced)) if row is not None and row.finished is None else None
+
+    def finish(self, run: GradingRun) -> None:
+        """Takes note that every submission of the run has its grade."""
+
+        def write() -> None:
+            with self._transaction() as session:
+                session.execute(
+                    text("UPDATE autograder_run SET finished = :t WHERE id = :r"), {"t": _now(), "r": run.number}
+                )
+
+        self._patiently(write)
+
+    def origins(self) -> dict[str, tuple[int, Origin]]:
+        """Returns for each graded student the run, and what the grade came from."""
+        query = "SELECT * FROM autograder_grade WHERE assignment = :a"
+        rows = self._book.db.execute(text(query), {"a": self._assignment}).all()
+        found = {
+            row.student: (
+                row.run,
+                Origin(submission=row.submission, source=row.source, made_with=row.made_with, cells=row.cells),
+            )
+            for row in rows
+        }
+        self._book.db.rollback()  # a read would otherwise hold its view of the database open
+        return found
+
+    def write(
+        self,
+        student: str,
+        graded: dict[str, Graded],
+        origin: Origin,
+        run: GradingRun,
+        timestamp: datetime.datetime | None,
+    ) -> None:
+        """Writes a student's grades, comments and their origin, all or nothing.
+
+        Raises:
+            StoppedError: the gradebook stays locked, or the disk is full.
+        """
+
+        def write() -> None:
+            with self._transaction() as session:
+                self._book.update_or_create_student(student)
+                when = {} if timestamp is None else {"timestamp": timestamp}
+                with session.no_autoflush:  # nbgrader builds a submission's rows before it adds any of them
+                    submission = self._book.update_or_create_submission(self._assignment, student, **when)
+                with session.no_autoflush:
+                    for notebook in submission.notebooks:
+                        _fill(notebook, graded[notebook.name])
+                session.flush()
+                self._penalise(submission, student)
+                row = msgspec.structs.asdict(origin) | {"a": self._assignment, "student": student, "run": run.number}
+                session.execute(
+                    text(
+                        "INSERT OR REPLACE INTO autograder_grade VALUES "
+                        "(:a, :student, :run, :submission, :source, :made_with, :cells, :graded)"
+                    ),
+                    row | {"graded": _now()},
+                )
+
+        self._patiently(write)
+
+    def _penalise(self, submission: SubmittedAssignment, student: str) -> None:
+        for notebook in submission.notebooks:
+            notebook.late_submission_penalty = None
+            if submission.total_seconds_late > 0:
+                penalty = self._late.late_submission_penalty(student, notebook.score, submission.total_seconds_late)
+                if penalty is not None:
+                    notebook.late_submission_penalty = min(max(penalty, 0), notebook.score)
+
+    def _make_tables(self) -> None:
+        with self._transaction() as session:
+            for statement in TABLES:
+                session.execute(text(statement))
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[Any]:
+        """A block that is committed as a whole: nbgrader's methods commit one by one (0.9.6), so inside it they only flush."""
+        session = self._book.db()
+        commit = session.commit
+        session.commit = session.flush
+        try:
+            yield session
+            commit()
+        except BaseException:
+            session.rollback()
+            raise
+        finally:
+            del session.commit
+
+    def _patiently(self, write: Callable[[], Value]) -> Value:
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                return write()
+            except OperationalError as error:
+                reason = str(error.orig)
+                if "locked" not in reason or time.monotonic() > until:
+                    raise StoppedError(
+                        f"the gradebook does not take the grade ({reason}); what was graded so far is kept. "
+                        f"Mend that, then run the same command with --resume"
+                    ) from None
+                time.sleep(0.2)
+
+
+def _fill(notebook: Any, graded: Graded) -> None:
+    """Sets grades and comments as nbgrader's SaveAutoGrades does (0.9.6); what a person has entered stays."""
+    source = notebook.notebook
+    # All names at once: `grade.name` and `comment.name` ask the database for each.
+    names = {cell.id: cell.name for cell in (*source.grade_cells, *source.solution_cells, *source.task_cells)}
+    for grade in notebook.grades:
+        cell = graded.cells[names[grade.cell_id]]
+        grade.auto_score = cell.points
+        grade.needs_manual_grade = grade.manual_score is not None or cell.points is None
+    for comment in notebook.comments:
+        if (name := names[comment.cell_id]) in graded.comments:
+            comment.auto_comment = graded.comments[name]
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

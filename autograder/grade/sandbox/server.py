@@ -1,0 +1,233 @@
+"""The warm server: a process with PyTorch and IPython loaded, which forks once for each submission.
+
+Its arguments are the numbers of the control sockets and the level of isolation. For each socket there is a server of its
+own, a fork of the first process. None runs anything of a submission itself, has threads, or holds anything that a
+submission may not read.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import signal
+import socket
+import sys
+from pathlib import Path
+from typing import Literal, NoReturn
+
+import msgspec
+
+from autograder.grade.sandbox import namespaces
+from autograder.grade.sandbox.walls import packages
+from autograder.grade.sandbox.warmup import load, warm_up
+from autograder.grade.wire.channel import Broken, receive, send
+from autograder.grade.wire.limits import Limits
+
+
+class Start(msgspec.Struct, frozen=True, tag="start"):
+    """Fork a worker; its socket comes along as a file descriptor.
+
+    Attributes:
+        limits: what it may use.
+        folder: where its cells run.
+        modules: what to load before, for this worker and all later ones.
+    """
+
+    limits: Limits
+    folder: str
+    modules: tuple[str, ...] = ()
+
+
+class Stop(msgspec.Struct, frozen=True, tag="stop"):
+    """End the worker and everything that it left behind."""
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What the grader sends."""
+
+    order: Start | Stop
+
+
+class Ready(msgspec.Struct, frozen=True):
+    """The server's answer to everything, and its first words.
+
+    Attributes:
+        walls: whether each worker gets namespaces of its own.
+        problem: why the worker could not be started, "" where it was.
+    """
+
+    walls: bool
+    problem: str = ""
+
+
+class _Server:
+    def __init__(self, control: socket.socket, level: Literal["bubblewrap", "process"]) -> None:
+        self.control, self.child = control, 0
+        self.walls = level == "bubblewrap" and _may_make_namespaces()
+
+    def serve(self) -> None:
+        with contextlib.suppress(OSError, Broken):  # the grader has hung up meanwhile
+            self.control.sendall(b"p")  # with this byte comes, from the kernel, the number of this process
+            send(self.control, Ready(self.walls))
+        while True:
+            try:
+                # One byte carries the descriptor; the message follows it.
+                _, descriptors, _, _ = socket.recv_fds(self.control, 1, 1)
+                request = receive(self.control, Order, largest=1 << 16).order
+            except (Broken, OSError):
+                self._stop()
+                return
+            problem = self._start(request, descriptors[0]) if isinstance(request, Start) else self._stop()
+            send(self.control, Ready(self.walls, problem))
+
+    def _start(self, request: Start, descriptor: int) -> str:
+        load(request.modules)
+        gc.freeze()  # for the reason that `main` gives
+        try:
+            self.child = os.fork()
+        except OSError as error:
+            return str(error)
+        finally:
+            if self.child:
+                os.close(descriptor)
+        if self.child == 0:
+            _become_worker(request, descriptor, self.walls)
+        return ""
+
+    def _stop(self) -> str:
+        if self.child:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.child, signal.SIGKILL)
+            os.waitpid(self.child, 0)
+            self.child = 0
+        _end_survivors()
+        return ""
+
+
+def _become_worker(request: Start, descriptor: int, walls: bool) -> NoReturn:
+    """Never returns: the forked process serves one submission behind its walls, and ends."""
+    try:
+        namespaces.end_with_parent()
+        _keep_only(descriptor)
+        used = namespaces.address_space()  # before /proc may go
+        if walls:
+            namespaces.enter_own_namespaces()
+            _first_process(request.limits)
+        else:
+            os.setsid()
+        _work(request, descriptor, used)
+    except BaseException as error:  # noqa: BLE001 - whatever it is, this process must not go on as a second server
+        os.write(2, f"worker: {error!r}\n".encode())
+    finally:
+        os._exit(1)
+
+
+def _first_process(limits: Limits) -> None:
+    """Forks twice: into the first process of the new namespace, with which all others end, and into the worker below it."""
+    _leave_to_child()
+    namespaces.hide_the_rest(limits.disk_bytes, packages())
+    _leave_to_child()
+
+
+def _leave_to_child() -> None:
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    namespaces.end_with_parent()
+
+
+def _work(request: Start, descriptor: int, used: int) -> None:
+    from autograder.grade.sandbox import worker
+    from autograder.grade.sandbox.shell import Shell
+
+    namespaces.limit(request.limits, used)
+    namespaces.give_up_privileges()
+    folder = Path(request.folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(folder)
+    os.environ.update(HOME=str(folder.parent), TMPDIR=str(folder.parent), IPYTHONDIR=str(folder.parent / ".ipython"))
+    worker.forget_the_server()
+    with socket.socket(fileno=descriptor) as connection:
+        worker.serve(connection, Shell.instance(), folder)
+    os._exit(0)
+
+
+def _keep_only(descriptor: int) -> None:
+    for number in [int(name) for name in os.listdir("/proc/self/fd")]:
+        if number > 2 and number != descriptor:
+            with contextlib.suppress(OSError):
+                os.close(number)
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+
+
+def _may_make_namespaces() -> bool:
+    child = os.fork()
+    if child == 0:
+        try:
+            namespaces.enter_own_namespaces()
+            if os.fork() == 0:
+                namespaces.hide_the_rest(1 << 20, packages())
+                os._exit(0)
+            os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
+        except OSError:
+            os._exit(1)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def _end_survivors() -> None:
+    """Ends what a submission left behind where no namespace does: orphans become this process's children."""
+    while True:
+        for name in os.listdir("/proc"):
+            if name.isdigit() and _parent(name) == os.getpid():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(name), signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _parent(process: str) -> int | None:
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, IndexError):
+        return None
+
+
+def main() -> None:
+    """Serves until the grader hangs up."""
+    controls = [socket.socket(fileno=int(number)) for number in sys.argv[1].split(",")]
+    level: Literal["bubblewrap", "process"] = "process" if sys.argv[2] == "process" else "bubblewrap"
+    os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    gc.disable()  # a collection after the fork would copy every page it touches
+    warm_up()
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+    namespaces.join_pages()
+    namespaces.lock_memory_from_others()
+    for control in controls:
+        if os.fork() == 0:
+            _serve(control, [other for other in controls if other is not control], level)
+    for control in controls:
+        control.close()
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            os.wait()
+
+
+def _serve(control: socket.socket, others: list[socket.socket], level: Literal["bubblewrap", "process"]) -> NoReturn:
+    """Never returns: the forked process is the server at the other end of one socket."""
+    try:
+        for other in others:
+            other.close()
+        namespaces.end_with_parent()
+        namespaces.adopt_orphans()
+        namespaces.lock_memory_from_others()
+        _Server(control, level).serve()
+    finally:
+        os._exit(0)

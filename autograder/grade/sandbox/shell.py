@@ -1,0 +1,218 @@
+"""Runs cells as a kernel does (rich outputs, tracebacks, magics) and keeps their outputs instead of sending them."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import io
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from typing import Any, NamedTuple, NoReturn
+
+from ipykernel.jsonutil import encode_images, json_clean
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.error import StdinNotImplementedError
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets import Any as AnyTrait
+from traitlets import Type
+from traitlets.config import Config
+
+from autograder.grade.wire.outputs import Outputs
+
+
+class CellTimeoutError(BaseException):
+    """A cell used up its time. No Exception, so that `except Exception` in a learner's loop does not swallow it."""
+
+
+class CellRun(NamedTuple):
+    """What one cell did: its outputs in nbformat's form, the exception that ended it, and the value of its last expression."""
+
+    outputs: list[dict[str, Any]]
+    error: BaseException | None
+    value: Any
+    execution_count: int
+
+
+class _Hook(DisplayHook):
+    """Turns the value of a cell's last expression into an execute_result."""
+
+    shell: Any
+
+    def write_output_prompt(self) -> None:
+        """A kernel writes no prompt."""
+
+    def write_format_data(self, format_dict: dict[str, Any], md_dict: dict[str, Any] | None = None) -> None:
+        """Keeps the value's representations."""
+        data = json_clean(encode_images(format_dict))
+        self.shell.outputs.result(data, json_clean(md_dict or {}), self.prompt_count)
+
+    def finish_displayhook(self) -> None:
+        """A kernel writes no empty line after it."""
+
+
+class _Publisher(DisplayPublisher):
+    """Turns `display(...)` into a display_data."""
+
+    shell: Any
+
+    def publish(self, data: Any, metadata: Any = None, *_: Any, **options: Any) -> None:
+        """Keeps the representations; a known display_id updates the output that has it."""
+        identity = (options.get("transient") or {}).get("display_id")
+        cleaned = json_clean(encode_images(data)), json_clean(metadata or {})
+        self.shell.outputs.display(*cleaned, identity=identity, update=bool(options.get("update")))
+
+    def clear_output(self, wait: bool = False) -> None:
+        """Drops the cell's outputs, at once or when the next one comes."""
+        self.shell.outputs.clear(wait)
+
+
+class Shell(InteractiveShell):
+    """IPython without a terminal, history file or threads; one for each process, as `get_ipython()` asks for."""
+
+    displayhook_class = Type(_Hook)
+    display_pub_class = Type(_Publisher)
+    outputs = AnyTrait()
+    kernel = None  # libraries ask `hasattr(get_ipython(), "kernel")` to know whether displays are shown
+
+    def run(self, text: str, seconds: float) -> CellRun:
+        """Returns what the cell did; the interrupt after `seconds` can be swallowed, so it is no defence."""
+        with self._captured(), _no_input(), time_limit(seconds):
+            result = self.run_cell(text, store_history=True)
+        error = result.error_before_exec or result.error_in_exec
+        if error is not None:
+            # A cell may have switched off what shows errors; nbgrader (0.9.6) finds it in the kernel's reply and says so.
+            self.outputs.error_if_none(type(error).__name__, str(error))
+        return CellRun(self.outputs.taken(), error, result.result, self.execution_count - 1)
+
+    def forget(self) -> None:
+        """Makes the namespace that of a fresh kernel. IPython's own reset collects garbage as well, which takes 0.2 s."""
+        self.user_ns.clear()
+        self.init_user_ns()
+        history: Any = self.history_manager
+        history.reset(new_session=False)
+        self.displayhook._, self.displayhook.__, self.displayhook.___ = "", "", ""
+        self.execution_count = 1
+        self.outputs.taken()
+
+    @contextlib.contextmanager
+    def listening(self, budget: int) -> Iterator[Outputs]:
+        """A block whose prints and pictures are kept apart: what a function says while a check calls it."""
+        kept, self.outputs = self.outputs, Outputs(budget)
+        try:
+            with self._captured():
+                yield self.outputs
+        finally:
+            self.outputs = kept
+
+    def _showtraceback(self, etype: Any, evalue: Any, stb: list[str]) -> None:
+        self.outputs.error(str(etype.__name__), str(evalue), [str(line) for line in stb])
+
+    @contextlib.contextmanager
+    def _captured(self) -> Iterator[None]:
+        # What C code and child processes write goes past sys.stdout; it is read back from a file after the cell.
+        with _below_python() as written, _python_streams(self.outputs):
+            yield
+        for name, text in written():
+            self.outputs.stream(name, text)
+
+
+def make_shell(output_bytes: int) -> Shell:
+    """Returns the process's shell, with every file that IPython would read or write at start switched off."""
+    config = Config()
+    config.HistoryManager.enabled = False  # its SQLite file has a thread of its own, and we fork
+    config.InteractiveShell.colors = "Neutral"  # as ipykernel 7 colours its tracebacks
+    os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
+    os.environ["NBGRADER_EXECUTION"] = "autograde"  # as nbgrader tells the notebooks that it runs (0.9.6)
+    os.environ.setdefault("IPYTHONDIR", tempfile.mkdtemp(prefix="ipython-"))
+    shell = Shell.instance(config=config)
+    shell.outputs = Outputs(output_bytes)
+    return shell
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raises CellTimeoutError in the block after so many seconds; in the main thread only."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def interrupt(*_: Any) -> NoReturn:
+        raise CellTimeoutError(f"stopped after {seconds:g} seconds")
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+class _Stream(io.TextIOBase):
+    """sys.stdout or sys.stderr while a cell runs; `fileno` belongs to the file that collects what C code writes."""
+
+    encoding = "utf-8"
+
+    def __init__(self, outputs: Outputs, name: str) -> None:
+        self._outputs, self.name, self._number = outputs, name, 1 if name == "stdout" else 2
+
+    def writable(self) -> bool:
+        """Text may be written."""
+        return True
+
+    def write(self, text: str) -> int:
+        """Keeps the text, as far as the budget for outputs goes."""
+        if not isinstance(text, str):
+            raise TypeError(f"write() argument must be str, not {type(text).__name__}")
+        self._outputs.stream(self.name, text)
+        return len(text)
+
+    def fileno(self) -> int:
+        """The file descriptor of the process's own stream."""
+        return self._number
+
+
+@contextlib.contextmanager
+def _python_streams(outputs: Outputs) -> Iterator[None]:
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = _Stream(outputs, "stdout"), _Stream(outputs, "stderr")  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+@contextlib.contextmanager
+def _below_python() -> Iterator[Any]:
+    """Points file descriptors 1 and 2 to files in memory; yields a function that returns what was written there."""
+    kept = {"stdout": (1, os.dup(1), os.memfd_create("stdout")), "stderr": (2, os.dup(2), os.memfd_create("stderr"))}
+    for number, _, memory in kept.values():
+        os.dup2(memory, number)
+    texts: list[tuple[str, str]] = []
+    try:
+        yield lambda: texts
+    finally:
+        for name, (number, original, memory) in kept.items():
+            os.dup2(original, number)
+            text = os.pread(memory, 1_000_000, 0).decode("utf-8", "replace")
+            texts += [(name, text)] if text else []
+            os.close(original)
+            os.close(memory)
+
+
+@contextlib.contextmanager
+def _no_input() -> Iterator[None]:
+    def refuse(*_: Any) -> NoReturn:
+        # The words of ipykernel (7.4) where nobody sits at the keyboard.
+        raise StdinNotImplementedError("raw_input was called, but this frontend does not support input requests.")
+
+    before, builtins.input = builtins.input, refuse
+    try:
+        yield
+    finally:
+        builtins.input = before

@@ -1,0 +1,163 @@
+"""The submission's own process: runs its cells, keeps its names, and answers the grader's questions about them.
+
+Everything here shares a process with code that nobody trusts. It holds no expected value, no hidden test and no seed, and
+whatever it answers is evidence that the trusted side judges.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import socket
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import torch
+
+from autograder.check.subject.call_report import CallProblem, ProgramText, Report
+from autograder.check.subject.subjects import LocalSubject, weighed
+from autograder.grade.sandbox.shell import CellTimeoutError, Shell, time_limit
+from autograder.grade.wire import messages
+from autograder.grade.wire.channel import Broken, receive, send
+from autograder.grade.wire.limits import MEBIBYTE
+from autograder.grade.wire.outputs import Outputs
+from autograder.grade.wire.wire_values import Unsendable, from_plain, tensors, to_plain
+
+LARGEST_QUESTION = 256 * MEBIBYTE
+PRINTED = MEBIBYTE // 4  # of what a function writes while an assertion calls it
+
+
+def serve(connection: socket.socket, shell: Shell, folder: Path) -> None:
+    """Answers questions until the grader hangs up. `folder` is the private folder in which the cells run."""
+    _Worker(connection, shell, folder).serve()
+
+
+class _Worker:
+    def __init__(self, connection: socket.socket, shell: Shell, folder: Path) -> None:
+        self.connection, self.shell, self.folder = connection, shell, folder
+        self.process = os.getpid()
+        self.cell_seconds = 30.0
+        self.answers: dict[type, Callable[[Any], messages.Answer]] = {
+            messages.Begin: self._begin,
+            messages.RunCell: self._run,
+            messages.Describe: self._describe,
+            messages.AskCall: self._call,
+            messages.AskProgram: self._program,
+            messages.Invoke: self._invoke,
+            messages.Pull: self._pull,
+        }
+        self.invocations: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = []
+
+    def serve(self) -> None:
+        while True:
+            try:
+                question = receive(self.connection, messages.Question, largest=LARGEST_QUESTION)
+                send(self.connection, messages.Reply(question.number, self._answer(question.request)))
+            except Broken:
+                return
+
+    def _answer(self, request: messages.Request) -> messages.Answer:
+        try:
+            answer = self.answers[type(request)](request)
+        except (Exception, CellTimeoutError, KeyboardInterrupt) as error:
+            answer = messages.Failed(f"{type(error).__name__}: {error}"[:2000])
+        if os.getpid() != self.process:
+            os._exit(0)  # a cell forked and the child came back out of it: it has nothing to say here
+        return answer
+
+    def _begin(self, request: messages.Begin) -> messages.Answer:
+        for name, data in request.files.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        self.cell_seconds = request.cell_seconds
+        self.shell.outputs = Outputs(request.output_bytes)
+        return messages.Described("absent")
+
+    def _run(self, request: messages.RunCell) -> messages.Answer:
+        ran = self.shell.run(request.text, self.cell_seconds)
+        return messages.Ran(msgspec.json.encode(ran.outputs), ran.execution_count)
+
+    def _describe(self, request: messages.Describe) -> messages.Answer:
+        if request.name not in self.shell.user_ns:
+            return messages.Described("absent")
+        value = self.shell.user_ns[request.name]
+        if inspect.isclass(value):
+            return messages.Described("class", value.__name__)
+        if callable(value):
+            return messages.Described("function", type(value).__name__)
+        try:
+            return messages.Described("data", type(value).__name__, to_plain(value))
+        except Unsendable as error:
+            return messages.Described("other", type(value).__name__, str(error))
+
+    def _target(self, name: str) -> Any:
+        return self.shell.user_ns[name]
+
+    def _call(self, request: messages.AskCall) -> messages.Answer:
+        try:
+            with self.shell.listening(0), time_limit(self.cell_seconds):
+                return messages.Reported(LocalSubject(self._target(request.name)).call(request.call))
+        except CellTimeoutError as error:
+            return messages.Reported(Report(problem=CallProblem("forward", "CellTimeoutError", str(error))))
+
+    def _program(self, request: messages.AskProgram) -> messages.Answer:
+        try:
+            with self.shell.listening(0), time_limit(self.cell_seconds):
+                return messages.Recorded(LocalSubject(self._target(request.name)).program())
+        except CellTimeoutError as error:
+            return messages.Recorded(ProgramText("raises-forward", f"CellTimeoutError: {error}", (), None))
+
+    def _invoke(self, request: messages.Invoke) -> messages.Answer:
+        target = self._target(request.name)
+        arguments = [from_plain(argument) for argument in request.arguments]
+        keywords = {name: from_plain(argument) for name, argument in request.keywords.items()}
+        inputs = [getattr(tensor, "origin", tensor) for tensor in tensors([arguments, keywords])]
+        with self.shell.listening(PRINTED) as outputs:
+            try:
+                with time_limit(self.cell_seconds):
+                    value = target(*arguments, **keywords)
+                    value = list(value) if inspect.isgenerator(value) else value
+            except (Exception, CellTimeoutError) as error:
+                return messages.Returned(error=type(error).__name__, message=str(error)[:2000], printed=outputs.text())
+        try:
+            return self._returned(value, arguments, keywords, inputs, outputs.text())
+        except Unsendable as error:
+            return messages.Returned(unsendable=str(error), printed=outputs.text())
+
+    def _returned(
+        self, value: Any, arguments: list[Any], keywords: dict[str, Any], inputs: list[torch.Tensor], printed: str
+    ) -> messages.Answer:
+        outputs = tensors(value)
+        self.invocations.append((inputs, outputs))
+        return messages.Returned(
+            value=to_plain(value),
+            arguments=[to_plain(argument) for argument in arguments],
+            keywords={name: to_plain(argument) for name, argument in keywords.items()},
+            invocation=len(self.invocations) - 1,
+            differentiable=[index for index, tensor in enumerate(outputs) if tensor.requires_grad],
+            printed=printed,
+        )
+
+    def _pull(self, request: messages.Pull) -> messages.Answer:
+        inputs, outputs = self.invocations[request.invocation]
+        chosen = {index: from_plain(cotangent) for index, cotangent in request.cotangents.items()}
+        wanted = [tensor for tensor in inputs if tensor.requires_grad]
+        try:
+            with self.shell.listening(0), time_limit(self.cell_seconds):
+                scalar = weighed([(outputs[index], cotangent) for index, cotangent in chosen.items()])
+                found = torch.autograd.grad(scalar, wanted, allow_unused=True, retain_graph=True)
+        except (Exception, CellTimeoutError) as error:
+            return messages.Pulled(error=type(error).__name__, message=str(error)[:2000])
+        gradients = iter(found)
+        return messages.Pulled([to_plain(next(gradients)) if tensor.requires_grad else None for tensor in inputs])
+
+
+def forget_the_server() -> None:
+    """Makes the forked process a fresh `__main__`: arguments, buffers and random numbers of the server are gone."""
+    sys.argv[:] = [""]
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed()  # a fork inherits its state; `random` and torch's seed are as in a fresh kernel

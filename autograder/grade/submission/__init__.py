@@ -1,0 +1,1 @@
+"""One submission: read, aligned with its source, run, tested, and graded."""

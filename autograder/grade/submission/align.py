@@ -1,0 +1,53 @@
+"""A submission's cells beside the source's: the teacher's cells are the teacher's again, whatever was done to them."""
+
+from __future__ import annotations
+
+import copy
+from typing import NamedTuple
+
+from nbformat import NotebookNode
+
+from autograder.grade.submission.source import AssignmentSource, SourceCell
+from autograder.grade.submission.untrusted_notebook import new_cell
+
+PUT_BACK = "This cell was missing from the submission; it was put back."
+
+
+class Aligned(NamedTuple):
+    """One cell to go through, and the cell of the source that it is; None for a cell of the student's own."""
+
+    cell: NotebookNode
+    source: SourceCell | None
+    put_back: bool = False
+
+
+def align(source: AssignmentSource, cells: list[NotebookNode]) -> list[Aligned]:
+    """Returns the submission's cells in its order, with everything that decides points taken from the source.
+
+    Tests and locked cells get the source's text, answers keep the student's; types, points and ids are the source's. Of a
+    cell that is there twice the last counts, as in nbgrader (0.9.6, DeduplicateIds). A graded cell that is missing is put
+    back before the next cell of the source that is there, so that the student's own cells before it have run.
+    """
+    last = {_id(cell): index for index, cell in enumerate(cells)}
+    aligned = []
+    for index, cell in enumerate(cells):
+        own = source.by_id.get(_id(cell)) if last[_id(cell)] == index else None
+        aligned.append(Aligned(_renewed(cell, own), own))
+    for position, missing in enumerate(source.cells):
+        if missing.kind in ("test", "manual", "task") and missing.id not in last:
+            later = {cell.id for cell in source.cells[position + 1 :] if cell.id}
+            index = next((n for n, item in enumerate(aligned) if item.source and item.source.id in later), len(aligned))
+            aligned.insert(index, Aligned(_renewed(missing.cell, missing), missing, put_back=True))
+    return aligned
+
+
+def _id(cell: NotebookNode) -> str:
+    return cell.metadata.get("nbgrader", {}).get("grade_id", "")
+
+
+def _renewed(cell: NotebookNode, own: SourceCell | None) -> NotebookNode:
+    locked = own is not None and (own.kind in ("test", "task", "teacher", "text"))
+    renewed = new_cell(own.cell.cell_type if own else cell.cell_type, own.text if own and locked else cell.source)
+    if own:
+        renewed.metadata["nbgrader"] = copy.deepcopy(own.cell.metadata["nbgrader"])
+    return renewed

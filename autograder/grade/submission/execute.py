@@ -1,0 +1,73 @@
+"""nbgrader's own `autograde` with its execution behind walls: for any nbgrader notebook in Python, and for its plain commands.
+
+    c.Autograde.autograde_preprocessors = isolated(Autograde.autograde_preprocessors.default_args[0])
+
+The tests run beside the answers, as in nbgrader, so a submission can forge its own points (`SECURITY.md`); it reaches nothing
+else.
+"""
+
+from __future__ import annotations
+
+import atexit
+import functools
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode
+from nbgrader.preprocessors import Execute
+from traitlets import Enum
+
+from autograder.grade.sandbox.walls import LEVELS, Level, require
+from autograder.grade.submission.remote import Ended, Server, Worker
+from autograder.grade.submission.submission_grader import ended_output, received_outputs
+from autograder.grade.submission.untrusted_notebook import attachments
+from autograder.grade.wire import messages
+from autograder.grade.wire.limits import Limits
+
+
+class IsolatedExecute(Execute):
+    """Runs a notebook's cells in an isolated worker; takes nbgrader's own settings of Execute, as far as they make sense."""
+
+    level = Enum(LEVELS, "bubblewrap", help="The isolation below which nothing is run.").tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: Any, km: Any = None) -> tuple[NotebookNode, Any]:
+        """Returns the notebook with the outputs of its cells.
+
+        Raises:
+            IsolationError: the machine does not reach the level.
+        """
+        limits = Limits(cell_seconds=float(self.timeout or Limits().submission_seconds))
+        folder = Path(resources.get("metadata", {}).get("path") or ".")
+        files, _ = attachments(folder, limits)
+        ended = ""
+        with _server(require(self.level), limits).worker(files) as worker:
+            for number, cell in enumerate((cell for cell in nb.cells if cell.cell_type == "code"), 1):
+                cell.execution_count = number
+                ended = ended or _run(worker, cell)
+                if ended and not cell.outputs:
+                    cell.outputs = [ended_output(ended)]  # a test without any output would give full marks
+        return nb, resources
+
+
+def isolated(preprocessors: list[type]) -> list[type]:
+    """Returns nbgrader's preprocessors with the isolated execution in the place of its own."""
+    return [IsolatedExecute if preprocessor is Execute else preprocessor for preprocessor in preprocessors]
+
+
+def _run(worker: Worker, cell: NotebookNode) -> str:
+    """Runs a cell and returns why the program ended in it, "" where it did not."""
+    try:
+        cell.outputs = received_outputs(worker.ask(messages.RunCell(cell.source), messages.Ran).outputs)
+    except Ended as error:
+        return str(error)
+    except KeyError as error:
+        cell.outputs = [ended_output(str(error))]
+    return ""
+
+
+@functools.cache
+def _server(level: Level, limits: Limits) -> Server:
+    """Returns a warm server that lives as long as the process: nbgrader makes a new preprocessor for each notebook."""
+    server = Server(level, limits)
+    atexit.register(server.close)
+    return server

@@ -1,0 +1,160 @@
+"""Stand-ins for the learner's functions on the trusted side: plain assertions call them as if they lived here."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from typing import Any
+
+import numpy
+import torch
+
+from autograder.check.message import Unsolved
+from autograder.grade.submission.remote import Ended, Worker
+from autograder.grade.wire import messages
+from autograder.grade.wire.wire_values import from_plain, tensors, to_plain
+
+CALL_IT = "only calling it crosses. Test it with check(...), or with a function that returns numbers or tensors"
+
+
+class LearnerError(Exception):
+    """The learner's code raised an exception of a type that exists in its own process only."""
+
+
+class NotPlain(Unsolved):
+    """A value of the learner's cannot leave its process; the message says what can."""
+
+
+class LearnerFunction:
+    """Calls a function in the worker: arguments and value cross as data, writes into the arguments and gradients as well."""
+
+    def __init__(self, worker: Worker, name: str, kind: str) -> None:
+        self._worker, self.__name__, self._kind = worker, name, kind
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        raise NotPlain(f"{self.__name__}.{name}: a {self._kind} cannot leave the submission's own process; {CALL_IT}")
+
+    def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Returns what the learner's function returns.
+
+        Raises:
+            NotPlain: the value cannot cross.
+            TypeError: an argument cannot cross.
+            Exception: of the type that the function raised, where Python has it built in; LearnerError otherwise.
+        """
+        request = messages.Invoke(
+            self.__name__,
+            [to_plain(argument) for argument in arguments],
+            {name: to_plain(argument) for name, argument in keywords.items()},
+        )
+        returned = self._ask(request)
+        sys.stdout.write(returned.printed)
+        if returned.error:
+            raise _exception(returned.error, returned.message)
+        if returned.unsendable:
+            raise NotPlain(f"{self.__name__}: {returned.unsendable}")
+        try:
+            after = [from_plain(item) for item in returned.arguments]
+            after_keywords = {name: from_plain(item) for name, item in returned.keywords.items()}
+            value = from_plain(returned.value)
+        except ValueError as error:
+            raise NotPlain(f"{self.__name__}: {error}") from None
+        inputs = tensors([list(arguments), keywords])
+        value = self._with_history(value, returned, inputs)
+        for argument, now in [*zip(arguments, after, strict=False), *_pairs(keywords, after_keywords)]:
+            _write_back(argument, now)
+        return value
+
+    def _ask(self, request: messages.Invoke) -> messages.Returned:
+        try:
+            return self._worker.ask(request, messages.Returned)
+        except Ended as error:
+            raise LearnerError(f"{self.__name__} ended its process: {error}") from None
+        except KeyError as error:
+            raise LearnerError(f"{self.__name__} gave no answer: {error}") from None
+
+    def _with_history(self, value: Any, returned: messages.Returned, inputs: list[torch.Tensor]) -> Any:
+        """Joins the returned tensors to the arguments in autograd's graph: backward asks the worker for the gradients."""
+        found = tensors(value)
+        positions = [index for index in returned.differentiable if index in range(len(found))]
+        if not positions or not any(tensor.requires_grad for tensor in inputs):
+            return value
+        joined = _Crossing.apply(
+            self._worker, returned.invocation, positions, *[found[index] for index in positions], *inputs
+        )
+        return _replaced(value, {id(found[index]): tensor for index, tensor in zip(positions, joined, strict=True)})
+
+
+class _Crossing(torch.autograd.Function):
+    """Values from the worker whose slope only the worker knows."""
+
+    @staticmethod
+    def forward(ctx: Any, worker: Worker, invocation: int, positions: list[int], *tensors: torch.Tensor) -> Any:
+        ctx.question = worker, invocation, positions
+        ctx.shapes = [(tensor.shape, tensor.dtype) for tensor in tensors[len(positions) :]]
+        return tuple(tensor.clone() for tensor in tensors[: len(positions)])
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: torch.Tensor) -> Any:
+        worker, invocation, positions = ctx.question
+        chosen = {index: to_plain(pull) for index, pull in zip(positions, cotangents, strict=True) if pull is not None}
+        try:
+            pulled = worker.ask(messages.Pull(invocation, chosen), messages.Pulled)
+        except (Ended, KeyError) as error:
+            raise LearnerError(f"backward gave no answer: {error}") from None
+        if pulled.error:
+            raise _exception(pulled.error, pulled.message)
+        gradients = [_gradient(pulled.gradients, index, form) for index, form in enumerate(ctx.shapes)]
+        return None, None, None, *([None] * len(positions)), *gradients
+
+
+def _gradient(gradients: list[Any], index: int, form: tuple[torch.Size, torch.dtype]) -> torch.Tensor | None:
+    try:
+        gradient = from_plain(gradients[index])
+    except (IndexError, ValueError):
+        return None
+    fits = isinstance(gradient, torch.Tensor) and (gradient.shape, gradient.dtype) == form
+    return gradient if fits else None
+
+
+def _replaced(value: Any, joined: dict[int, torch.Tensor]) -> Any:
+    if isinstance(value, torch.Tensor):
+        return joined.get(id(value), value)
+    if type(value) in (list, tuple):
+        return type(value)(_replaced(item, joined) for item in value)
+    if type(value) is dict:
+        return {key: _replaced(item, joined) for key, item in value.items()}
+    return value
+
+
+def _write_back(argument: Any, now: Any) -> None:
+    """Makes an argument hold what the learner's function left in it, as a call in one process would."""
+    if type(argument) is not type(now) and not isinstance(argument, torch.nn.Parameter):
+        return
+    if isinstance(argument, torch.Tensor) and isinstance(now, torch.Tensor):
+        same = (argument.shape, argument.dtype) == (now.shape, now.dtype)
+        if same and not torch.equal(argument.detach(), now.detach()):
+            argument.detach().copy_(now.detach())
+    elif isinstance(argument, numpy.ndarray) and argument.shape == now.shape:
+        argument[...] = now
+    elif type(argument) is list:
+        argument[:] = now
+    elif type(argument) in (dict, set):
+        argument.clear()
+        argument.update(now)
+
+
+def _pairs(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[Any, Any]]:
+    return [(before[name], after[name]) for name in before if name in after]
+
+
+def _exception(name: str, message: str) -> Exception:
+    kind = getattr(builtins, name, None)
+    if isinstance(kind, type) and issubclass(kind, Exception):
+        try:
+            return kind(message)
+        except TypeError:  # UnicodeDecodeError wants more than a message
+            pass
+    return LearnerError(f"{name}: {message}")

@@ -1,0 +1,139 @@
+"""The door through which grade cells reach the learner's names: every one of them lives in the submission's worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from autograder.check.message import Unsolved
+from autograder.check.subject.call_report import Call, CallProblem, ProgramText, Report
+from autograder.grade.submission.cell_analysis import Text
+from autograder.grade.submission.proxies import LearnerFunction
+from autograder.grade.submission.remote import Ended, Worker
+from autograder.grade.wire import messages
+from autograder.grade.wire.wire_values import Unsendable, from_plain
+
+LONGEST_MESSAGE = 2000
+Asked = tuple[str, messages.Described]
+
+
+class Unreachable(Unsolved):
+    """The grade cell needs something of the submission that is not there, or that cannot leave its process."""
+
+
+class RemoteDoor:
+    """Finds the learner's names in the worker, and the text of their definitions in the cells that have run.
+
+    What a check wants to know of an answer's *text* (is it untouched? does it use a forbidden word?) is read here, on the
+    trusted side, from the notebook; the worker's own words about it are not used.
+    """
+
+    def __init__(self, worker: Worker) -> None:
+        self.worker = worker
+        self._cells: list[str] = []
+        self._asked: list[Asked] = []
+        self._only_data = True
+
+    def has_run(self, text: str) -> None:
+        """Takes note of a learner's cell."""
+        self._cells.append(text)
+
+    def begin_test(self) -> None:
+        """Starts to take note of what one test asks."""
+        self._asked, self._only_data = [], True
+
+    def asked(self) -> tuple[Asked, ...] | None:
+        """Returns what the test was told since it began, where all of it was data; None where it can call something."""
+        return tuple(self._asked) if self._only_data else None
+
+    def would_tell(self, asked: tuple[Asked, ...]) -> bool:
+        """Whether a test that asked so before would be told the same now."""
+        try:
+            return all(self._describe(name) == told for name, told in asked)
+        except Unreachable:
+            return False
+
+    def subject(self, name: str) -> RemoteSubject:
+        """Returns the learner's function or class of that name; raises KeyError where there is none."""
+        self._only_data = False
+        if self._describe(name).kind not in ("function", "class"):
+            raise KeyError(name)
+        return RemoteSubject(self.worker, name, Text(self._cells))
+
+    def value(self, name: str) -> Any:
+        """Returns the learner's value of that name: data as it is, a function as a proxy that calls it where it lives.
+
+        Raises:
+            KeyError: there is no such name.
+            Unreachable: it is something that cannot cross.
+        """
+        found = self._describe(name)
+        self._asked.append((name, found))
+        self._only_data = self._only_data and found.kind in ("absent", "data")
+        if found.kind == "absent":
+            raise KeyError(name)
+        if found.kind == "function":
+            return LearnerFunction(self.worker, name, found.type_name[:100])
+        if found.kind == "data":
+            return _received(found.value)
+        reason = str(found.value) if found.kind == "other" else str(Unsendable(type))
+        raise Unreachable(f"{name}: {reason}")
+
+    def _describe(self, name: str) -> messages.Described:
+        try:
+            return self.worker.ask(messages.Describe(name), messages.Described)
+        except Ended as error:
+            self._only_data = False  # that this program has ended says nothing about the next one
+            raise Unreachable(f"{name} cannot be checked, because the program was ended: {error}") from None
+
+
+class RemoteSubject:
+    """Asks the worker to make a call; what comes back is checked for form before anybody computes with it."""
+
+    def __init__(self, worker: Worker, name: str, text: Text) -> None:
+        self._worker, self._name, self._text = worker, name, text
+
+    def call(self, request: Call) -> Report:
+        """Returns what the call did, as the worker says; the worker's end is a problem of the answer."""
+        try:
+            report = self._worker.ask(messages.AskCall(self._name, request), messages.Reported).report
+            _well_formed(report)
+        except Ended as error:
+            return Report(problem=CallProblem("forward", "Ended", str(error)))
+        except (KeyError, ValueError, TypeError) as error:
+            return Report(problem=CallProblem("forward", "NoAnswer", str(error)[:LONGEST_MESSAGE]))
+        return msgspec.structs.replace(report, code=self._text.code(self._name), problem=_short(report.problem))
+
+    def program(self) -> ProgramText:
+        """Returns what recording the program came to, as the worker says, and the words of its text, as we read them."""
+        try:
+            program = self._worker.ask(messages.AskProgram(self._name), messages.Recorded).program
+        except (Ended, KeyError) as error:
+            raise Unreachable(f"{self._name} could not be run: {error}") from None
+        words, code = self._text.words(self._name), self._text.code(self._name)
+        return msgspec.structs.replace(program, words=words, code=code, error=program.error[:LONGEST_MESSAGE])
+
+
+def _received(plain: Any) -> Any:
+    try:
+        return from_plain(plain)
+    except ValueError as error:
+        raise Unreachable(str(error)) from None
+
+
+def _well_formed(report: Report) -> None:
+    """Raises ValueError where an array's bytes do not fit its dtype and shape."""
+    for arrays in (report.outputs, report.after, report.gradients):
+        for values in arrays.values():
+            if values is not None:
+                values.tensor()
+
+
+def _short(problem: CallProblem | None) -> CallProblem | None:
+    return problem and msgspec.structs.replace(
+        problem,
+        type=problem.type[:100],
+        message=problem.message[:LONGEST_MESSAGE],
+        text=problem.text[:200],
+    )

@@ -1,0 +1,125 @@
+"""What a student handed in, read so that nothing in it can hurt the reader: odd work becomes a reason, never a crash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import stat
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from autograder.grade.wire.limits import Limits
+
+
+class Unreadable(ValueError):
+    """The file is no notebook that could be graded; the message is the reason that the student and the teacher read."""
+
+
+def notebook_bytes(path: Path, limits: Limits) -> bytes:
+    """Returns the file's bytes.
+
+    Raises:
+        Unreadable: it is missing, too large, or no plain file (a link, pipe or folder).
+    """
+    try:
+        return _plain_file(path, limits.notebook_bytes)
+    except FileNotFoundError:
+        raise Unreadable(f"no file {path.name} was handed in") from None
+    except OSError as error:
+        raise Unreadable(f"{path.name} cannot be read ({error.strerror or error})") from None
+
+
+def parse(data: bytes) -> list[NotebookNode]:
+    """Returns the notebook's cells in nbformat 4, without outputs; the metadata are the student's and prove nothing.
+
+    Raises:
+        Unreadable: it is no JSON, or no notebook.
+    """
+    try:
+        content = json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError:
+        raise Unreadable("the file is no text (UTF-8), so no notebook") from None
+    except (ValueError, RecursionError):
+        raise Unreadable("the file is no JSON, so no notebook; it may have been cut off") from None
+    try:
+        cells = _upgraded(content)["cells"]
+        return [cell for item in cells if (cell := _cell(item)) is not None]
+    except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
+        raise Unreadable("the file is JSON but no notebook: it has no list of cells") from None
+
+
+def attachments(folder: Path, limits: Limits) -> tuple[dict[str, bytes], list[str]]:
+    """Returns the other files beside the notebooks by their relative paths, and a note for each that was left out.
+
+    Only plain files count: a link could lead to the gradebook, a pipe could stop the reader.
+    """
+    found: dict[str, bytes] = {}
+    notes: list[str] = []
+    left = limits.attachment_bytes
+    for parent, folders, names in os.walk(folder, followlinks=False):
+        folders[:] = sorted(name for name in folders if name != ".ipynb_checkpoints")
+        for name in sorted(names):
+            path = Path(parent, name)
+            relative = str(path.relative_to(folder))
+            if path.suffix == ".ipynb" or relative == "timestamp.txt":
+                continue
+            try:
+                relative.encode("utf-8")
+                found[relative] = _plain_file(path, left)
+                left -= len(found[relative])
+            except (OSError, Unreadable, UnicodeError) as error:
+                notes.append(f"{relative!r} was left out: {error}")
+    return found, notes
+
+
+def digest(data: bytes, files: dict[str, bytes]) -> str:
+    """Returns a hash of everything that was handed in."""
+    whole = hashlib.sha256(data)
+    for name in sorted(files):
+        whole.update(repr((name, hashlib.sha256(files[name]).hexdigest())).encode())
+    return whole.hexdigest()
+
+
+def _plain_file(path: Path, largest: int) -> bytes:
+    # Without NONBLOCK, opening a pipe waits for its writer for ever.
+    number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(number, "rb") as file:
+        about = os.fstat(number)
+        if not stat.S_ISREG(about.st_mode):
+            raise Unreadable(f"{path.name} is no plain file")
+        data = file.read(largest + 1)
+    if len(data) > largest:
+        raise Unreadable(f"{path.name} is larger than the {largest // 2**20} MiB that are allowed")
+    return data
+
+
+def _upgraded(content: Any) -> Any:
+    version = content.get("nbformat", 4)
+    if isinstance(version, int) and version < 4:
+        return nbformat.convert(nbformat.from_dict(content), 4)
+    return content
+
+
+def new_cell(kind: str, source: str) -> NotebookNode:
+    """Returns a cell in nbformat 4; nbformat's own functions validate each, which takes longer than running most of them."""
+    own: dict[str, Any] = {"outputs": [], "execution_count": None} if kind == "code" else {}
+    return NotebookNode(cell_type=kind, source=source, metadata=NotebookNode(), **own)
+
+
+def _cell(item: Any) -> NotebookNode | None:
+    source = item.get("source", "") if isinstance(item, dict) else None
+    if isinstance(source, list) and all(isinstance(line, str) for line in source):
+        source = "".join(source)
+    if not isinstance(source, str):
+        return None
+    kind = item.get("cell_type")
+    kind = kind if kind in ("code", "raw") else "markdown"
+    cell = new_cell(kind, source.encode("utf-8", "replace").decode())
+    known = (item.get("metadata") or {}).get("nbgrader") if isinstance(item.get("metadata"), dict) else None
+    if isinstance(known, dict) and isinstance(known.get("grade_id"), str):
+        cell.metadata["nbgrader"] = NotebookNode(grade_id=known["grade_id"])
+    return cell

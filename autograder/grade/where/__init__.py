@@ -1,0 +1,1 @@
+"""Where submissions are graded: jobs go in, results come out."""

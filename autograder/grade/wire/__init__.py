@@ -1,0 +1,1 @@
+"""What crosses between the grader and a worker: messages, values, outputs and their limits."""

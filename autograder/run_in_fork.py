@@ -1,0 +1,57 @@
+"""Work done in a process of its own, for programs that may end theirs. Imports nothing that takes time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+
+class EndedError(RuntimeError):
+    """The process ended before its work was done; the message says how."""
+
+
+def run_in_fork(work: Callable[[], int]) -> int:
+    """Returns what `work` returned, having done it in a fork of this process; where there is no fork (Windows), in this one.
+
+    Raises:
+        EndedError: `os._exit`, a crash or somebody's signal ended it first.
+    """
+    if not hasattr(os, "fork"):
+        return work()
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        _do(work, writing)
+    os.close(writing)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the work, which says what it was at
+    try:
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    # A process that the work left behind may hold the pipe open: what is not there by now does not come.
+    os.set_blocking(reading, False)
+    try:
+        done = os.read(reading, 1)
+    except BlockingIOError:
+        done = b""
+    os.close(reading)
+    if not done:
+        raise EndedError(f"signal {signal.Signals(-status).name}" if status < 0 else f"os._exit({status}) or the like")
+    return status
+
+
+def _do(work: Callable[[], int], writing: int) -> None:
+    """Never returns."""
+    code = 1
+    try:
+        code = work()
+        sys.stdout.flush()
+        os.write(writing, b"d")
+    except BaseException:
+        sys.excepthook(*sys.exc_info())  # type: ignore[arg-type]
+        os.write(writing, b"d")
+    finally:
+        sys.stderr.flush()
+        os._exit(code)

@@ -1,0 +1,1 @@
+"""Evidence from several runs → a verdict with the harms behind it."""

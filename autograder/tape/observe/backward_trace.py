@@ -1,0 +1,106 @@
+"""The backward walk: which nodes the engine visits, in order, and the gradient that leaves each.
+
+Only a hook sees a gradient on its way, and a gradient that Python has seen is no longer added to in place (torch 2.13): the
+buffers' versions then differ from an unobserved run. So the walk is read in a run of its own, which decides nothing.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from autograder.tape.observe.graph.tensors import values_text
+from autograder.tape.observe.state import RunState
+from autograder.tape.recording.schema import BackwardStep
+from autograder.tape.run.engine import Backward, Listener, nodes_below
+
+MOST = 2_000  # nodes a run's walks are told of; nobody reads more, and each costs two hooks
+
+
+@dataclass
+class Visit:
+    """One node that backward came to: the number of the call, the node's place among those below its roots, and what left it."""
+
+    call: int
+    index: int
+    name: str
+    got: str = ""
+    passed: bool = False
+    message: str | None = None
+
+
+class BackwardTrace(Listener):
+    """Puts hooks on the nodes of each backward and takes them off again; they read what passes and return nothing."""
+
+    def __init__(self, *, keep_graph: bool = False):
+        self.visits: list[Visit] = []
+        self._keep_graph = keep_graph
+        self._calls = 0
+        self._handles: list = []
+        self._current: list[Visit] = []
+
+    def keep_graph(self, asked: bool) -> bool:
+        """Returns whether the graph is kept: always, where the same graph will be needed by another run."""
+        return asked or self._keep_graph
+
+    def before_backward(self, call: Backward) -> None:
+        """Hooks the nodes that a backward is about to visit."""
+        self._current = []
+        nodes = nodes_below(call.roots, call.asked)
+        if len(self.visits) + len(nodes) > MOST or call.creates_graph:
+            return
+        for index, node in enumerate(nodes):
+            before, after = self._hooks(Visit(self._calls, index, type(node).__name__), hasattr(node, "variable"))
+            self._handles.append(node.register_prehook(before))
+            if not hasattr(node, "variable"):
+                self._handles.append(node.register_hook(after))
+
+    def _hooks(self, visit: Visit, leaf: bool):
+        def before(incoming):
+            self._current.append(visit)
+            if leaf:
+                visit.got, visit.passed = _text(incoming), True
+
+        def after(outgoing, _incoming):
+            visit.got, visit.passed = _text(outgoing), True
+
+        return before, after
+
+    def after_backward(self, call: Backward) -> None:
+        """Takes the hooks off."""
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        for visit in self._current:
+            visit.message = None if visit.passed else str(call.error)
+        self.visits += self._current
+        self._current = []
+        self._calls += 1
+
+
+def _text(gradients: tuple[Any, ...]) -> str:
+    with torch._C.DisableTorchFunction():  # our own reading is not the program's
+        return ", ".join(values_text(gradient) for gradient in gradients if gradient is not None)
+
+
+def node_of_visit(visit: Visit, state: RunState) -> int | None:
+    """Returns the id of a visited node, or None where the observed run went another way."""
+    nodes = state.visited[visit.call] if visit.call < len(state.visited) else []
+    node = state.graph.nodes[nodes[visit.index]] if visit.index < len(nodes) else None
+    return node.id if node is not None and node.name == visit.name else None
+
+
+def told(walk: BackwardTrace, right: BackwardTrace, state: RunState) -> tuple[BackwardStep, ...]:
+    """Returns the visits, each beside what the same visit passed on in a run where nothing could be spoilt."""
+    steps = []
+    for index, visit in enumerate(walk.visits):
+        node = node_of_visit(visit, state)
+        if node is None:
+            continue
+        other = right.visits[index] if index < len(right.visits) else None
+        true = other.got if other is not None and (other.call, other.name) == (visit.call, visit.name) else ""
+        status: Literal["passed", "raised"] = "passed" if visit.passed else "raised"
+        steps.append(BackwardStep(node, status, visit.got, true, visit.message, state.backward_calls[visit.call].call))
+    return tuple(steps)

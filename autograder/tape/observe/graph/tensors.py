@@ -1,0 +1,211 @@
+"""The tensors a run has met: which memory each covers, and which counter it shares."""
+
+from __future__ import annotations
+
+import weakref
+from dataclasses import dataclass, field
+from typing import Literal
+
+import torch
+
+from autograder.tape.observe.graph.nodes import TrackedSave
+from autograder.tape.observe.graph.saved_tensors import version_of
+from autograder.tape.recording.schema import Tensor, TensorState
+from autograder.tape.run.engine import standing
+from autograder.tape.run.storages import Memories, Memory, address_of, extent_of
+
+# These make an alias with a counter of its own; every other alias shares the counter of what it came from (torch 2.13).
+FOREIGN = {"data": "data", "from_dlpack": "dlpack"} | dict.fromkeys(
+    ("from_numpy", "as_tensor", "asarray", "frombuffer"), "numpy"
+)
+STATED = 16  # aliases of one storage whose new values are told after a write
+
+
+@dataclass(eq=False)
+class Counter:
+    """A family of tensors with one version counter, and the saved tensors that it has not yet spoilt."""
+
+    id: int
+    version: int | None
+    fresh: list[TrackedSave] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class TrackedTensor:
+    """One tensor object. `made` says that an operation produced it; `origin` how it was reached: from which tensor, by what."""
+
+    id: int
+    ref: weakref.ref
+    memory: Memory
+    start: int
+    stop: int
+    counter: Counter
+    shape: tuple[int, ...]
+    dtype: str
+    made: bool
+    base: int | None = None
+    alias_of: str | None = None
+    origin: tuple[TrackedTensor, str] | None = None
+    parameter: bool = False
+    leaf: bool = False
+    pointer: int = 0
+    step: int = 0
+    storage: int = 0
+    itemsize: int = 1
+    tracked: bool = False
+    event: int | None = None
+    name: str | None = None
+    name_depth: int = 1 << 30
+    node: int | None = None
+    stated: TensorState | None = None
+
+    def record(self) -> Tensor:
+        """Returns the frozen form."""
+        kind: Literal["parameter", "leaf", "input", "result"] = "result" if self.made else "input"
+        if self.leaf:
+            kind = "parameter" if self.parameter else "leaf"
+        return Tensor(
+            self.id,
+            self.shape,
+            self.dtype,
+            self.memory.id,
+            self.start,
+            self.stop,
+            self.counter.id,
+            kind,
+            self.base,
+            self.alias_of,
+        )
+
+    def state(self, tensor: torch.Tensor) -> TensorState | None:
+        """Returns what is new about it since it was last told, or None."""
+        requires_grad, is_leaf = standing(tensor)
+        self.leaf = self.leaf or (is_leaf and requires_grad)
+        state = TensorState(self.id, version_of(tensor), requires_grad, is_leaf, self.node, values_text(tensor))
+        if state == self.stated:
+            return None
+        self.stated = state
+        return state
+
+
+class Tensors:
+    """All tensor objects of one run, in order of first appearance."""
+
+    def __init__(self, memories: Memories):
+        self.memories = memories
+        self.all: list[TrackedTensor] = []
+        self.of: dict[int, TrackedTensor] = {}
+        self.counters: list[Counter] = []
+        self.living: dict[int, list[TrackedTensor]] = {}
+
+    def get(self, tensor: torch.Tensor) -> TrackedTensor | None:
+        """Returns what is known of this very object."""
+        return self.of.get(id(tensor))
+
+    def add(
+        self, tensor: torch.Tensor, by: str | None = None, sources: tuple[TrackedTensor, ...] = ()
+    ) -> TrackedTensor:
+        """Returns the record of a tensor met for the first time; `by` is the function that returned it, called with `sources`."""
+        memory = self.memories.of(tensor, foreign=by in FOREIGN)
+        neighbours = self.at(memory)
+        source = next((s for s in sources if s.memory is memory and memory.size), None)
+        alias = FOREIGN.get(by or "") if neighbours else None
+        storage = tensor.untyped_storage()._cdata if memory.size else 0
+        if neighbours and alias is None and all(seen.storage != storage for seen in neighbours):
+            alias = (
+                "dlpack" if memory.capsule else "numpy"
+            )  # the same bytes in another storage object: they went through foreign hands
+        start, stop = extent_of(tensor) if memory.size else (0, 0)
+        if memory.size and alias in ("numpy", "dlpack"):
+            shift = tensor.untyped_storage().data_ptr() - memory.address  # it may begin inside the other's memory
+            start, stop = start + shift, stop + shift
+        base = tensor._base if tensor._is_view() else None
+        known_base = None if base is None else self.get(base) or self.add(base)
+        counter = self._counter(tensor, known_base, source, neighbours, alias)
+        seen = TrackedTensor(
+            len(self.all), self._reference(tensor), memory, start, stop, counter, tuple(tensor.shape),
+            str(tensor.dtype).removeprefix("torch."), by is not None and bool(sources),
+            known_base.id if known_base else None, alias, (source, by) if source and by else None,
+            isinstance(tensor, torch.nn.Parameter), all(standing(tensor)),
+        )  # fmt: skip
+        seen.storage = storage
+        seen.tracked = standing(tensor)[0]
+        seen.pointer, seen.itemsize = (address_of(tensor) or (0, 0))[0], tensor.element_size()
+        self.all.append(seen)
+        self.of[id(tensor)] = seen
+        self.living.setdefault(memory.id, []).append(seen)
+        return seen
+
+    def _counter(
+        self,
+        tensor,
+        base: TrackedTensor | None,
+        source: TrackedTensor | None,
+        neighbours: list[TrackedTensor],
+        alias: str | None,
+    ) -> Counter:
+        if base is not None:
+            return base.counter
+        version = version_of(tensor)
+        if alias is None:
+            for candidate in ([source] if source else []) + neighbours:
+                if candidate.counter.version == version and (source is not None or candidate.alias_of is None):
+                    return candidate.counter
+        return self.new_counter(version)
+
+    def new_counter(self, version: int | None) -> Counter:
+        """Returns a counter that no tensor known so far shares."""
+        counter = Counter(len(self.counters), version)
+        self.counters.append(counter)
+        return counter
+
+    def moved_to_other_memory(self, seen: TrackedTensor, tensor: torch.Tensor) -> TrackedTensor:
+        """Returns the new record of an object that `.data =`, `set_` or `resize_` gave other memory; its counter stays."""
+        del self.of[id(tensor)]
+        fresh = self.add(tensor)
+        fresh.counter, fresh.made, fresh.node, fresh.name = seen.counter, seen.made, seen.node, seen.name
+        return fresh
+
+    def at(self, memory: Memory) -> list[TrackedTensor]:
+        """Returns the living tensors in one storage, the newest first."""
+        if not memory.size:
+            return []
+        alive = [seen for seen in self.living.get(memory.id, ()) if seen.ref() is not None]
+        if len(alive) > 2 * STATED:  # ten thousand rows of one buffer: the first and the newest speak for the rest
+            alive = alive[:STATED] + alive[-STATED:]
+        self.living[memory.id] = alive
+        return alive[::-1]
+
+    def _reference(self, tensor: torch.Tensor) -> weakref.ref:
+        # A strong reference would keep memory the program gave back; a dead object's id is given to another one.
+        key, table = id(tensor), self.of
+
+        def forget(reference):
+            if key in table and table[key].ref is reference:
+                del table[key]
+
+        return weakref.ref(tensor, forget)
+
+
+def values_text(tensor: torch.Tensor, most: int = 12) -> str:
+    """Returns a short text of a tensor's values: all of them where they are few, else the first three and how many more."""
+    try:
+        flat = tensor.detach()
+        if flat.numel() <= most:
+            return _nested(flat.tolist())
+        first = (
+            flat.flatten()[:3].tolist()
+            if flat.is_contiguous()
+            else flat[(0,) * (flat.dim() - 1)].flatten()[:3].tolist()
+        )
+        return f"[{', '.join(_number(v) for v in first)}, … {flat.numel() - len(first)} more]"
+    except (RuntimeError, NotImplementedError, TypeError):
+        return ""
+
+
+def _nested(value: object) -> str:
+    return f"[{', '.join(_nested(v) for v in value)}]" if isinstance(value, list) else _number(value)
+
+
+def _number(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

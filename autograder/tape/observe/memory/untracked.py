@@ -1,0 +1,92 @@
+"""Writes that the graph does not know of, into tensors it believes it knows, and whether anybody went on with the new values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import FrameType
+
+import torch
+
+from autograder.tape.observe.graph.nodes import Graph
+from autograder.tape.observe.graph.tensors import TrackedTensor
+from autograder.tape.observe.statements import Activation
+from autograder.tape.observe.step_builder import WriteEvent
+from autograder.tape.recording.verdict_types import Place
+from autograder.tape.run.engine import node_of
+
+
+@dataclass(eq=False)
+class Suspect:
+    """An untracked write into a tensor whose node was `node` then; `inside_custom`: its values were used by a custom forward."""
+
+    wrote: WriteEvent
+    seen: TrackedTensor
+    node: object
+    inside_custom: bool = False
+    used_at: Place = Place("", 0, "")
+    used_by: str = "a custom Function"
+
+
+class Untracked:
+    """A leaf written so is only given a new value; a tensor with history then holds values that its history does not give."""
+
+    def __init__(self):
+        self.pending: list[Suspect] = []
+        self.used_writes: list[Suspect] = []
+
+    def note(self, wrote: WriteEvent, swapped: TrackedTensor | None, neighbours: list[TrackedTensor]) -> None:
+        """Takes note of a write that changed values."""
+        through = wrote.seen.ref() if wrote.seen else None
+        if through is not None and swapped is None and torch.is_grad_enabled() and through.requires_grad:
+            return
+        for seen in [wrote.seen] if swapped is not None and wrote.seen else neighbours:
+            tensor = seen.ref()
+            if tensor is None or node_of(tensor) is None or not (seen.start < wrote.stop and wrote.start < seen.stop):
+                continue
+            base = tensor._base if tensor._is_view() else None
+            if (base is None or not base.is_leaf) or swapped is not None:
+                self.pending.append(Suspect(wrote, seen, node_of(tensor)))
+
+    def used(
+        self,
+        inputs: list[torch.Tensor],
+        results: list[torch.Tensor],
+        top: Activation | None,
+        graph: Graph,
+        place: Place,
+        step: int,
+    ) -> None:
+        """Takes note of an operation: with recorded results, or inside a custom Function, which autograd records as a whole."""
+        records = torch.is_grad_enabled()
+        recorded = next((result for result in results if records and result.requires_grad), None)
+        if recorded is None and not (top and _is_custom_forward(top.frame)):
+            return
+        for suspect in list(self.pending):
+            if recorded is None and top and suspect.wrote.activation == top.number:
+                continue  # a custom forward may write as it likes, as long as nobody outside goes on with what it wrote
+            tensor = suspect.seen.ref()
+            if tensor is None or not _still_holds(suspect, tensor):
+                self.pending.remove(suspect)
+            elif any(one is tensor for one in inputs):
+                self.pending.remove(suspect)
+                suspect.inside_custom = recorded is None
+                self.used_writes.append(suspect)
+                suspect.used_at = place
+                node = graph.of.get(node_of(recorded)) if recorded is not None else None
+                if node is not None:
+                    graph.mark_untracked(node, step)
+                    suspect.used_by = node.name
+
+
+def _still_holds(suspect: Suspect, tensor: torch.Tensor) -> bool:
+    """Whether the values behind autograd's back are still there, or were there when a recorded write in place read them."""
+    node = node_of(tensor)
+    if node is None:
+        return tensor._is_view()  # detached meanwhile: what follows is computed from a plain value
+    # A view's node is made anew when it is read after its base changed, without anything having been recorded.
+    return node is suspect.node or tensor._is_view() or any(below is suspect.node for below, _ in node.next_functions)
+
+
+def _is_custom_forward(frame: FrameType) -> bool:
+    names = frame.f_code.co_varnames[:1]
+    return bool(names) and isinstance(frame.f_locals.get(names[0]), torch.autograd.function.FunctionCtx)

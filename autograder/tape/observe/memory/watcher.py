@@ -1,0 +1,67 @@
+"""When to look at which memory: nothing else sees a write by NumPy, by DLPack or through a raw pointer."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+from autograder.tape.run.storages import Memory
+
+SMALL = (
+    1 << 16
+)  # bytes up to which a storage's content is kept from the moment it is met, and not only once a node saves it
+EAGER = 128  # while fewer storages than this are watched, each is looked at after every statement
+PATIENT = 1 << 16  # the most statements between two looks at a storage that never changes
+
+# Looking at n storages after each of n statements costs n² looks. A storage that stays the same is therefore looked at after
+# 1, 2, 4, … statements (n·log n in all), except while few are alive, and except where a foreign alias exists. A change found
+# late has an uncertain line; the run is then repeated with that storage in `focus`.
+
+
+class MemoryWatcher:
+    """Keeps count of statements; tells `changed(memory, interval, exact)` what changed without a word."""
+
+    def __init__(
+        self, changed: Callable[[Memory, tuple[int, int], bool], None], all_: list[Memory], focus: frozenset[int]
+    ):
+        self.changed, self.all, self.focus = changed, all_, focus
+        self.clock = 0
+        self._due: list[tuple[int, int]] = []
+
+    def begin(self, memory: Memory, *, always: bool = False) -> None:
+        """Keeps a storage's content from now on; a large one only where `always` says that somebody depends on it."""
+        if memory.content is None and memory.size and (always or memory.size <= SMALL) and memory.alive():
+            memory.look()
+            heapq.heappush(self._due, (self.clock, memory.id))
+
+    def expose(self, memory: Memory) -> None:
+        """Looks at a storage after every statement from now on: a foreign alias of it exists."""
+        self.begin(memory, always=True)
+        if not memory.exposed and memory.size:
+            memory.exposed, memory.patience, memory.next_look = True, 1, self.clock
+            heapq.heappush(self._due, (self.clock, memory.id))
+
+    def statement_done(self) -> None:
+        """Looks at the storages that are due."""
+        self.clock += 1
+        again: list[tuple[int, int]] = []
+        while self._due and self._due[0][0] < self.clock:
+            _, number = heapq.heappop(self._due)
+            memory = self.all[number]
+            if memory.next_look >= self.clock or not memory.alive():
+                continue
+            self.look(memory)
+            always = memory.exposed or number in self.focus or len(self._due) + len(again) < EAGER
+            memory.patience = 1 if always else min(2 * memory.patience, PATIENT)
+            memory.next_look = self.clock + memory.patience - 1
+            again.append((memory.next_look, number))
+        for item in again:
+            heapq.heappush(self._due, item)
+
+    def look(self, memory: Memory) -> None:
+        """Looks at one storage now."""
+        if memory.content is None:
+            return
+        interval = memory.look()
+        if interval is not None:
+            self.changed(memory, interval, memory.patience == 1 or memory.id in self.focus)

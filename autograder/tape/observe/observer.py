@@ -1,0 +1,207 @@
+"""Follows one run: after every function and every statement, what is new, what was written, and what that spoilt."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+
+import torch
+
+from autograder.tape.observe.forecast import BackwardCall, forecast
+from autograder.tape.observe.graph.links import Links
+from autograder.tape.observe.graph.nodes import GraphNode, TrackedSave
+from autograder.tape.observe.graph.saved_tensors import has_hooks, version_of
+from autograder.tape.observe.graph.tensors import FOREIGN, TrackedTensor
+from autograder.tape.observe.memory.watcher import MemoryWatcher
+from autograder.tape.observe.memory.writes import Writes
+from autograder.tape.observe.state import Buffer, RunState
+from autograder.tape.observe.statements import Activation, Statements
+from autograder.tape.observe.variables import Variables
+from autograder.tape.recording.schema import Forecast
+from autograder.tape.run.engine import Backward, Listener, node_of, nodes_below
+from autograder.tape.run.function_mode import EXPOSING, Functions, tensors
+from autograder.tape.run.program import Program
+
+# These write running statistics and move no counter (torch 2.13).
+UNCOUNTED = {"batch_norm", "instance_norm"}
+
+
+def unseen(method: Callable) -> Callable:
+    """Returns the method so that neither the function mode nor the program notices it: an error of ours is kept and told later."""
+
+    @wraps(method)
+    def quietly(self, *args):
+        if self.failure is not None:
+            return None
+        tracer = sys.gettrace()
+        sys.settrace(None)  # our own calls would otherwise each be offered to our own tracer
+        try:
+            with torch._C.DisableTorchFunction():
+                return method(self, *args)
+        except Exception as error:
+            self.failure = error
+            return None
+        finally:
+            sys.settrace(tracer)
+
+    return quietly
+
+
+class Observer(Listener):
+    """Reads state and changes none: a function mode, line tracing, and looks at memory.
+
+    Attributes:
+        focus: storages (by id) to look at after every statement.
+        failure: the first error of our own, after which it looks no further.
+    """
+
+    def __init__(self, program: Program, focus: frozenset[int] = frozenset()):
+        self.state = state = RunState()
+        self.writes = Writes(state)
+        self.watcher = MemoryWatcher(self.writes.unreported, state.memories.all, focus)
+        self.links = Links(state, self.watcher)
+        self.variables = Variables(state, self.links, self.writes)
+        self.statements = state.statements = Statements(program, self._statement_done, self._function_left)
+        self.functions = Functions(self._before, self._after)
+        self.failure: Exception | None = None
+        self._visited: list[GraphNode] = []
+
+    @contextmanager
+    def watching(self) -> Iterator[None]:
+        """Follows the code that runs inside."""
+        with self.functions, self.functions.overhearing(), self.statements.traced():
+            yield
+
+    @unseen
+    def _before(self, name: str, inputs: list[torch.Tensor]) -> None:
+        for tensor in inputs:
+            self.links.meet(tensor)
+        if name == "backward" and inputs and inputs[0].numel() != 1 and len(inputs) == 1:
+            self.state.draft.forecast = Forecast("raises-backward")  # only a single number has a gradient of its own
+
+    @unseen
+    def _after(self, name: str, inputs: list[torch.Tensor], result: object, count: int) -> None:
+        state, wrote, sources = self.state, False, []
+        for tensor in inputs:
+            seen = self.links.meet(tensor)
+            if name in EXPOSING:
+                self.watcher.expose(seen.memory)
+                seen.memory.capsule = seen.memory.capsule or name == "__dlpack__"
+            wrote = self.writes.check(seen, tensor, name) or wrote
+            sources.append(self.links.meet(tensor))
+            if state.engine_depth:
+                state.read_again.setdefault(seen.memory, state.here())
+        if name in UNCOUNTED or (not wrote and name.endswith("_") and not name.startswith("__")):
+            for seen in sources:
+                self.writes.silent(seen, name)
+        results = list(tensors(result))
+        for tensor in results:
+            seen = self.links.meet(tensor, name, tuple(sources), link=False)
+            if seen.event is None:
+                seen.event = count
+            if name in FOREIGN and name != "data":
+                self.watcher.expose(seen.memory)
+        for tensor in results:
+            seen = self.links.meet(tensor)
+            self.links.link(seen, tensor, tuple(sources))
+            state.draft.touch(seen)
+        if wrote:
+            for tensor, seen in zip(inputs, sources, strict=True):
+                self.links.link(seen, tensor)
+        if name in ("grad =", "_grad =") and len(sources) == 2:
+            self._buffer_given(*sources)
+        if state.untracked.pending:
+            written = results or (inputs[:1] if name == "__setitem__" else [])
+            state.untracked.used(inputs, written, self.statements.top, state.graph, state.here(), state.steps)
+
+    def _buffer_given(self, leaf: TrackedTensor, buffer: TrackedTensor) -> None:
+        """Takes note of an assignment to `.grad`; bytes given to two leaves are a fault that no counter shows."""
+        state, here = self.state, self.statements.here()
+        given = state.given.setdefault(buffer.memory, {})
+        for other, theirs in given.items():
+            if other is not leaf and theirs.start < buffer.stop and buffer.start < theirs.stop:
+                state.shared_buffers.append((here, leaf, other))
+                state.shared_since = state.steps if state.shared_since is None else state.shared_since
+        given[leaf] = buffer
+        state.buffers[buffer.memory] = Buffer(leaf, here)
+
+    @unseen
+    def _statement_done(self, activation: Activation, complete: bool) -> None:
+        state = self.state
+        state.place = place = self.statements.place_of(activation)
+        try:
+            self.watcher.statement_done()
+            self.variables.read(activation)
+            if state.draft.has_effects or (complete and not activation.declares):
+                state.close(activation, place)
+        finally:
+            state.place = None
+
+    @unseen
+    def _function_left(self, activation: Activation) -> None:
+        self.variables.forget(activation)
+
+    @unseen
+    def before_backward(self, call: Backward) -> None:
+        """Reads what backward is about to use: here a spoilt tensor does its harm."""
+        state = self.state
+        for root in call.roots:
+            if isinstance(root, torch.Tensor):
+                self.links.link(self.links.meet(root), root)
+        nodes = nodes_below(call.roots, call.asked)
+        self._visited = [state.graph.of[node] for node in nodes if node in state.graph.of]
+        kept = [kept for node in self._visited for kept in node.kept if not kept.freed]
+        for memory in dict.fromkeys(one.memory for one in kept):
+            if memory.alive():
+                self.watcher.look(memory)
+        for one in kept:
+            self._consume(one)
+        roots = [state.graph.of.get(node_of(root)) for root in call.roots]
+        state.draft.forecast = forecast(roots, rooted=True)
+        made = max(
+            (self.links.meet(root).step for root in call.roots if isinstance(root, torch.Tensor)), default=state.steps
+        )
+        state.backward_calls.append(BackwardCall.of(state.steps, made, self._visited, kept, state.shared_since))
+        state.visited.append([node.id for node in self._visited])
+        state.engine_depth += 1
+
+    def _consume(self, kept: TrackedSave) -> None:
+        tensor = kept.read()
+        if tensor is None:
+            return
+        kept.version_now = version_of(tensor)
+        kept.checked = kept.checked and (kept.stashed or not has_hooks(kept.node.node, kept.name))
+        if not kept.changed and kept.generation != kept.memory.generation:
+            kept.changed = kept.differs()
+        if kept.spoilt:
+            self.state.graph.spoil(kept, self.state.steps)
+            self.state.consumed.append(kept)
+            kept.until, kept.call = len(self.state.wrote), self.state.calls
+            self._name(kept)
+
+    def _name(self, kept: TrackedSave) -> None:
+        """Looks for the name of a spoilt tensor while the frames that know it are still there."""
+        owner = self.state.tensors.all[kept.tensor] if kept.tensor is not None else None
+        if owner is not None and owner.name is None:
+            self.state.name_of(owner, look=True)
+
+    @unseen
+    def after_backward(self, call: Backward) -> None:
+        """Takes note of what backward freed, and of the gradient buffers it wrote into."""
+        state, place = self.state, self.statements.here()
+        state.engine_depth -= 1
+        state.calls += 1
+        for node in self._visited:
+            state.draft.freed += state.graph.release(node)
+        for target in call.targets:
+            gradient = target.grad if target.is_leaf else None
+            if gradient is not None:
+                seen = self.links.meet(gradient)
+                self.writes.check(seen, gradient, "accumulate")
+                state.buffers[seen.memory] = Buffer(self.links.meet(target), place)
+
+    def inside_engine(self):
+        """Hears the functions that hooks and custom backwards call."""
+        return self.functions.hearing()

@@ -1,0 +1,92 @@
+"""All that is known of a run so far: tensors, memory, graph, writes, and the statements with what each changed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+
+from autograder.tape.observe.forecast import BackwardCall, BackwardRoots, forecast
+from autograder.tape.observe.graph.nodes import Graph, TrackedSave
+from autograder.tape.observe.graph.tensors import Tensors, TrackedTensor
+from autograder.tape.observe.memory.untracked import Untracked
+from autograder.tape.observe.names import find_name
+from autograder.tape.observe.statements import Activation, Statements
+from autograder.tape.observe.step_builder import StepBuilder, WriteEvent
+from autograder.tape.recording.verdict_types import Place
+from autograder.tape.run.storages import Memories, Memory
+
+STEPS = 50_000  # statements told one by one; a longer run goes on being watched, its further steps are not kept
+_FORMS = {"data": ".data", "detach": ".detach()", "__getitem__": "[…]"}
+
+
+@dataclass(eq=False)
+class Buffer:
+    """The memory of a leaf's `.grad`, and the line whose backward filled it last, or that gave it."""
+
+    leaf: TrackedTensor
+    place: Place | None = None
+
+
+class RunState:
+    """The tables that the parts of the observer share."""
+
+    def __init__(self):
+        self.memories = Memories()
+        self.tensors = Tensors(self.memories)
+        self.graph = Graph()
+        self.heads = BackwardRoots()
+        self.untracked = Untracked()
+        self.wrote: list[WriteEvent] = []
+        self.consumed: list[TrackedSave] = []
+        self.drafts: list[StepBuilder] = []
+        self.draft = StepBuilder()
+        self.steps = 0
+        self.engine_depth = 0
+        self.calls = 0
+        self.backward_calls: list[BackwardCall] = []
+        self.buffers: dict[Memory, Buffer] = {}
+        # In each memory: the leaves, and the buffers there that were assigned to their `.grad`.
+        self.given: dict[Memory, dict[TrackedTensor, TrackedTensor]] = {}
+        self.shared_buffers: list[tuple[Place, TrackedTensor, TrackedTensor]] = []
+        self.shared_since: int | None = None
+        self.visited: list[list[int]] = []
+        self.read_again: dict[Memory, Place] = {}
+        self.place: Place | None = None
+        self.statements: Statements
+
+    def here(self) -> Place:
+        """Returns the line that runs now, or the statement that has just run."""
+        return self.place or self.statements.here()
+
+    def close(self, activation: Activation, place: Place) -> None:
+        """Ends the present step and begins the next."""
+        draft, self.draft = self.draft, StepBuilder()
+        draft.place, draft.function, draft.depth = place, activation.function, activation.depth
+        draft.state_all()
+        draft.forecast = draft.forecast or forecast(self.heads.current())
+        self.steps += 1
+        if self.steps <= STEPS:
+            self.drafts.append(draft)
+
+    def name_of(self, seen: TrackedTensor, *, look: bool = False) -> str | None:
+        """Returns what a reader calls a tensor: a variable's name, else how it was reached from one; `look` searches the frames."""
+        tensor = seen.ref()
+        if seen.name is None and look and tensor is not None:
+            seen.name = find_name(tensor, self.statements.frames)
+        if seen.name is None and seen.origin:
+            source, by = seen.origin
+            name = self.name_of(source, look=look)
+            return name and name + _FORMS.get(by, f".{by}(…)")
+        return seen.name
+
+    def scope(self) -> tuple[str, ...]:
+        """Returns the modules and functions that are running, outermost first."""
+        scope = []
+        for activation in self.statements.stack:
+            owner = activation.owner
+            if isinstance(owner, torch.nn.Module):
+                scope.append(type(owner).__name__)
+            elif activation.depth:
+                scope.append(activation.function)
+        return tuple(dict.fromkeys(scope))

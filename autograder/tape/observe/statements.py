@@ -1,0 +1,175 @@
+"""Statement by statement through the user's own files: which line runs, in which function, and when it is done."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import linecache
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from types import CodeType, FrameType
+
+from autograder.tape.recording.verdict_types import Place
+from autograder.tape.run.program import Program
+
+_INNER = ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>", "<lambda>")
+_SILENT = (
+    ast.FunctionDef,
+    ast.AsyncFunctionDef,
+    ast.ClassDef,
+    ast.Import,
+    ast.ImportFrom,
+    ast.Global,
+    ast.Nonlocal,
+    ast.Pass,
+)
+
+
+def statements_of(file: str) -> dict[int, tuple[int, bool]]:
+    """Returns for each line of a file the line its innermost statement starts on, and whether that statement only declares."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except (SyntaxError, ValueError):
+        return {}
+    starts: dict[int, tuple[int, bool]] = {}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.stmt):
+            continue
+        body = getattr(node, "body", None)
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+        last = body[0].lineno - 1 if body else node.end_lineno or node.lineno
+        text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        for line in range(first, max(first, last) + 1):
+            starts[line] = (first, text or isinstance(node, _SILENT))
+    return starts
+
+
+@dataclass(eq=False)
+class Activation:
+    """One call of a user's function that is under way, and the statement it is at; `modules` are those its names were read from.
+
+    Never keep one (its `number` tells it from others): its frame holds the user's variables, and a gradient that somebody still
+    holds is copied into `.grad`, where PyTorch 2.13 would have moved it.
+    """
+
+    number: int
+    frame: FrameType
+    function: str
+    depth: int
+    file: str
+    line: int = 0
+    event_line: int = 0
+    declares: bool = False
+    modules: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def owner(self) -> object:
+        """The object whose method this is, if any."""
+        return self.frame.f_locals.get("self")
+
+
+class Statements:
+    """Calls `done(activation, complete)` each time a statement of the user's, or the part of one before a call, has run."""
+
+    def __init__(self, program: Program, done: Callable[[Activation, bool], None], left: Callable[[Activation], None]):
+        self.program, self.done, self.left = program, done, left
+        self._starts: dict[str, dict[int, tuple[int, bool]]] = {}
+        self.stack: list[Activation] = []
+        self.threads = False
+        self.entered = 0
+        self._owned: dict[CodeType, bool] = {}
+
+    @contextmanager
+    def traced(self) -> Iterator[None]:
+        """The code that runs inside is followed; a tracer that was there before (a debugger, coverage) is put back."""
+        before, before_thread = sys.gettrace(), threading.gettrace()
+        threading.settrace(self._thread)
+        sys.settrace(self._call)
+        try:
+            yield
+        finally:
+            sys.settrace(before)
+            threading.settrace(before_thread)  # type: ignore[arg-type]
+
+    def here(self) -> Place:
+        """Returns the line that runs now; within a statement of many lines, the one Python's own traceback would name."""
+        if not self.stack:
+            return Place(self.program.file, 1, "")
+        top = self.stack[-1]
+        return place(self.program, top.frame.f_code.co_filename, top.frame.f_lineno)
+
+    def place_of(self, activation: Activation) -> Place:
+        """Returns the first line of the statement that an activation is at."""
+        return place(self.program, activation.file, activation.line or activation.frame.f_lineno)
+
+    @property
+    def files(self) -> list[str]:
+        """Returns the files whose statements ran."""
+        return list(self._starts)
+
+    @property
+    def top(self) -> Activation | None:
+        """The innermost of the user's own calls."""
+        return self.stack[-1] if self.stack else None
+
+    @property
+    def frames(self) -> list[FrameType]:
+        """Returns the frames of the user's own calls, outermost first."""
+        return [activation.frame for activation in self.stack]
+
+    def _thread(self, frame, event, _argument):
+        self.threads = self.threads or self.program.owns(frame.f_code.co_filename)
+
+    def _call(self, frame, event, _argument):
+        code = frame.f_code
+        owned = self._owned.get(code)
+        if owned is None:
+            owned = self._owned[code] = self._follows(code)
+        if not owned or event != "call":
+            return None
+        if self.stack:
+            self.done(self.stack[-1], False)
+        self._enter(frame)
+        return self._local
+
+    def _follows(self, code: CodeType) -> bool:
+        """Whether a code object is the user's, and runs statements: the body of a class only declares."""
+        body_of_class = not code.co_flags & inspect.CO_OPTIMIZED and code.co_name != "<module>"
+        return self.program.owns(code.co_filename) and not body_of_class
+
+    def _enter(self, frame: FrameType) -> None:
+        parent = self.stack[-1] if self.stack else None
+        inner = frame.f_code.co_name in _INNER and parent is not None
+        function = parent.function if inner and parent else frame.f_code.co_qualname.replace("<locals>.", "")
+        depth = parent.depth + (not inner) if parent else 0
+        file = frame.f_code.co_filename
+        if file not in self._starts:
+            self._starts[file] = statements_of(file)
+        self.entered += 1
+        self.stack.append(Activation(self.entered, frame, function, depth, file))
+
+    def _local(self, frame, event, _argument):
+        if not self.stack or self.stack[-1].frame is not frame:
+            return self._local  # entered before we came, or resumed out of order
+        top = self.stack[-1]
+        if event == "line":
+            start, declares = self._starts[top.file].get(frame.f_lineno, (frame.f_lineno, False))
+            if start != top.line or frame.f_lineno == top.event_line:
+                if top.line:
+                    self.done(top, True)
+                top.line, top.declares = start, declares
+            top.event_line = frame.f_lineno
+        elif event == "return":
+            if top.line:
+                self.done(top, True)
+            self.stack.pop()
+            self.left(top)
+        return self._local
+
+
+def place(program: Program, filename: str, line: int) -> Place:
+    """Returns a line of the user's as the reader sees it."""
+    return Place(program.shown(filename), line, linecache.getline(filename, line).strip())

@@ -1,0 +1,96 @@
+"""What one statement changed, while it is still being gathered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from autograder.tape.observe.graph.nodes import GraphNode, TrackedSave
+from autograder.tape.observe.graph.tensors import TrackedTensor
+from autograder.tape.recording.schema import Forecast, NameChange, Step, TensorState, Write
+from autograder.tape.recording.verdict_types import Place
+from autograder.tape.run.storages import Memory
+
+
+@dataclass(eq=False)
+class WriteEvent:
+    """One write into existing memory, of the bytes [start, stop).
+
+    Attributes:
+        exact: `place` is surely the line that did it, and not only the one after which it was noticed.
+        swapped: the object was given other memory; nothing was written into the old.
+        in_backward: it was done while the engine ran, by a hook or a backward of the user's own.
+        activation: the number of the user's function that was running, and `call` that of the backward, if any.
+        running: the custom Function's node whose backward did it, if any.
+    """
+
+    index: int
+    place: Place
+    operation: str
+    memory: Memory
+    start: int
+    stop: int
+    counters: tuple[int, ...]
+    changed: bool
+    seen: TrackedTensor | None
+    through: str | None = None
+    version: int | None = None
+    exact: bool = True
+    harmed: list[TrackedSave] = field(default_factory=list)
+    swapped: bool = False
+    in_backward: bool = False
+    activation: int | None = None
+    running: GraphNode | None = None
+    call: int = -1
+
+    def record(self) -> Write:
+        """Returns the frozen form."""
+        return Write(
+            self.place, self.operation, self.memory.id, self.start, self.stop, self.counters, self.changed,
+            self.seen.id if self.seen else None, self.through, 
+            tuple(kept.record_id for kept in self.harmed if kept.record_id is not None),
+        )  # fmt: skip
+
+
+@dataclass(eq=False)
+class StepBuilder:
+    """One statement's changes, in ids."""
+
+    place: Place | None = None
+    function: str = "<module>"
+    depth: int = 0
+    names: list[NameChange] = field(default_factory=list)
+    tensors: list[int] = field(default_factory=list)
+    touched: dict[int, TrackedTensor] = field(default_factory=dict)
+    states: list[TensorState] = field(default_factory=list)
+    nodes: list[int] = field(default_factory=list)
+    saved: list[TrackedSave] = field(default_factory=list)
+    writes: list[WriteEvent] = field(default_factory=list)
+    freed: list[TrackedSave] = field(default_factory=list)
+    forecast: Forecast | None = None
+
+    @property
+    def has_effects(self) -> bool:
+        """Whether anything happened that a reader would be told."""
+        return bool(self.tensors or self.nodes or self.writes or self.freed or self.names or self.forecast)
+
+    def touch(self, seen: TrackedTensor) -> None:
+        """Looks again at a tensor's state when the statement is done."""
+        self.touched[seen.id] = seen
+
+    def state_all(self) -> None:
+        """Tells the new state of every tensor touched that still lives."""
+        for seen in self.touched.values():
+            tensor = seen.ref()
+            state = None if tensor is None else seen.state(tensor)
+            if state is not None:
+                self.states.append(state)
+
+    def record(self, index: int) -> Step:
+        """Returns the frozen form."""
+        assert self.place is not None
+        return Step(
+            index, self.place, self.function, self.depth, tuple(self.names), tuple(self.tensors), tuple(self.states),
+            tuple(self.nodes), tuple(k.record_id for k in self.saved if k.record_id is not None),
+            tuple(wrote.record() for wrote in self.writes),
+            tuple(k.record_id for k in self.freed if k.record_id is not None), self.forecast,
+        )  # fmt: skip

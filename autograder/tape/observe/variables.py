@@ -1,0 +1,70 @@
+"""The variables of the user's frames: which of them name a tensor, and since when."""
+
+from __future__ import annotations
+
+from autograder.tape.observe.graph.links import Links
+from autograder.tape.observe.memory.write_text import written_through
+from autograder.tape.observe.memory.writes import Writes
+from autograder.tape.observe.names import bindings
+from autograder.tape.observe.state import RunState
+from autograder.tape.observe.statements import Activation
+from autograder.tape.recording.schema import NameChange
+from autograder.tape.run.engine import standing
+
+
+class Variables:
+    """Compares a frame's names with what they were after the statement before."""
+
+    def __init__(self, state: RunState, links: Links, writes: Writes):
+        self.state, self.links, self.writes = state, links, writes
+        self._frames: list[tuple[Activation, dict[str, int]]] = []
+
+    def read(self, activation: Activation) -> None:
+        """Takes note of what changed in a frame: names, and tensors written or linked where no function was heard."""
+        known = self._known(activation)
+        if known is None:
+            return
+        now: dict[str, int] = {}
+        for name, tensor in bindings(activation.frame.f_locals, activation.modules):
+            seen = self.links.meet(tensor)
+            if self.writes.check(seen, tensor, ""):
+                self._name_operation()
+            seen = self.links.meet(tensor)
+            if standing(tensor)[0]:
+                self.links.link(seen, tensor)
+            now[name] = seen.id
+            if seen.name is None or activation.depth < seen.name_depth:
+                seen.name, seen.name_depth = name, activation.depth
+        self._tell(known, now)
+
+    def _name_operation(self) -> None:
+        wrote = self.state.wrote[-1]
+        wrote.operation = written_through(wrote.place.text)[1]
+
+    def _tell(self, known: dict[str, int], now: dict[str, int]) -> None:
+        gone = [name for name in known if name not in now and "." not in name]
+        self.state.draft.names += [NameChange(name, seen) for name, seen in now.items() if known.get(name) != seen]
+        self.state.draft.names += [NameChange(name, None) for name in gone]
+        known.update(now)
+        for name in gone:
+            del known[name]
+
+    def _known(self, activation: Activation) -> dict[str, int] | None:
+        """Returns the names that a frame had; None where it is not the innermost (a generator that was resumed)."""
+        if self._frames and self._frames[-1][0] is activation:
+            return self._frames[-1][1]
+        if any(one is activation for one, _ in self._frames):
+            return None
+        # A cell's last expression is a code object of its own, in the same names.
+        same = self._frames and self._frames[-1][0].frame.f_locals is activation.frame.f_locals
+        names = self._frames.pop()[1] if same else {}
+        self._frames.append((activation, names))
+        return names
+
+    def forget(self, activation: Activation) -> None:
+        """Drops a call's names; those of the caller that they hid are told again. A module's names stay."""
+        module = activation.frame.f_code.co_name == "<module>"
+        if not module and self._frames and self._frames[-1][0] is activation:
+            _, gone = self._frames.pop()
+            outer = self._frames[-1][1] if self._frames else {}
+            self.state.draft.names += [NameChange(name, outer.get(name)) for name in gone]

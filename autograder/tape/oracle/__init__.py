@@ -1,0 +1,1 @@
+"""What the gradients should have been: cloned saves, finite differences, replay."""

@@ -1,0 +1,184 @@
+"""A run in which nothing backward needs can be touched: the gradients it gives are those the program's formulas have.
+
+Each saved tensor, each gradient on its way into and out of the user's own backwards and hooks, each tensor stashed on ctx
+is a private copy; a gradient buffer is never emptied or added to while somebody else may hold it; nothing is computed
+a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from copy import copy
+from typing import Any
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils import checkpoint
+
+from autograder.tape.observe.backward_trace import BackwardTrace
+from autograder.tape.oracle.reference_gradients import clone_on_save
+from autograder.tape.run.engine import Backward, Listener
+from autograder.tape.run.function_mode import function_name, replaced, tensors
+from autograder.tape.run.storages import extent_of
+
+
+class ClonedSavesRun(Listener):
+    """Give it to a run as its listener, and `around` as the context of the program's code."""
+
+    def __init__(self, *, keep_graph: bool = False):
+        self.walk = BackwardTrace(keep_graph=keep_graph)
+        self.buffers = _Buffers()
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        """The copies are made inside."""
+        with ExitStack() as stack:
+            stack.enter_context(clone_on_save())
+            stack.enter_context(replaced(torch.autograd.graph.saved_tensors_hooks, "__enter__", _enter_with_copies))
+            # Each saved tensor has our hooks already, and may have only one pair.
+            stack.enter_context(replaced(torch._C._autograd.SavedTensor, "register_hooks", _ignored))
+            stack.enter_context(replaced(torch.autograd.Function, "apply", classmethod(_apply_with_copies)))
+            stack.enter_context(replaced(torch.Tensor, "register_hook", _register_with_copy))
+            stack.enter_context(replaced(checkpoint, "_checkpoint_without_reentrant_generator", _nothing_around))
+            stack.enter_context(replaced(checkpoint.CheckpointFunction, "apply", staticmethod(_called_once)))
+            stack.enter_context(self.buffers)
+            yield
+
+    def keep_graph(self, asked: bool) -> bool:
+        """Returns whether the graph is kept: always, where the same graph will be needed by another run."""
+        return self.walk.keep_graph(asked)
+
+    def before_backward(self, call: Backward) -> None:
+        """Gives each leaf a gradient buffer of its own to be added to."""
+        self.buffers.separate(call.targets)
+        self.walk.before_backward(call)
+
+    def after_backward(self, call: Backward) -> None:
+        """Takes the walk's hooks off."""
+        self.walk.after_backward(call)
+
+
+class _Buffers(TorchFunctionMode):
+    """Where a leaf's gradient buffer is emptied, the leaf gets an empty one, and whoever holds the old one keeps it as it was."""
+
+    def __init__(self):
+        super().__init__()
+        self.leaves: dict[int, torch.Tensor] = {}
+        self.given: set[int] = set()
+
+    def separate(self, leaves: list[torch.Tensor]) -> None:
+        taken: list[tuple[int, int]] = []
+        for leaf in leaves:
+            if not leaf.is_leaf or (leaf.grad is not None and leaf.grad.layout != torch.strided):
+                continue
+            self.leaves[id(leaf)] = leaf
+            # A buffer that the program itself put there (a slice of a flat one) is meant to be seen elsewhere; not by another leaf.
+            if leaf.grad is not None and not leaf.grad.requires_grad:
+                first, last = _addresses(leaf.grad)
+                if id(leaf.grad) not in self.given or any(first < end and begin < last for begin, end in taken):
+                    leaf.grad = leaf.grad.detach().clone()
+                taken.append((first, last))
+
+    def __torch_function__(self, func, _types, args=(), kwargs=None):
+        name = function_name(func)
+        if name in ("grad =", "_grad =") and isinstance(args[1], torch.Tensor):
+            self.given.add(id(args[1]))
+            self.keep = (getattr(self, "keep", ()), args[1])  # its id stays its own
+        if name in ("zero_", "_foreach_zero_") and args:
+            written = list(tensors(args))
+            leaves = [self._leaf_of(tensor) for tensor in written]
+            if written and all(leaf is not None for leaf in leaves):
+                for leaf in leaves:
+                    leaf.grad = torch.zeros_like(leaf.grad)  # type: ignore[union-attr,arg-type]
+                return args[0] if name == "zero_" else None
+        return func(*args, **(kwargs or {}))
+
+    def _leaf_of(self, tensor: torch.Tensor) -> torch.Tensor | None:
+        for leaf in self.leaves.values():
+            buffer = leaf.grad
+            if buffer is None or id(buffer) in self.given or buffer.requires_grad or buffer.layout != torch.strided:
+                continue
+            if tensor.data_ptr() == buffer.data_ptr() and tensor.shape == buffer.shape and buffer.numel():
+                return leaf
+        return None
+
+
+def _addresses(tensor: torch.Tensor) -> tuple[int, int]:
+    start, stop = extent_of(tensor)
+    base = tensor.untyped_storage().data_ptr()
+    return base + start, base + stop
+
+
+def _copy(value: Any) -> object:
+    if isinstance(value, torch.Tensor):
+        return value.clone()
+    if type(value) in (list, tuple) and value and all(isinstance(item, torch.Tensor) for item in value):
+        return type(value)(item.clone() for item in value)
+    if type(value) is dict and value and all(isinstance(item, torch.Tensor) for item in value.values()):
+        return {key: item.clone() for key, item in value.items()}
+    if type(value).__module__ == "numpy" and type(value).__name__ == "ndarray":
+        return value.copy()
+    return copy(value) if _is_settings(value) else value
+
+
+def _is_settings(value: object) -> bool:
+    """Whether it is an object with nothing but numbers and words, such as a configuration that a schedule may change."""
+    attributes = getattr(value, "__dict__", None)
+    plain = (int, float, str, type(None))
+    return type(attributes) is dict and bool(attributes) and all(isinstance(one, plain) for one in attributes.values())
+
+
+def _copies(gradients: tuple) -> tuple:
+    return tuple(None if gradient is None else gradient.clone() for gradient in gradients)
+
+
+def _apply_with_copies(cls, *args, **kwargs):
+    result = _APPLY(cls, *args, **kwargs)
+    node = next((tensor.grad_fn for tensor in tensors(result) if tensor.grad_fn is not None), None)
+    if isinstance(node, torch.autograd.function.BackwardCFunction):
+        for name, value in list(vars(node).items()):
+            own = isinstance(value, torch.Tensor) and value.grad_fn is node
+            with torch.enable_grad():
+                setattr(node, name, value.detach().clone() if own else _copy(value))
+        node.register_prehook(_copies)
+        node.register_hook(lambda outgoing, _incoming: _copies(outgoing))
+    return result
+
+
+_APPLY = torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
+
+
+def _register_with_copy(tensor: torch.Tensor, hook):
+    leaf = tensor.is_leaf
+
+    def on_a_copy(gradient):
+        own = gradient.clone()
+        returned = hook(own)
+        # "The hook should not modify its argument, but it can optionally return a new gradient" (its documentation, PyTorch
+        # 2.13). On a leaf that is how people mask what arrives in `.grad`; on its way to others it is a write by accident.
+        return own if returned is None and leaf else returned
+
+    return _REGISTER(tensor, on_a_copy)
+
+
+_REGISTER = torch.Tensor.register_hook
+
+
+def _enter_with_copies(hooks):
+    pack = hooks.pack_hook
+    torch._C._autograd._push_saved_tensors_default_hooks(
+        lambda tensor: pack(tensor.detach().clone()), hooks.unpack_hook
+    )
+
+
+def _ignored(*_args, **_kwargs):
+    return None
+
+
+def _nothing_around(*_args, **_kwargs):
+    yield
+
+
+def _called_once(function, _preserve_rng_state, *args):
+    return function(*args)

@@ -1,0 +1,104 @@
+"""Finite differences of a whole program: what its losses would have been, had a leaf held other values."""
+
+from __future__ import annotations
+
+import torch
+
+from autograder.tape.oracle.nominal_replay import NominalReplay, NominalRun, NotApplicable
+from autograder.tape.run.once import run_once
+from autograder.tape.run.program import Program, ProgramError
+from autograder.tape.run.snapshot import Snapshot
+
+STEP = 1e-6  # of a direction of length 1 in float64: formula and rounding each cost about 1e-10 of the loss
+NOISE = 1e-5  # of the largest slope of the same loss
+AGREE = (
+    1e-4  # two steps, or two runs, that differ by more are not to be trusted: a kink, a jump, a number lost in float32
+)
+
+
+class FiniteDifferences:
+    """The slopes of every loss that a program gives to backward."""
+
+    def __init__(self, program: Program, live: frozenset[int], seconds: float, *, seeded: bool = True):
+        self.program, self.live, self.seconds, self.seeded = program, live, seconds, seeded
+        self.nominal = NominalRun()
+        # Tensors with history stay as they are: their graph was made for their precision.
+        self.outside = Snapshot(program.roots, program.space).tensors
+        first = NominalReplay(self.nominal, live, self.outside)
+        self._run(first)
+        self.leaves = first.leaves
+        still = self._losses({})
+        for one, other in zip(still, self.nominal.losses, strict=True):
+            if abs(one - other) > AGREE * max(1.0, abs(other)):
+                raise NotApplicable("in double precision its losses are others")
+
+    def _run(self, replay: NominalReplay) -> None:
+        try:
+            run = run_once(self.program, replay, replay.around, seconds=self.seconds, seeded=self.seeded)
+        except ProgramError as error:
+            raise NotApplicable(str(error)) from None
+        if isinstance(run.error, NotApplicable):
+            raise run.error
+        if run.error is not None and not self.nominal.losses:
+            raise NotApplicable(f"it raised {type(run.error).__name__} when it was repeated")
+
+    def _losses(self, shift: dict[int, torch.Tensor]) -> list[float]:
+        replay = NominalReplay(self.nominal, self.live, self.outside, shift)
+        self._run(replay)
+        if len(replay.losses) != len(self.nominal.losses):
+            raise NotApplicable("it does not take the same way twice")
+        return replay.losses
+
+    def slopes(self, direction: dict[int, torch.Tensor], step: float = STEP) -> list[float]:
+        """Returns how fast each loss changes when the leaves move along `direction`."""
+        above = self._losses({index: tensor * step for index, tensor in direction.items()})
+        below = self._losses({index: tensor * -step for index, tensor in direction.items()})
+        return [(one - other) / (2 * step) for one, other in zip(above, below, strict=True)]
+
+    def disagreements(self) -> set[tuple[int, int]]:
+        """Returns each backward and leaf where the loss's slope along a random direction of the leaf is not what the graph says.
+
+        Raises:
+            NotApplicable: a slope depends on the step, as at a kink.
+        """
+        generator = torch.Generator().manual_seed(0)
+        directions = {
+            leaf: torch.randn(history[0][1].shape, generator=generator, dtype=torch.float64)
+            for leaf, history in enumerate(self.nominal.leaves)
+            if history and any(leaf in gradients for gradients in self.nominal.gradients)
+        }
+        compared = {leaf: self._compared(leaf, direction) for leaf, direction in directions.items()}
+        largest = [
+            max(abs(slope) for pair in calls for slope in pair) for calls in zip(*compared.values(), strict=True)
+        ]
+        found = set()
+        for leaf, pairs in compared.items():
+            wrong = {call for call, pair in enumerate(pairs) if _differ(*pair, largest[call])}
+            if wrong:
+                self._trust([slope for slope, _ in pairs], self.slopes({leaf: directions[leaf]}, 10 * STEP))
+            found |= {(call, leaf) for call in wrong if leaf in self.nominal.gradients[call]}
+        return found
+
+    def _compared(self, leaf: int, direction: torch.Tensor) -> list[tuple[float, float]]:
+        """Returns for each backward the slope along a direction, and what the graph says it is."""
+        claimed = [float((g[leaf] * direction).sum()) if leaf in g else 0.0 for g in self.nominal.gradients]
+        return list(zip(self.slopes({leaf: direction}), claimed, strict=True))
+
+    def _trust(self, slopes: list[float], coarse: list[float]) -> None:
+        if any(abs(one - other) > 10 * AGREE * max(1e-3, abs(one)) for one, other in zip(slopes, coarse, strict=True)):
+            raise NotApplicable("its loss has a kink or a jump here")
+
+    def true(self, call: int, leaf: int) -> torch.Tensor:
+        """Returns the slope of one backward's loss along each entry of a leaf."""
+        shape = self.nominal.leaves[leaf][0][1].shape
+        entries = []
+        for index in range(shape.numel()):
+            unit = torch.zeros(shape.numel(), dtype=torch.float64)
+            unit[index] = 1.0
+            entries.append(self.slopes({leaf: unit.view(shape)})[call])
+        return torch.tensor(entries, dtype=torch.float64).view(shape)
+
+
+def _differ(slope: float, claimed: float, largest: float) -> bool:
+    # The bias before a batch norm has no slope at all: its gradient is what single precision left over of the others'.
+    return abs(slope - claimed) > max(1e-3 * max(abs(slope), abs(claimed)), NOISE * max(largest, 1e-4))

@@ -1,0 +1,142 @@
+"""The gradients that two runs of one program left, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import torch
+
+from autograder.tape.run.once import Run
+
+SAME = 2e-6  # relative: the same operations on the same numbers, added up in another order
+LISTED = 4096  # entries of a gradient that a report lists; a larger one is compared in full and not listed
+
+
+@dataclass
+class Gradients:
+    """What one run left.
+
+    Attributes:
+        returned: what the function returned, by key, where it returned a dictionary.
+        targets: every tensor that some backward had a gradient for, in order; `keys` tells the same target of another run.
+        calls: for each backward, the gradient of each target (by its index) just after it.
+        final: each target's `.grad` at the end.
+    """
+
+    returned: dict[str, object] = field(default_factory=dict)
+    targets: list[torch.Tensor] = field(default_factory=list)
+    keys: list[tuple] = field(default_factory=list)
+    calls: list[dict[int, torch.Tensor | None]] = field(default_factory=list)
+    final: list[torch.Tensor | None] = field(default_factory=list)
+
+
+def gradients_of(run: Run) -> Gradients:
+    """Returns what a run left, its targets numbered in order of first appearance."""
+    left, index = Gradients(dict(_returned(run.returned))), {}
+    for call in run.calls:
+        for target, key in zip(call.targets, call.keys, strict=True):
+            if id(target) not in index:
+                index[id(target)] = len(left.targets)
+                left.targets.append(target)
+                left.keys.append(key)
+        left.calls.append({index[id(t)]: g for t, g in zip(call.targets, call.gradients, strict=False)})
+    left.final = [run.final.get(id(target)) for target in left.targets]
+    return left
+
+
+def _returned(value: object, prefix: str = "") -> Iterator[tuple[str, object]]:
+    if not isinstance(value, dict):
+        return
+    for key, item in value.items():
+        if isinstance(item, dict):
+            yield from _returned(item, f"{prefix}{key}.")
+        elif isinstance(item, (torch.Tensor, float, int, list, tuple, type(None))) or type(item).__module__ == "numpy":
+            yield f"{prefix}{key}", item
+
+
+def aligned(left: Gradients, right: Gradients) -> dict[int, int]:
+    """Returns for each target of `left` its index in `right`: by shape and values, else by position where there are as many.
+
+    A target that only one run has is left out: `torch.utils.checkpoint` computes with copies of its inputs as leaves.
+    """
+    found: dict[int, int] = {}
+    for key in dict.fromkeys(left.keys):
+        lefts, rights = _places(left.keys, key), _places(right.keys, key)
+        if rights:
+            found |= _paired(left, right, lefts, rights)
+        elif len(left.keys) == len(right.keys):
+            found |= {index: index for index in lefts if right.keys[index][0] == key[0]}
+    return found
+
+
+def _places(keys: list[tuple], key: tuple) -> list[int]:
+    return [index for index, other in enumerate(keys) if other == key]
+
+
+def _paired(left: Gradients, right: Gradients, lefts: list[int], rights: list[int]) -> dict[int, int]:
+    """Returns pairs in order, except where another pairing makes gradients equal.
+
+    Leaves of equal shape and values cannot be told apart otherwise, and a checkpoint's backward fills them in another order.
+    """
+    pairs = dict(zip(lefts, rights, strict=False))
+    odd = [one for one, other in pairs.items() if not _alike(left, right, one, other)]
+    while odd:
+        one = odd.pop()
+        twin = next((other for other in odd if _alike(left, right, one, pairs[other])), None)
+        if twin is not None:
+            pairs[one], pairs[twin] = pairs[twin], pairs[one]
+            odd = [other for other in odd if other != twin or not _alike(left, right, twin, pairs[twin])]
+    return pairs
+
+
+def _alike(left: Gradients, right: Gradients, one: int, other: int) -> bool:
+    return gap(left.final[one], right.final[other]) <= SAME and all(
+        gap(a.get(one), b.get(other)) <= SAME for a, b in zip(left.calls, right.calls, strict=False)
+    )
+
+
+def gap(got: object, true: object) -> float:
+    """Returns how far two gradients are apart, relative to the larger: 0 where none meets zeros, infinity where shapes differ."""
+    one, other = _numbers(got), _numbers(true)
+    if one is None or other is None:
+        present = other if one is None else one
+        return 0.0 if present is None or not present.any() else float("inf")
+    if one.shape != other.shape:
+        return float("inf")
+    if one.numel() == 0 or torch.equal(one, other):
+        return 0.0
+    same = (one == other) | (one.isnan() & other.isnan())
+    difference = torch.where(same, 0.0, (one - other).abs())
+    scale = torch.maximum(one.abs(), other.abs())[torch.isfinite(one) & torch.isfinite(other)]
+    if not torch.isfinite(difference).all():
+        return float("inf")
+    return float(difference.max()) / max(float(scale.max()) if scale.numel() else 0.0, 1e-30)
+
+
+def _numbers(value: object) -> torch.Tensor | None:
+    try:
+        tensor = value.detach() if isinstance(value, torch.Tensor) else torch.as_tensor(value)
+        if tensor.layout != torch.strided:
+            tensor = tensor.to_dense()
+        tensor = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+        return tensor.to(torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        return None
+
+
+def nested(value: object) -> list | float | None:
+    """Returns a gradient as nested lists, or None where there is none or it is too large to list."""
+    numbers = _numbers(value)
+    if numbers is None or numbers.numel() > LISTED:
+        return None
+    if isinstance(value, torch.Tensor) and value.is_floating_point() and value.dtype != torch.float64:
+        # 0.1 in single precision reads 0.10000000149 in double; the shortest text that means the same number is what people know.
+        return _shortest(numbers.to(torch.float32).tolist())
+    return numbers.tolist()
+
+
+def _shortest(value: list | float) -> list | float:
+    if isinstance(value, list):
+        return [_shortest(item) for item in value]
+    return float(f"{value:.8g}")

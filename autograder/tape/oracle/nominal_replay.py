@@ -1,0 +1,234 @@
+"""A run in double precision in which all that autograd was told not to follow keeps the values of a first run.
+
+What autograd was told not to follow (a detached tensor, a number read with `item()`, all that is computed under no_grad, an
+optimizer's step) is a choice and no fault, and so is a new value given to a leaf. What remains free to move is what the graph
+claims to describe, and the writes that it does not know of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from autograder.tape.oracle.cloned_saves import ClonedSavesRun
+from autograder.tape.run.engine import Backward, Listener, standing
+from autograder.tape.run.function_mode import Hearing, function_name, replaced, tensors
+
+HEAVY = 1 << 24  # bytes of first-run values beyond which this oracle is not tried
+
+
+class NotApplicable(Exception):
+    """Finite differences cannot decide here; the message says why."""
+
+
+@dataclass
+class NominalRun:
+    """The first run: each call's untracked results, the leaves' values after each call, and each backward's
+    loss, the gradients its graph gives, and which leaves they belong to."""
+
+    results: dict[int, list] = field(default_factory=dict)
+    leaves: list[list[tuple[int, torch.Tensor]]] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    gradients: list[dict[int, torch.Tensor]] = field(default_factory=list)
+    targets: list[list[int | None]] = field(default_factory=list)
+    bytes: int = 0
+
+
+class NominalReplay(Hearing, Listener):
+    """One run: the first takes notes, each later one repeats what must not move and moves one leaf by `shift`."""
+
+    def __init__(
+        self,
+        nominal: NominalRun,
+        live: frozenset[int],
+        outside: Sequence[torch.Tensor] = (),
+        shift: dict[int, torch.Tensor] | None = None,
+    ):
+        super().__init__()
+        self.nominal, self.live, self.outside, self.shift = nominal, live, outside, shift
+        self.first = shift is None
+        self.event = -1
+        self.inside = 0
+        self.losses: list[float] = []
+        self.leaves: list[torch.Tensor] = []
+        self.known: dict[int, int] = {}
+        self.alive: dict[int, torch.Tensor] = {}
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        """The program's own code runs inside."""
+
+        def apply(cls, *args, **kwargs):
+            # What a custom forward computes is not recorded call by call, and yet it is the function that is differentiated.
+            self.inside += 1
+            try:
+                return original(cls, *args, **kwargs)
+            finally:
+                self.inside -= 1
+
+        with ExitStack() as stack:
+            stack.enter_context(ClonedSavesRun().around())
+            original = torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
+            stack.enter_context(replaced(torch.autograd.Function, "apply", classmethod(apply)))
+            if not self.first:
+                self._widen()
+            stack.enter_context(self)
+            yield
+
+    def _widen(self) -> None:
+        """Turns what the program finds in our own process to double precision, in the same objects; the run's end puts it back."""
+        for tensor in self.outside:
+            if tensor.is_leaf and tensor.dtype is torch.float32:
+                tensor.data = tensor.data.double()
+
+    def __torch_function__(self, func, _types, args=(), kwargs=None):
+        with self.handled():
+            return self._call(func, args, kwargs)
+
+    def _call(self, func, args, kwargs):
+        self.event += 1
+        event, name = self.event, function_name(func)
+        kwargs = dict(kwargs or {})
+        if not self.first:
+            args = _in_double(args)
+            kwargs = {key: _in_double(value) for key, value in kwargs.items()}
+        inputs = [*tensors(args), *tensors(kwargs)]
+        self._leaves(2 * event, inputs)
+        result = func(*args, **kwargs)
+        if self._lives(event, inputs, result):
+            for tensor in tensors(result):
+                self.alive[id(tensor)] = tensor
+        elif name and not self.inside:
+            result = self._noted(event, result) if self.first else self._repeated(event, inputs, result)
+        self._leaves(2 * event + 1, [*inputs, *tensors(result)])
+        return result
+
+    def _lives(self, event: int, inputs: list[torch.Tensor], result: object) -> bool:
+        """Whether a result belongs to a write that autograd does not know of: an alias it goes through, or a value for it."""
+        return event in self.live or any(id(tensor) in self.alive for tensor in inputs)
+
+    def _noted(self, event: int, result: object) -> object:
+        values = []
+        for tensor in tensors(result):
+            values.append(None if tensor.requires_grad else tensor.detach().clone())
+            self.nominal.bytes += tensor.numel() * tensor.element_size()
+        if values:
+            self.nominal.results[event] = values
+        elif isinstance(result, (bool, int, float)) or (
+            isinstance(result, list) and result and not isinstance(result[0], list)
+        ):
+            self.nominal.results[event] = [result]
+        if self.nominal.bytes > HEAVY:
+            raise NotApplicable("its first run holds too much to be repeated")
+        return result
+
+    def _repeated(self, event: int, inputs: list[torch.Tensor], result: object) -> object:
+        values = self.nominal.results.get(event)
+        if values is not None and not isinstance(values[0], (torch.Tensor, type(None))):
+            return values[0]
+        nominal = iter(values or ())
+
+        def one(tensor: torch.Tensor) -> torch.Tensor:
+            value = next(nominal, None)
+            if any(tensor is known for known in inputs):
+                if value is not None:
+                    tensor.data.copy_(value)
+                return tensor
+            if value is not None:
+                return value.double() if value.is_floating_point() else value.clone()
+            if not tensor.is_floating_point() or tensor.dtype is torch.float64:
+                return tensor
+            return tensor.detach().double().requires_grad_() if tensor.is_leaf else tensor.double()
+
+        return _mapped(result, one)
+
+    def _leaves(self, time: int, met: list[torch.Tensor]) -> None:
+        """Gives each leaf the value it had in the first run before or after the same call, moved by its shift."""
+        for tensor in met:
+            if all(standing(tensor)) and id(tensor) not in self.known:
+                self.known[id(tensor)] = len(self.leaves)
+                self.leaves.append(tensor)
+                if self.first:
+                    self.nominal.leaves.append([])
+        for index, leaf in enumerate(self.leaves):
+            if self.first:
+                history = self.nominal.leaves[index]
+                if not history or not torch.equal(history[-1][1], leaf.detach()):
+                    history.append((time, leaf.detach().clone()))
+            else:
+                self._hold(index, leaf, time)
+
+    def _hold(self, index: int, leaf: torch.Tensor, time: int) -> None:
+        if index >= len(self.nominal.leaves):
+            raise NotApplicable("it does not take the same way twice")
+        value = next((v for e, v in reversed(self.nominal.leaves[index]) if e <= time), None)
+        if value is None or value.shape != leaf.shape:
+            return
+        wanted = value.to(leaf.dtype)
+        if self.shift and index in self.shift:
+            wanted = wanted + self.shift[index]
+        if not torch.equal(leaf.detach(), wanted):
+            leaf.data.copy_(wanted)
+
+    def before_backward(self, call: Backward) -> None:
+        """Reads the loss, and in the first run what the graph says of it."""
+        weights = [
+            torch.ones_like(root) if weight is None else weight
+            for root, weight in zip(call.roots, call.weights, strict=True)
+        ]
+        loss = sum(
+            float((root.detach().double() * weight.double()).sum())
+            for root, weight in zip(call.roots, weights, strict=True)
+        )
+        (self.nominal.losses if self.first else self.losses).append(loss)
+        if self.first:
+            self.nominal.targets.append([self.known.get(id(target)) for target in call.targets])
+            self.nominal.gradients.append(self._graph_gradients(call, weights))
+
+    def _graph_gradients(self, call: Backward, weights: list[torch.Tensor]) -> dict[int, torch.Tensor]:
+        known = [(self.known[id(t)], t) for t in call.targets if id(t) in self.known]
+        if not known:
+            return {}
+        # A weight of one is PyTorch's own for a number: handed any, it loads sympy to compare shapes (2.13), which takes 0.4 s.
+        handed = [
+            None if root.numel() == 1 and not root.is_complex() and float(weight) == 1.0 else weight
+            for root, weight in zip(call.roots, weights, strict=True)
+        ]
+        found = torch.autograd.grad(
+            call.roots, [t for _, t in known], handed, retain_graph=True, allow_unused=True
+        )  # fmt: skip
+        return {
+            index: gradient.detach().double()
+            for (index, _), gradient in zip(known, found, strict=True)
+            if gradient is not None
+        }
+
+    def keep_graph(self, asked: bool) -> bool:
+        """Nothing is freed: the first run has been through the graph already."""
+        return True
+
+    def inside_engine(self):
+        """Goes on listening: hooks and custom backwards run inside."""
+        return self.hearing()
+
+
+def _in_double(value: object) -> object:
+    if value is torch.float32:
+        return torch.float64
+    if isinstance(value, (list, tuple)) and not isinstance(value, torch.Size):
+        return type(value)(_in_double(item) for item in value) if type(value) in (list, tuple) else value
+    return value
+
+
+def _mapped(result: Any, one: Callable[[torch.Tensor], torch.Tensor]) -> object:
+    if isinstance(result, torch.Tensor):
+        return one(result)
+    if type(result) in (list, tuple):
+        return type(result)(_mapped(item, one) for item in result)
+    if isinstance(result, tuple):  # a named tuple such as torch.return_types.max
+        return type(result)([_mapped(item, one) for item in result])
+    return result

@@ -1,0 +1,1 @@
+"""A Recording: frozen plain data, with its JSON form. Imports no torch."""

@@ -1,0 +1,31 @@
+"""The object that `autograder explain --json` prints."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+
+from autograder.tape.recording.schema import Recording
+
+
+def explain_json(recording: Recording, file: str) -> dict[str, Any]:
+    """Returns the object of `explain --json`: plain dictionaries, lists, texts and numbers.
+
+    JSON has no word for infinity or not-a-number: where a gradient holds one, null stands.
+    """
+    verdict = msgspec.to_builtins(recording.verdict)
+    for harm in verdict["harms"]:
+        del harm["edge"]
+    for gradient in verdict["gradients"].values():
+        del gradient["unlisted"]
+    return {"version": recording.version, "file": file} | _finite(verdict)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    return [_finite(item) for item in value] if isinstance(value, (list, tuple)) else value

@@ -1,0 +1,250 @@
+"""A program's text and the small edits that change it; every byte outside an edit stays as the author wrote it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, TypeVar
+
+T = TypeVar("T", bound=ast.AST)
+ATOMS = (ast.Name, ast.Attribute, ast.Subscript, ast.Call, ast.List, ast.Tuple)
+SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.Delete, ast.Assert, ast.Raise, ast.Pass)
+
+
+@dataclass(frozen=True, order=True)
+class Edit:
+    """Replaces the bytes from `start` to `stop` (exclusive) by `text`; start == stop inserts."""
+
+    start: int
+    stop: int
+    text: str
+
+
+Edits = tuple[Edit, ...]
+
+
+class EditableSource:
+    """A parsed text. Positions are bytes of its UTF-8 form, which is what Python's own parser counts in.
+
+    Raises:
+        SyntaxError: the text is no Python.
+    """
+
+    def __init__(self, text: str):
+        self.text = text
+        self.data = text.encode()
+        self.tree = ast.parse(text)
+        self.lines = self.data.split(b"\n")
+        self.newline = "\r\n" if "\r\n" in text else "\n"
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The byte at which each line begins."""
+        starts = [0]
+        for line in self.lines:
+            starts.append(starts[-1] + len(line) + 1)
+        return starts
+
+    @cached_property
+    def parents(self) -> dict[ast.AST, ast.AST]:
+        """The node that holds each node."""
+        return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+
+    def span(self, node: Any) -> tuple[int, int]:
+        """Returns the first byte of a node and the one past its last; a decorated definition starts at its first decorator."""
+        first = min([node, *getattr(node, "decorator_list", [])], key=lambda one: one.lineno)
+        start = self.starts[first.lineno - 1] + (node.col_offset if first is not node else first.col_offset)
+        return start, self.starts[node.end_lineno - 1] + node.end_col_offset
+
+    def of(self, node: ast.AST) -> str:
+        """Returns the node's own text."""
+        start, stop = self.span(node)
+        return self.data[start:stop].decode()
+
+    def operand(self, node: ast.expr) -> str:
+        """Returns the expression's text, in parentheses where it could not stand before a dot."""
+        text = self.of(node)
+        return text if isinstance(node, ATOMS) and "\n" not in text else f"({text})"
+
+    def factor(self, node: ast.expr) -> str:
+        """Returns the expression's text, in parentheses where it could not stand after an operator; a number can."""
+        return self.of(node) if isinstance(node, ast.Constant) else self.operand(node)
+
+    def dot(self, node: ast.Attribute) -> int:
+        """Returns the byte of the dot before the attribute's name; a bracket may stand between it and what it belongs to."""
+        return self.data.rfind(b".", 0, self.span(node)[1] - len(node.attr.encode()))
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """Yields what holds the node, innermost first, the module last."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """Returns the list of statements that `statement` stands in."""
+        parent = self.parents[statement]
+        for _, value in ast.iter_fields(parent):
+            if isinstance(value, list) and statement in value:
+                return value
+        raise ValueError(f"line {statement.lineno} stands in no block")
+
+    def scope(self, node: ast.AST) -> ast.AST:
+        """Returns the function that the node stands in, or the module."""
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        return next((one for one in self.ancestors(node) if isinstance(one, functions)), self.tree)
+
+    def statements(self, within: ast.AST | None = None) -> list[ast.stmt]:
+        """Returns all statements, in the order of the text."""
+        found = [node for node in ast.walk(within or self.tree) if isinstance(node, ast.stmt)]
+        return sorted(found, key=lambda one: (one.lineno, one.col_offset))
+
+    def statements_at(self, line: int) -> list[ast.stmt]:
+        """Returns the innermost statements that cover the line, more than one where `;` separates them."""
+        covering = [one for one in self.statements() if one.lineno <= line <= (one.end_lineno or one.lineno)]
+        simple: list[ast.stmt] = [one for one in covering if isinstance(one, SIMPLE)]
+        return simple or [one for one in covering[-1:] if not isinstance(one, ast.ClassDef)]
+
+    def indent(self, statement: ast.stmt) -> str:
+        """Returns the blanks that the statement's line begins with."""
+        line = self.lines[statement.lineno - 1].decode()
+        return line[: len(line) - len(line.lstrip())]
+
+    @cached_property
+    def unit(self) -> str:
+        """One step of indentation as this text has it."""
+        depths = (self.indent(body[0]) for node in ast.walk(self.tree) if (body := inner(node)))
+        return next((depth for depth in depths if depth), "    ")
+
+    def stands_alone(self, statement: ast.stmt) -> bool:
+        """Whether nothing else stands on the statement's lines, but perhaps a comment."""
+        start, stop = self.span(statement)
+        before = self.data[self.data.rfind(b"\n", 0, start) + 1 : start]
+        rest = self.rest(stop).lstrip("; \t")
+        return not before.strip() and (not rest or rest.startswith("#"))
+
+    def rest(self, stop: int) -> str:
+        """Returns what follows on the line after the byte `stop`."""
+        return self.data[stop : self.line_end(stop)].decode()
+
+    def line_end(self, position: int) -> int:
+        """Returns the byte at which the line's text ends, before its line break."""
+        end = self.line_break(position)
+        return end - 1 if self.data[end - 1 : end] == b"\r" and end > position else end
+
+    def line_break(self, position: int) -> int:
+        """Returns the byte of the line feed that ends the line, the text's length where none does."""
+        end = self.data.find(b"\n", position)
+        return len(self.data) if end < 0 else end
+
+    def apply_to(self, node: ast.AST, edits: Iterable[Edit]) -> str:
+        """Returns the node's text with those of the edits made that lie inside it."""
+        start, stop = self.span(node)
+        return self.spliced(sorted(one for one in edits if start <= one.start and one.stop <= stop), start, stop)
+
+    def spliced(self, ordered: list[Edit], start: int, stop: int) -> str:
+        """Returns the bytes from `start` to `stop` with the edits made, which lie in order between them."""
+        parts, last = [], start
+        for edit in ordered:
+            parts += [self.data[last : edit.start], edit.text.encode()]
+            last = edit.stop
+        return b"".join([*parts, self.data[last:stop]]).decode()
+
+    def apply(self, edits: Iterable[Edit]) -> str | None:
+        """Returns the text with the edits made, or None where two of them overlap."""
+        ordered = sorted(set(edits))
+        if any(late.start < early.stop for early, late in pairwise(ordered)):
+            return None
+        return self.spliced(ordered, 0, len(self.data))
+
+
+def every(kind: type[T], within: ast.AST) -> list[T]:
+    """Returns all nodes of one kind below (and with) a node."""
+    return [node for node in ast.walk(within) if isinstance(node, kind)]
+
+
+def inner(node: Any) -> list[ast.stmt]:
+    """Returns the first block inside a compound statement, [] for anything else."""
+    body = getattr(node, "body", None)
+    return body if isinstance(node, ast.stmt) and isinstance(body, list) else []
+
+
+def replace(source: EditableSource, node: ast.AST, text: str) -> Edit:
+    """Returns the edit that puts `text` in the node's place."""
+    return Edit(*source.span(node), text)
+
+
+def insert(source: EditableSource, node: ast.AST, text: str, *, after: bool = False) -> Edit:
+    """Returns the edit that puts `text` right before (or after) the node, on its line."""
+    start, stop = source.span(node)
+    return Edit(stop, stop, text) if after else Edit(start, start, text)
+
+
+def before(source: EditableSource, statement: ast.stmt, text: str) -> Edit:
+    """Returns the edit that puts the statements in `text` before `statement`, on their own lines where it has its own."""
+    start, _ = source.span(statement)
+    line = source.data.rfind(b"\n", 0, start) + 1
+    if source.data[line:start].strip():
+        return Edit(start, start, "; ".join(text.splitlines()) + "; ")
+    indented = [source.indent(statement) + one for one in text.splitlines()]
+    return Edit(line, line, source.newline.join([*indented, ""]))
+
+
+def after(source: EditableSource, statement: ast.stmt, text: str) -> Edit:
+    """Returns the edit that puts the statements in `text` after `statement`."""
+    _, stop = source.span(statement)
+    if not source.stands_alone(statement):
+        return Edit(stop, stop, "; " + "; ".join(text.splitlines()))
+    end = source.line_end(stop)
+    indented = [source.indent(statement) + one for one in text.splitlines()]
+    return Edit(end, end, source.newline.join(["", *indented]))
+
+
+def delete(source: EditableSource, statement: ast.stmt) -> Edit:
+    """Returns the edit that takes the statement out, its whole lines where it has its own."""
+    start, stop = source.span(statement)
+    block = source.block(statement)
+    if len(block) == 1:
+        return Edit(start, stop, "pass")
+    if source.stands_alone(statement):
+        # The break before it goes, not the one behind: another edit may put something right after its line.
+        if statement.lineno > 1:
+            return Edit(source.line_end(source.starts[statement.lineno - 2]), source.line_end(stop), "")
+        return Edit(0, source.line_break(stop) + 1, "")
+    place = block.index(statement)
+    if place + 1 < len(block) and block[place + 1].lineno == statement.end_lineno:
+        return Edit(start, source.span(block[place + 1])[0], "")
+    return Edit(source.span(block[place - 1])[1], stop, "")
+
+
+def dedented(source: EditableSource, statement: ast.stmt) -> str:
+    """Returns the statement's text with its first line's indentation taken off the others."""
+    indent = source.indent(statement)
+    first, *others = source.of(statement).splitlines()
+    return "\n".join([first, *(one.removeprefix(indent) for one in others)])
+
+
+def wrap(source: EditableSource, statement: ast.stmt, header: str) -> Edits:
+    """Returns the edits that put the statement under `header`, such as "with torch.no_grad():"; () where the line allows none."""
+    if source.stands_alone(statement):
+        start, stop = source.span(statement)
+        indent = source.indent(statement)
+        breaks = [source.starts[line] for line in range(statement.lineno, statement.end_lineno or statement.lineno)]
+        own = "" if '"""' in source.of(statement) or "'''" in source.of(statement) else source.unit
+        first = Edit(start, start, f"{header}{source.newline}{indent}{source.unit}")
+        return (first, *(Edit(at, at, own) for at in breaks if own and start < at < stop))
+    block = source.block(statement)
+    indent = source.indent(statement)
+    holder = source.parents[statement]
+    if isinstance(holder, ast.stmt) and holder.lineno == statement.lineno:
+        return ()  # `if c: a; b` has no line of its own to break
+    start, stop = source.span(statement)
+    place = block.index(statement)
+    text = f"{header} {source.of(statement)}"
+    if place and block[place - 1].end_lineno == statement.lineno:
+        start, text = source.span(block[place - 1])[1], f"{source.newline}{indent}{text}"
+    if place + 1 < len(block) and block[place + 1].lineno == statement.end_lineno:
+        stop, text = source.span(block[place + 1])[0], f"{text}{source.newline}{indent}"
+    return (Edit(start, stop, text),)

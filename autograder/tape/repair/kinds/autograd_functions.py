@@ -1,0 +1,107 @@
+"""Repairs inside custom autograd Functions and gradient hooks (PyTorch docs, "Extending torch.autograd"; torch 2.13)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any
+
+from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, every, insert, replace
+from autograder.tape.repair.inplace_finder import called, in_place
+
+ONLY_HERE = "What the hook returns is the gradient of its own tensor alone; others that were handed the same one keep it as it was."
+
+
+def marked_dirty(case: Case) -> Iterator[Candidate]:
+    """A forward that writes its input says so with `ctx.mark_dirty`."""
+    for forward in methods(case.source, "forward"):
+        names = [one.arg for one in forward.args.args]
+        for statement in case.source.statements(forward):
+            for write in in_place(case.source, statement):
+                if names and isinstance(write.root, ast.Name) and write.root.id in names[1:]:
+                    text = f"{names[0]}.mark_dirty({write.root.id})"
+                    yield Candidate("mark_dirty", (before(case.source, statement, text),))
+
+
+def saved_for_backward(case: Case) -> Iterator[Candidate]:
+    """`ctx.x = x` becomes `ctx.save_for_backward(x)`, and a copy of x where x is written afterwards."""
+    for forward in methods(case.source, "forward", "setup_context"):
+        stashes = stashed(forward)
+        if not stashes:
+            continue
+        for copy in ("", ".clone()"):
+            yield Candidate("save_for_backward", through_context(case.source, forward, stashes, copy))
+        yield Candidate("clone before the save", tuple(with_clone(case.source, one) for one in stashes))
+
+
+def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
+    """Returns the methods of these names in the classes that derive from `torch.autograd.Function`."""
+    own = [
+        one
+        for one in every(ast.ClassDef, source.tree)
+        if any(ast.unparse(base).endswith("Function") for base in one.bases)
+    ]
+    return [one for holder in own for one in holder.body if isinstance(one, ast.FunctionDef) and one.name in names]
+
+
+def stashed(forward: ast.FunctionDef) -> list[Any]:
+    """Returns the statements `ctx.name = expression` of a forward."""
+    context = (forward.args.args or [ast.arg("ctx")])[0].arg
+    found = [
+        one for one in ast.walk(forward) if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Attribute)
+    ]
+    return [one for one in found if ast.unparse(one.targets[0]).startswith(f"{context}.")]
+
+
+def with_clone(source: EditableSource, stash: ast.Assign) -> Edit:
+    """Returns the edit that stashes a copy."""
+    return replace(source, stash.value, f"{source.operand(stash.value)}.clone()")
+
+
+def through_context(source: EditableSource, forward: ast.FunctionDef, stashes: list[Any], copy: str) -> Edits:
+    """Returns the edits that save the first stash through the context and read it back in backward."""
+    holder = source.parents[forward]
+    stash = stashes[0]
+    context, name = ast.unparse(stash.targets[0].value), stash.targets[0].attr
+    value = source.operand(stash.value) if copy else source.of(stash.value)
+    edits = [replace(source, stash, f"{context}.save_for_backward({value}{copy})")]
+    for node in every(ast.Attribute, holder):
+        if node.attr == name and isinstance(node.ctx, ast.Load):
+            owner = source.of(node.value)
+            if owner == backward_context(source.scope(node)):
+                edits.append(replace(source, node, f"{owner}.saved_tensors[0]"))
+    return tuple(edits)
+
+
+def backward_context(function: ast.AST) -> str:
+    """Returns what a `backward` calls its context, "" for any other function."""
+    if isinstance(function, ast.FunctionDef) and function.name == "backward" and function.args.args:
+        return function.args.args[0].arg
+    return ""
+
+
+def saved_copy(case: Case) -> Iterator[Candidate]:
+    """`ctx.save_for_backward(x)` becomes `ctx.save_for_backward(x.clone())`."""
+    for call in every(ast.Call, case.source.tree):
+        if called(call) == "save_for_backward":
+            edits = tuple(replace(case.source, one, f"{case.source.operand(one)}.clone()") for one in call.args)
+            yield Candidate("clone before the save", edits)
+
+
+def hook_returns(case: Case) -> Iterator[Candidate]:
+    """A hook that changes the gradient in place returns a new one instead."""
+    names = hooked(case.source)
+    for node in every(ast.FunctionDef, case.source.tree):
+        if node.name in names:
+            last = node.body[-1]
+            if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and called(last.value).endswith("_"):
+                end = case.source.span(last.value.func)[1]
+                edits = (Edit(end - 1, end, ""), insert(case.source, last, "return "))
+                yield Candidate("return a new gradient", edits, ONLY_HERE)
+
+
+def hooked(source: EditableSource) -> set[str]:
+    """Returns the names of the functions that the text registers as hooks."""
+    hooks = [call for call in every(ast.Call, source.tree) if called(call).startswith("register_") and call.args]
+    return {ast.unparse(call.args[0]).split(".")[-1] for call in hooks}

@@ -1,0 +1,1 @@
+"""A program, and one run of it in a closed world."""

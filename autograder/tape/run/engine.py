@@ -1,0 +1,202 @@
+"""The one door that every backward goes through: `torch.autograd.backward`, `grad` and whatever is built on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from autograder.tape.run.storages import fingerprint
+
+
+@dataclass
+class Backward:
+    """One call of the engine by the program.
+
+    Attributes:
+        roots: the tensors it starts from; `asked` those it was told to stop at, if any; `weights` the gradients at the roots.
+        targets: the tensors it has a gradient for: the leaves it reaches, or the `inputs` it was asked for.
+        returns: whether the gradients come back as values (`autograd.grad`) and not in `.grad`.
+        keys: for each target, its shape and values now: what finds it again in another run.
+        gradients: each target's gradient just after, copied (sampled beyond SAMPLED elements); None where there is none.
+        error: what it raised.
+    """
+
+    roots: tuple
+    targets: list[torch.Tensor]
+    returns: bool
+    keeps_graph: bool
+    creates_graph: bool
+    asked: tuple[torch.Tensor, ...] = ()
+    weights: tuple = ()
+    keys: list[tuple] = field(default_factory=list)
+    gradients: list[torch.Tensor | None] = field(default_factory=list)
+    error: BaseException | None = None
+
+
+class Listener:
+    """What a run does around each backward; every method may be overridden, none may change what the engine does."""
+
+    def before_backward(self, call: Backward) -> None:
+        """Called just before the engine starts."""
+
+    def after_backward(self, call: Backward) -> None:
+        """Called when the engine has stopped, also where it raised."""
+
+    def keep_graph(self, asked: bool) -> bool:
+        """Returns whether the engine keeps the graph; a run that only observes returns what was asked."""
+        return asked
+
+    @contextmanager
+    def inside_engine(self) -> Iterator[None]:
+        """Stands around the engine's own work."""
+        yield
+
+
+def node_of(root: Any) -> Any:
+    """Returns the node that made a tensor, or that a gradient edge names; None for a leaf."""
+    try:
+        return root.grad_fn if isinstance(root, torch.Tensor) else root.node
+    except RuntimeError:  # a view made under no_grad whose base was written with grad enabled has no node to give
+        return None
+
+
+def standing(tensor: torch.Tensor) -> tuple[bool, bool]:
+    """Returns whether a tensor requires grad, and whether it is a leaf."""
+    try:
+        # A view made under no_grad says that it is a leaf and requires grad, like its base (PyTorch 2.13); it fills no `.grad`.
+        base = tensor._base if tensor._is_view() else None
+        borrowed = base is not None and base.requires_grad and tensor.requires_grad and tensor.grad_fn is None
+        return tensor.requires_grad, tensor.is_leaf and not borrowed
+    except RuntimeError:  # the same view again: autograd knows it is no leaf, and will not say more
+        return True, False
+
+
+def nodes_below(roots: tuple, asked: tuple = ()) -> list:
+    """Returns the nodes that backward would visit from these tensors or gradient edges, each once, in a fixed order.
+
+    With `asked` (the `inputs` of `autograd.grad`) only those that lead to one of them.
+    """
+    stack = [node for node in map(node_of, roots) if node is not None]
+    found = dict.fromkeys(stack)
+    while stack:
+        for node, _ in stack.pop().next_functions:
+            if node is not None and node not in found:
+                found[node] = None
+                stack.append(node)
+    return _leading_to(asked, list(found)) if asked else list(found)
+
+
+def _leading_to(asked: tuple, nodes: list) -> list:
+    leads = {tensor.grad_fn for tensor in asked if tensor.grad_fn is not None}
+    leads |= {node for node in nodes if any(getattr(node, "variable", None) is tensor for tensor in asked)}
+    consumers: dict = {}
+    for node in nodes:
+        for below, _ in node.next_functions:
+            consumers.setdefault(below, []).append(node)
+    # The engine stops at what was asked for: it does not run the node that made an asked tensor.
+    stack, needed = [above for node in leads for above in consumers.get(node, ())], set()
+    while stack:
+        node = stack.pop()
+        if node not in needed:
+            needed.add(node)
+            stack.extend(consumers.get(node, ()))
+    return [node for node in nodes if node in needed]
+
+
+def leaves_below(roots: tuple) -> list[torch.Tensor]:
+    """Returns the leaves that backward from these tensors would fill, in a fixed order."""
+    leaves = [root for root in roots if isinstance(root, torch.Tensor) and root.is_leaf and root.requires_grad]
+    return leaves + [node.variable for node in nodes_below(roots) if hasattr(node, "variable")]
+
+
+# A training loop calls backward thousands of times: of a large gradient some evenly spread entries are kept.
+SAMPLED = 4096
+
+
+def copied(gradient: torch.Tensor | None) -> torch.Tensor | None:
+    """Returns a copy that no later write reaches, of at most SAMPLED entries."""
+    if gradient is None:
+        return None
+    gradient = gradient.detach()
+    if gradient.layout != torch.strided:
+        gradient = gradient.to_dense()
+    return (
+        gradient.flatten()[:: -(-gradient.numel() // SAMPLED)].clone()
+        if gradient.numel() > SAMPLED
+        else gradient.clone()
+    )
+
+
+@contextmanager
+def watched(listener: Listener) -> Iterator[list[Backward]]:
+    """Yields the list of backward calls that the program makes inside; a backward inside a backward belongs to the outer one.
+
+    `torch.autograd._engine_run_backward` is what torch.compiler replaces for the same purpose (torch 2.13).
+    """
+    calls: list[Backward] = []
+    original = torch.autograd._engine_run_backward
+    depth = 0
+
+    def run(outputs, grad_tensors, keep_graph, create_graph, inputs, *args, **kwargs):
+        nonlocal depth
+        keep_graph = listener.keep_graph(keep_graph)
+        rest = (grad_tensors, keep_graph, create_graph, inputs, *args)
+        if depth:
+            _add_targets(calls[-1], [] if inputs else leaves_below(tuple(outputs)))
+            return original(outputs, *rest, **kwargs)
+        call = _started(outputs, grad_tensors, keep_graph, create_graph, inputs, kwargs)
+        calls.append(call)
+        depth += 1
+        try:
+            with torch._C.DisableTorchFunction():
+                listener.before_backward(call)
+            with listener.inside_engine():
+                result = original(outputs, *rest, **kwargs)
+            call.gradients = _filled(call, result)
+            return result
+        except BaseException as error:
+            call.error = error
+            raise
+        finally:
+            depth -= 1
+            with torch._C.DisableTorchFunction():
+                call.gradients = call.gradients or _filled(call, ())
+                listener.after_backward(call)
+            call.roots = call.weights = ()  # a kept root would keep its whole graph
+
+    torch.autograd._engine_run_backward = torch.autograd.graph._engine_run_backward = run  # type: ignore[assignment]
+    try:
+        yield calls
+    finally:
+        torch.autograd._engine_run_backward = torch.autograd.graph._engine_run_backward = original
+
+
+def _started(outputs, grads, keep_graph, create_graph, inputs, options: dict) -> Backward:
+    with torch._C.DisableTorchFunction():
+        asked = tuple(target for target in inputs if isinstance(target, torch.Tensor))
+        call = Backward(
+            tuple(outputs), [], not options.get("accumulate_grad", False), keep_graph, create_graph, asked, tuple(grads)
+        )
+        _add_targets(call, list(asked) or leaves_below(tuple(outputs)))
+        return call
+
+
+def _add_targets(call: Backward, targets: list[torch.Tensor]) -> None:
+    """Adds what a backward fills; checkpoint's own backward, inside another, fills the leaves of the part it computes again."""
+    with torch._C.DisableTorchFunction():
+        known = {id(target) for target in call.targets}
+        for target in targets:
+            if id(target) not in known:
+                call.targets.append(target)
+                call.keys.append((tuple(target.shape), target.dtype, target.is_leaf, fingerprint(target)))
+
+
+def _filled(call: Backward, result: tuple) -> list[torch.Tensor | None]:
+    with torch._C.DisableTorchFunction():
+        if call.returns:
+            return [copied(gradient) for gradient in result]
+        return [copied(target.grad) if target.is_leaf or target.retains_grad else None for target in call.targets]

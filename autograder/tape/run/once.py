@@ -1,0 +1,243 @@
+"""One run of a program in a closed world: seeded, silent, limited in time, with everything global put back."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import random
+import signal
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+
+import torch
+
+from autograder.tape.recording.verdict_types import Problem
+from autograder.tape.run.engine import Backward, Listener, watched
+from autograder.tape.run.program import Program, ProgramError
+from autograder.tape.run.snapshot import Snapshot
+
+SEED = 0
+AGAIN_SECONDS = 0.1
+SECONDS = 60.0  # a run that takes longer is cut off: lessons need milliseconds, a training script rarely more
+
+
+class TimeUp(BaseException):
+    """The time limit of a run; no `except Exception` of the program swallows it."""
+
+
+@dataclass
+class Run:
+    """What one run did: its backwards, what it returned or raised, and where.
+
+    Attributes:
+        final: the gradient in each target's `.grad` at the end (by the target's id), copied: the buffer may be emptied later.
+    """
+
+    calls: list[Backward] = field(default_factory=list)
+    returned: object = None
+    error: BaseException | None = None
+    in_backward: bool = False
+    line: int | None = None
+    final: dict[int, torch.Tensor | None] = field(default_factory=dict)
+
+    @property
+    def problem(self) -> Problem | None:
+        """Returns the exception as plain data."""
+        if self.error is None:
+            return None
+        return Problem(type(self.error).__name__, str(self.error), self.line)
+
+
+def run_once(
+    program: Program,
+    listener: Listener | None = None,
+    around: Callable[[], AbstractContextManager] = nullcontext,
+    *,
+    seconds: float = SECONDS,
+    seeded: bool = True,
+) -> Run:
+    """Returns what one run of `program` did; whatever it changes in our own process is put back.
+
+    Args:
+        around: builds the context that the program's own code runs in.
+        seeded: start from our seed, or else from where the generators are.
+
+    Raises:
+        ProgramError: it cannot be run here (it reads input, leaves with a status, never ends, needs a device or memory
+            that is not there).
+    """
+    world = Snapshot(program.roots, program.space)
+    try:
+        with closed_world(seeded):
+            run = run_live(program, listener, around, seconds)
+            run.returned = _copied(run.returned)
+    finally:
+        world.restore()
+    _refuse(run, program, seconds)
+    return run
+
+
+def run_live(
+    program: Program,
+    listener: Listener | None,
+    around: Callable[[], AbstractContextManager],
+    seconds: float | None = None,
+) -> Run:
+    """Returns what one run of `program` did, with all it changed and printed; without `seconds` it may run for ever."""
+    run = Run()
+    with watched(listener or Listener()) as calls:
+        run.calls = calls
+        try:
+            # The limit is inside: what rings in the program must not ring once more in those who clear up after it.
+            with around(), limited(seconds) if seconds else nullcontext():
+                run.returned = program.call(lambda: len(calls))
+        except ProgramError:
+            raise
+        except (Exception, SystemExit, KeyboardInterrupt, TimeUp) as error:
+            run.error = error
+            run.line, run.in_backward = where(error, program)
+        run.final = {id(target): _left_in(target) for call in calls for target in call.targets}
+    return run
+
+
+def _left_in(target: torch.Tensor) -> torch.Tensor | None:
+    with torch._C.DisableTorchFunction():
+        gradient = target.grad if target.is_leaf or target.retains_grad else None
+        return None if gradient is None else gradient.detach().clone()
+
+
+def _copied(value: object) -> object:
+    """Returns what a program returned, with tensors of its own."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().clone()
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return value
+
+
+def where(error: BaseException, program: Program) -> tuple[int | None, bool]:
+    """Returns the innermost line of the user's own file, and whether a backward call was under way."""
+    line, in_backward = None, False
+    for frame, number in traceback.walk_tb(error.__traceback__):
+        name = frame.f_code.co_filename
+        if program.owns(name):
+            line = number
+        in_backward = in_backward or (name.endswith(_BACKWARD_FILES) and frame.f_code.co_name in ("backward", "grad"))
+    return line, in_backward
+
+
+_BACKWARD_FILES = (
+    "torch/_tensor.py",
+    "torch/autograd/__init__.py",
+    "torch\\_tensor.py",
+    "torch\\autograd\\__init__.py",
+)
+
+
+def _refuse(run: Run, program: Program, seconds: float) -> None:
+    """Raises ProgramError where the run says nothing about gradients; leaving with status 0 is an ordinary end."""
+    error, at = run.error, f"{program.file}, line {run.line}" if run.line else program.file
+    if isinstance(error, SystemExit):
+        if error.code in (None, 0):
+            run.error = None
+            return
+        raise ProgramError(f"{at}: the program left with {error.code!r}. Let it reach its end.") from None
+    text = str(error)
+    if isinstance(error, TimeUp):
+        reason = f"the program was still running after {seconds:g} seconds. Make the run shorter."
+    elif isinstance(error, KeyboardInterrupt):
+        reason = "the run was interrupted."
+    elif isinstance(error, EOFError):
+        reason = "the program reads input, and there is nobody to answer. Give it the value in the source."
+    elif isinstance(error, MemoryError) or "can't allocate memory" in text or "out of memory" in text:
+        reason = "the program asks for more memory than this machine has. Make its tensors smaller."
+    elif "Torch not compiled with" in text or "Found no NVIDIA driver" in text or "No CUDA GPUs" in text:
+        reason = "the program needs a device that is not here. Run it on the CPU."
+    else:
+        return
+    failure = ProgramError(f"{at}: {reason}")
+    failure.__cause__ = error
+    raise failure
+
+
+@contextmanager
+def limited(seconds: float) -> Iterator[None]:
+    """Raises TimeUp inside after so many seconds; outside the main thread, where no signal arrives, there is no limit.
+
+    There is one such timer in a process. Another's (a test runner's, an outer limit) waits meanwhile, and then goes on; where it
+    would ring first, it keeps the timer.
+    """
+    main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+    other, every = signal.getitimer(signal.ITIMER_REAL) if main else (0.0, 0.0)
+    if not main or 0 < other <= seconds:
+        yield
+        return
+
+    def stop(_number, _frame):
+        raise TimeUp
+
+    before, start = signal.signal(signal.SIGALRM, stop), time.monotonic()
+    # Python drops what a handler raises in the callback of a weak reference, and a recording has many: so it rings again.
+    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_SECONDS)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        if other:
+            signal.setitimer(signal.ITIMER_REAL, max(0.001, other - (time.monotonic() - start)), every)
+
+
+@contextmanager
+def closed_world(seeded: bool = True) -> Iterator[None]:
+    """Seeds every generator and puts back what a program may leave changed: generators, modes, dtype, arguments, streams."""
+    python, torch_state, numpy = random.getstate(), torch.get_rng_state(), sys.modules.get("numpy")
+    numpy_state = numpy.random.get_state() if numpy else None
+    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    anomaly, checks_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    arguments, path = sys.argv, list(sys.path)
+    if seeded:
+        random.seed(SEED)
+        # Without a device, `torch.manual_seed` notes for each kind of device, with a traceback, what to do should one appear: 1 ms.
+        (torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed)(SEED)
+        if numpy:
+            numpy.random.seed(SEED)
+    sys.argv = sys.argv[:1]
+    try:
+        with _silence(), torch.inference_mode(False), torch.enable_grad(), warnings.catch_warnings():
+            yield
+    finally:
+        random.setstate(python)
+        torch.set_rng_state(torch_state)
+        if numpy:
+            numpy.random.set_state(numpy_state)
+        torch.set_default_dtype(dtype)
+        torch.autograd.set_detect_anomaly(anomaly, checks_nan)
+        if torch.are_deterministic_algorithms_enabled() != deterministic:
+            torch.use_deterministic_algorithms(deterministic)  # it imports the compiler, which takes a second
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+        sys.argv, sys.path[:] = arguments, path
+
+
+@contextmanager
+def _silence() -> Iterator[None]:
+    """Nothing the program prints reaches our output, nothing it asks for waits at a keyboard."""
+    stdin, sys.stdin = sys.stdin, io.StringIO("")
+    try:
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()),
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        sys.stdin = stdin

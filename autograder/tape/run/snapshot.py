@@ -1,0 +1,137 @@
+"""What a program finds when it starts, kept so that it can be run again from there."""
+
+from __future__ import annotations
+
+import functools
+import operator
+import random
+import sys
+import types
+from collections.abc import Callable
+
+import torch
+
+MOST = 50_000  # objects looked at; beyond that a program shares more than a second run could be given back
+
+
+class Snapshot:
+    """The tensors, containers and objects reachable from some roots, and the random generators; `restore` puts them back.
+
+    Tensors keep their identity: their bytes, `.grad`, `requires_grad` and versions are put back into the same objects (`tensors`). What
+    lives outside Python's objects (files, sockets, an iterator's position) is not.
+    """
+
+    def __init__(self, roots: tuple, space: dict | None = None):
+        self.tensors: list[torch.Tensor] = []
+        self._undo: list[Callable[[], object]] = []
+        self._kept: list[object] = []
+        self._seen: set[int] = set()
+        self._storages: set[int] = set()
+        self._generators()
+        if space is not None:  # its bindings, without a walk into all that a notebook holds for itself
+            self._container(space, dict(space), dict.update, [])
+        waiting = list(roots)
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            while waiting and len(self._seen) < MOST:
+                value = waiting.pop()
+                if id(value) not in self._seen:
+                    self._seen.add(id(value))
+                    self._kept.append(value)
+                    waiting.extend(self._keep(value))
+
+    def _generators(self) -> None:
+        self._undo.append(functools.partial(random.setstate, random.getstate()))
+        self._undo.append(functools.partial(torch.set_rng_state, torch.get_rng_state()))
+        numpy = sys.modules.get("numpy")
+        if numpy is not None:
+            self._undo.append(functools.partial(numpy.random.set_state, numpy.random.get_state()))
+
+    def restore(self) -> None:
+        """Puts everything back."""
+        with torch._C.DisableTorchFunction(), torch.no_grad():
+            for undo in self._undo:
+                undo()
+
+    def _keep(self, value: object) -> list[object]:
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value)
+        if isinstance(value, dict):
+            return self._container(value, dict(value), dict.update, list(value.values()))
+        if isinstance(value, list):
+            return self._container(value, list(value), list.extend, list(value))
+        if isinstance(value, set):
+            return self._container(value, set(value), set.update, [])
+        if isinstance(value, (tuple, frozenset)):
+            return list(value)
+        if isinstance(value, torch.Generator):
+            state = value.get_state()
+            self._undo.append(functools.partial(value.set_state, state))
+            return []
+        if isinstance(value, (types.FunctionType, types.MethodType)):
+            return _named_in(value)
+        if type(value).__module__ == "numpy" and type(value).__name__ == "ndarray" and value.flags.writeable:  # type: ignore[attr-defined]
+            copy = value.copy()  # type: ignore[attr-defined]
+            self._undo.append(functools.partial(operator.setitem, value, ..., copy))  # type: ignore[call-overload]
+            return []
+        if isinstance(value, (type, types.ModuleType, str, bytes, int, float, complex, type(None))):
+            return []
+        return [vars(value)] if type(getattr(value, "__dict__", None)) is dict else []
+
+    def _container(self, value, before, refill: Callable, inside: list) -> list[object]:
+        def undo():
+            # Refilling what did not change would give a dictionary that somebody iterates over another order.
+            if len(value) != len(before) or not _same_items(value, before):
+                value.clear()
+                refill(value, before)
+
+        self._undo.append(undo)
+        return inside
+
+    def _tensor(self, tensor: torch.Tensor) -> list[object]:
+        self.tensors.append(tensor)
+        try:
+            storage, alias = tensor.untyped_storage(), tensor.data
+            address, version = storage.data_ptr(), None if tensor.is_inference() else tensor._version
+        except (RuntimeError, NotImplementedError):
+            return []
+        if address not in self._storages:
+            self._storages.add(address)
+            copy = storage.clone()
+            self._undo.append(functools.partial(storage.copy_, copy))
+        gradient, requires_grad = tensor.grad if tensor.is_leaf else None, tensor.requires_grad
+
+        def undo():
+            if tensor.untyped_storage().data_ptr() != address:
+                tensor.data = alias
+            if tensor.is_leaf:
+                tensor.grad = gradient
+                tensor.requires_grad_(requires_grad)
+            if version is not None:  # the copying above is ours, and no write of the program's
+                torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
+
+        self._undo.append(undo)
+        return [] if gradient is None else [gradient]
+
+
+def _same_items(value, before) -> bool:
+    if isinstance(value, dict):
+        return all(key in value and value[key] is item for key, item in before.items())
+    if isinstance(value, set):
+        return value == before
+    return all(one is other for one, other in zip(value, before, strict=True))
+
+
+def _named_in(function: types.FunctionType | types.MethodType) -> list[object]:
+    """Returns what a function reaches without arguments: what it closes over, the globals it names, and whose method it is."""
+    found: list[object] = [function.__self__] if isinstance(function, types.MethodType) else []
+    plain = function.__func__ if isinstance(function, types.MethodType) else function
+    if not isinstance(plain, types.FunctionType):
+        return found
+    space = plain.__globals__
+    found += [space[name] for name in plain.__code__.co_names if name in space]
+    for cell in plain.__closure__ or ():
+        try:
+            found.append(cell.cell_contents)
+        except ValueError:  # not yet filled
+            continue
+    return found

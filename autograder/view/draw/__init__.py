@@ -1,0 +1,1 @@
+"""A scene drawn: SVG, self-contained HTML, plots."""

@@ -1,0 +1,97 @@
+"""A self-contained page: the front-end module, one packed scene, and the static picture and text where no script runs.
+
+Nothing is fetched, and the page says so itself: its content policy allows its own script and style, by their hashes, and
+nothing else.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import zlib
+from html import escape
+from urllib.parse import quote
+
+import msgspec
+
+from autograder.tape.recording.schema import Recording
+from autograder.view.assets import asset
+from autograder.view.draw.svg import draw
+from autograder.view.scene.composition import Scene, build
+from autograder.view.text.report import as_text
+
+UNSAFE = re.compile(r"[^\w~()*!/:;=,@ $.+?'{}\[\]|^`<>-]+", re.ASCII)  # in an address between double quotes
+PAGE = """<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy"
+ content="default-src 'none'; img-src data:; style-src {style_hash}; script-src {script_hash}">
+<meta name="viewport" content="width=device-width"><title>{title}</title>
+<style>{style}</style></head><body>
+<main id="picture"><img alt="{alt}" src="{image}"></main>
+<details><summary>In words</summary><pre>{words}</pre></details>
+<script type="text/plain" id="scene">{scene}</script>
+<script type="module">{script}</script>
+</body></html>
+"""
+
+FRAME = """
+:root { color-scheme: light dark; }
+body { max-width: 1080px; margin: 16px auto; padding: 0 12px; background: light-dark(#ffffff, #0f1317); color: light-dark(#1b1f24, #e9edf2); font-family: system-ui, sans-serif; }
+img { max-width: 100%; } pre { overflow-x: auto; white-space: pre-wrap; } details { margin-top: 12px; }
+"""  # noqa: E501
+
+START = """
+const packed = Uint8Array.from(atob(document.getElementById("scene").textContent), (letter) => letter.charCodeAt(0));
+const unpacked = new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate")));
+unpacked.json().then((scene) => {
+  graph.render({ model: { get: () => scene, on() {}, off() {} }, el: document.getElementById("picture") });
+});
+"""
+"""Unpacks the scene (zlib in base64: a run of 1,000 nodes is 2.4 MB of JSON) and renders it as a notebook would."""
+
+
+def as_html(recording: Recording, predict: bool = False) -> str:
+    """Returns a page that needs no kernel, no network and no other file.
+
+    Args:
+        predict: the learner chooses an outcome before the last steps open.
+    """
+    scene = build(recording, predict)
+    script = asset("graph.js").replace("export default", "const graph =") + START
+    style = asset("graph.css") + FRAME
+    return PAGE.format(
+        style_hash=_hash(style),
+        script_hash=_hash(script),
+        title=escape("What autograd held" if predict else f"{scene.outcome}: {scene.headline}"),
+        style=style,
+        script=script,
+        alt=escape(described(scene), quote=True),
+        image=as_image(scene),
+        words=escape(as_text(recording)),
+        scene=base64.b64encode(zlib.compress(msgspec.json.encode(scene), 9)).decode(),
+    )
+
+
+def _hash(text: str) -> str:
+    """Returns the text's hash as a content policy names it."""
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def still_frame(scene: Scene) -> int:
+    """Returns the frame of the static picture: the one that the widget opens on, or the last that a predicting learner may see."""
+    return scene.start if scene.ask is None else max(scene.ask - 1, 0)
+
+
+def as_image(scene: Scene) -> str:
+    """Returns the static picture as a data address."""
+    picture = draw(scene, still_frame(scene), verdict=scene.ask is None)
+    return "data:image/svg+xml," + UNSAFE.sub(lambda found: quote(found[0]), picture)
+
+
+def described(scene: Scene) -> str:
+    """Returns the static picture in words, for those who do not see it."""
+    moment = scene.moments[still_frame(scene)]
+    if scene.ask is not None:
+        return f"{moment.fact} What will this program do?"
+    return " ".join(filter(None, [f"{scene.outcome}: {scene.headline}.", moment.fact, moment.effect]))

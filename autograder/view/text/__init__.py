@@ -1,0 +1,1 @@
+"""A Recording in words: the report, its sentences and names."""
