@@ -89,7 +89,7 @@ def test_what_a_notebook_loads_late_is_loaded_once_for_all(walls):
         pytest.param("import os; print([n for n in os.environ if 'TOKEN' in n])", "[]", id="no tokens"),
         pytest.param("import os; print(len([p for p in os.listdir('/proc') if p.isdigit()]) < 4)", "True", id="no other process"),
         pytest.param("import os; print(os.path.exists('/tmp/left'), os.listdir('/dev/shm'))", "False []", id="nothing of the one before"),
-        pytest.param("import autograder.tape.repair.repairs as r; print(getattr(r, '__file__', None))", "None", id="no search for repairs"),
+        pytest.param("import autograder.tape.repair as r; print(getattr(r, '__file__', None))", "None", id="no search for repairs"),
     ],
 )  # fmt: skip
 def test_a_worker_sees_nothing_but_itself(server, monkeypatch, question, expected):
@@ -168,7 +168,7 @@ def test_a_course_that_lies_in_tmp_stays_in_sight(walls):
     with tempfile.TemporaryDirectory(dir="/tmp") as clone:
         shutil.copytree(ROOT / "autograder", Path(clone) / "autograder")
         program = (
-            "from autograder.grade import isolation, limits, messages, remote\n"
+            "from autograder.grade.submission import remote\nfrom autograder.grade.wire import limits, messages\n"
             "with remote.Server('bubblewrap', limits.Limits()) as server, server.worker({}) as worker:\n"
             f"    print(worker.ask(messages.RunCell({LOOKS_AROUND!r}), messages.Ran).outputs.decode())"
         )

@@ -47,7 +47,7 @@ def broken(name: str, body: str) -> Broken:
     """Returns one program from its cell."""
     facts = {key: value.replace(" ⏎ ", "\n") for key, value in FACT.findall(body)}
     module, function = name.split(".")
-    kind = getattr(importlib.import_module(f"autograder.tape.repair.{module}"), function)
+    kind = getattr(importlib.import_module(f"autograder.tape.repair.kinds.{module}"), function)
     numbers = [one.split() for one in facts["gradients"].split(", ")]
     return Broken(
         name=f"{name}: {facts['after']}",

@@ -2,7 +2,7 @@ import pytest
 
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.repair import search
-from autograder.tape.repair.kinds import registry
+from autograder.tape.repair.kinds.registry import KINDS
 from autograder.tape.repair.repairs import Repairs, apply, remaker, repair
 
 from .plain import flat, plain, slopes
@@ -47,4 +47,4 @@ def test_change_of_meaning_is_said(broken, monkeypatch):
 def test_every_kind_has_a_program():
     """No kind of repair goes untested."""
     tested = {broken.kind.__name__ for broken in BROKEN} | UNTRACKED
-    assert {kind.__name__ for kind in registry.KINDS} == tested
+    assert {kind.__name__ for kind in KINDS} == tested

