@@ -14,8 +14,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from autograder.run_in_fork import EndedError, run_in_fork
 from autograder.requirements import require
+from autograder.run_in_fork import EndedError, run_in_fork
 
 if TYPE_CHECKING:
     from autograder.grade.sandbox.launch import Launched

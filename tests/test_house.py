@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import tomllib
-import zipfile
 from collections import Counter
 from pathlib import Path
 
