@@ -26,7 +26,7 @@ export interface Moment {
   kind: "step" | "visit" | "end";
 }
 
-/** The `scene` trait: the fields of autograder/view/scene.py. */
+/** The `scene` trait: the fields of autograder/view/scene/composition.py. */
 export interface Scene {
   id: string;
   outcome: Outcome;

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from autograder.tape.recording import from_json
-from autograder.view.scene import build
+from autograder.tape.recording.schema import from_json
+from autograder.view.scene.composition import build
 
 pytestmark = pytest.mark.slow  # fetches the compiler from npm, and uses it for nothing else
 
