@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from autograder.errors import AutograderError, UnfinishedError
 from autograder.requirements import require
 from autograder.run_in_fork import EndedError, run_in_fork
 
@@ -24,7 +25,7 @@ WRONG_USE = 2
 INTERRUPTED = {"grade": " What was graded so far is kept; the same command with --resume goes on."}
 
 
-class CommandError(RuntimeError):
+class CommandError(UnfinishedError):
     """A command could not do its last step; the message says which and why."""
 
 
@@ -57,9 +58,7 @@ def _carried_out(chosen: argparse.Namespace, verb: str) -> int:
     except KeyboardInterrupt:
         print(f"\nautograder: {verb} was interrupted.{INTERRUPTED.get(verb, '')}", file=sys.stderr)
         return 128 + signal.SIGINT
-    except (ValueError, RuntimeError) as error:
-        if type(error).__module__.partition(".")[0] != "autograder":
-            raise
+    except AutograderError as error:
         print(f"autograder: {error}", file=sys.stderr)
         return WRONG_USE
 

@@ -7,6 +7,8 @@ import importlib.util
 import re
 from pathlib import Path
 
+from autograder.errors import SetupError
+
 PACKAGE = Path(__file__).resolve().parent
 OLDEST_TORCH = (2, 6)
 # Extra -> the packages by their import names; "" is what every installation brings.
@@ -21,7 +23,7 @@ IN_A_CLONE = ("release", "test")
 ALWAYS = ("doctor",)
 
 
-class RequirementError(RuntimeError):
+class RequirementError(SetupError):
     """A package is missing or too old, or the sources are elsewhere; the message says what to do."""
 
 

@@ -7,8 +7,10 @@ import signal
 import sys
 from collections.abc import Callable
 
+from autograder.errors import UnfinishedError
 
-class EndedError(RuntimeError):
+
+class EndedError(UnfinishedError):
     """The process ended before its work was done; the message says how."""
 
 

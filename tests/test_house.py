@@ -1,6 +1,7 @@
 """The house rules: one-way imports, one place for versions, clean code, nothing at the top level without a reason."""
 
 import ast
+import builtins
 import re
 import subprocess
 import sys
@@ -94,6 +95,24 @@ def test_every_file_and_class_has_a_name_of_its_own():
         if isinstance(node, ast.ClassDef)
     ]
     assert [] == [name for name, times in Counter(names).items() if times > 1]
+
+
+CAUGHT_INSIDE = {"NotApplicable", "LearnerError", "Unsendable"}  # each is caught by the code that expects it
+
+
+def test_errors_are_of_one_family():
+    """Each exception is an AutograderError, a verdict on an answer, a time limit, or caught inside the package."""
+    bases = {
+        node.name: {base.id for base in node.bases if isinstance(base, ast.Name)}
+        for file in FILES.values()
+        for node in ast.walk(ast.parse(file.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+    }
+    builtin = {name for name in dir(builtins) if isinstance(getattr(builtins, name), type)}
+    raised = {
+        name for name, of in bases.items() if any(issubclass(getattr(builtins, b), Exception) for b in of & builtin)
+    }
+    assert {"AutograderError", "InputError", "SetupError", "UnfinishedError", "Unsolved"} | CAUGHT_INSIDE == raised
 
 
 @pytest.mark.parametrize(

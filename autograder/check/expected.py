@@ -11,10 +11,11 @@ import torch
 from autograder.check.subject.call_report import Argument, Array, Call, Report, array
 from autograder.check.subject.inputs import Generator
 from autograder.check.subject.subjects import LocalSubject
+from autograder.errors import InputError
 from autograder.tape.oracle.reference_gradients import finite_differences
 
 
-class BrokenExercise(RuntimeError):
+class BrokenExercise(InputError):
     """The exercise's own program does not run: a mistake of its author's, not of the learner's."""
 
 

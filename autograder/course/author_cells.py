@@ -8,6 +8,7 @@ from typing import NamedTuple
 from nbformat import NotebookNode
 
 from autograder.course.canonical import read
+from autograder.errors import InputError
 
 AUTHOR_TAGS = ("answer", "right", "wrong")
 
@@ -34,7 +35,7 @@ class AuthorExercise(NamedTuple):
         return [answer for answer in self.answers if answer.kind in kinds]
 
 
-class AuthorError(ValueError):
+class AuthorError(InputError):
     """A source notebook breaks a rule of the author's cells; the message names the cell."""
 
 

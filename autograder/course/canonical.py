@@ -7,6 +7,8 @@ from pathlib import Path
 import nbformat
 from nbformat import NotebookNode
 
+from autograder.errors import InputError
+
 KERNEL = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
@@ -15,7 +17,7 @@ KERNEL = {
 KEPT = ("nbgrader", "tags", "deletable", "editable")  # the last two are how nbgrader locks a cell in JupyterLab
 
 
-class NotebookError(ValueError):
+class NotebookError(InputError):
     """A file that is no notebook; the message says what was seen and what to do."""
 
 

@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from autograder.course.paths import HOME, NOTEBOOKS, ROOT, WORK, lessons
+from autograder.errors import SetupError
 from autograder.requirements import require_clone
 
 FIRST_PORT = 8888
@@ -30,7 +31,7 @@ TEACHERS_PLUGINS = ("assignment-list", "course-list", "create-assignment", "form
 TEACHERS_SERVERS = ("formgrader", "assignment_list", "course_list")
 
 
-class LabError(RuntimeError):
+class LabError(SetupError):
     """JupyterLab could not be opened; the message says why and what to do."""
 
 

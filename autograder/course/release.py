@@ -16,9 +16,10 @@ from autograder.course.canonical import canonical, read, write
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS, VARIANTS, lessons
 from autograder.course.teaching import page as teachers_page
 from autograder.course.variants import vary
+from autograder.errors import UnfinishedError
 
 
-class ReleaseError(RuntimeError):
+class ReleaseError(UnfinishedError):
     """nbgrader could not make a release; the message holds its reason."""
 
 

@@ -18,6 +18,7 @@ import libcst as cst
 from nbformat import NotebookNode
 from nbgrader.utils import compute_checksum
 
+from autograder.errors import InputError
 from autograder.tape import record
 from autograder.tape.recording.verdict_types import Outcome
 
@@ -25,7 +26,7 @@ TAG = "vary"
 LONGEST = 2  # numbers that a list may gain
 
 
-class VariantError(ValueError):
+class VariantError(InputError):
     """A redrawn program comes to another outcome than the one that the lesson speaks of; the message names cell and seed."""
 
 

@@ -17,10 +17,11 @@ from traitlets.config import Config, PyFileConfigLoader
 
 from autograder.course.nbgrader_release import configure
 from autograder.course.paths import ROOT, SOLUTIONS
+from autograder.errors import InputError
 from autograder.grade.submission.source import AssignmentSource
 
 
-class ClassError(ValueError):
+class ClassError(InputError):
     """The folder or the assignment is not there; the message says what was looked for and what to do."""
 
 

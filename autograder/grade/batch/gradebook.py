@@ -15,6 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from traitlets.config import Config
 
+from autograder.errors import UnfinishedError
 from autograder.grade.submission.result import Graded
 
 Value = TypeVar("Value")
@@ -29,7 +30,7 @@ TABLES = (
 )
 
 
-class StoppedError(RuntimeError):
+class StoppedError(UnfinishedError):
     """The gradebook or the disk does not take a grade; what was graded before is kept, and --resume goes on from there."""
 
 

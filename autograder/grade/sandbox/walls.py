@@ -11,6 +11,7 @@ import sysconfig
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+from autograder.errors import SetupError
 from autograder.grade.sandbox import namespaces
 
 Level = Literal["bubblewrap", "process"]
@@ -28,7 +29,7 @@ SETTINGS = (
 HOME = "/tmp/home"
 
 
-class IsolationError(RuntimeError):
+class IsolationError(SetupError):
     """The machine does not reach the level that was asked for, so no marks are given; the message says how to raise it."""
 
 

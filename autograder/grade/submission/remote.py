@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import psutil
 
+from autograder.errors import UnfinishedError
 from autograder.grade.sandbox.launch import Launched, launch
 from autograder.grade.sandbox.server import Order, Ready, Start, Stop
 from autograder.grade.sandbox.walls import HOME, IsolationError, Level
@@ -28,7 +29,7 @@ GRACE_SECONDS = 2.0  # between the interrupt that a cell may swallow and the end
 Answer = TypeVar("Answer", bound=messages.Answer)
 
 
-class Ended(RuntimeError):
+class Ended(UnfinishedError):
     """The submission's process is gone; the text says why, in words for the grade's reason."""
 
 

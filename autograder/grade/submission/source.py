@@ -15,13 +15,14 @@ from nbgrader.preprocessors import ClearHiddenTests
 from autograder.course.author_cells import AUTHOR_TAGS
 from autograder.course.canonical import read
 from autograder.course.nbgrader_release import KeepStubs
+from autograder.errors import InputError
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.cell_analysis import bound, definitions, needed, statements
 
 Kind = Literal["test", "manual", "answer", "task", "teacher", "text"]
 
 
-class SourceError(ValueError):
+class SourceError(InputError):
     """The source notebook cannot be graded by; the message names the cell and what to do."""
 
 

@@ -12,10 +12,11 @@ from typing import Any
 import nbformat
 from nbformat import NotebookNode
 
+from autograder.errors import InputError
 from autograder.grade.wire.limits import Limits
 
 
-class Unreadable(ValueError):
+class Unreadable(InputError):
     """The file is no notebook that could be graded; the message is the reason that the student and the teacher read."""
 
 

@@ -10,12 +10,14 @@ from typing import TypeVar
 
 import msgspec
 
+from autograder.errors import UnfinishedError
+
 Message = TypeVar("Message")
 HEADER = struct.Struct("!Q")
 TICK = 0.1  # how often a waiting reader looks after the worker's memory, in seconds
 
 
-class Broken(RuntimeError):
+class Broken(UnfinishedError):
     """The other side is gone, too slow, or sends something that is no message; the text is fit for a grade's reason."""
 
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from autograder.errors import InputError
 from autograder.tape.recording.verdict_types import Outcome, Place, Verdict
 
 VERSION = 1
@@ -207,7 +208,7 @@ class Recording(msgspec.Struct, frozen=True):
     verdict: Verdict
 
 
-class RecordingError(ValueError):
+class RecordingError(InputError):
     """The text is no Recording that this release can read; the message says what was seen and what to do."""
 
 

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from autograder.errors import InputError
+
 _PACKAGE = str(Path(__file__).resolve().parents[2])
 _LIBRARIES = tuple(
     os.path.realpath(folder) + os.sep
@@ -27,7 +29,7 @@ _LIBRARIES = tuple(
 )
 
 
-class ProgramError(ValueError):
+class ProgramError(InputError):
     """The program could not be run; the message is one sentence that says what was seen and what to do.
 
     Attributes:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from autograder.errors import InputError
 from autograder.tape.recording.schema import Recording
 from autograder.view.playback import Playback
 from autograder.view.text.gradient_rows import length, pairs, same
@@ -90,7 +91,7 @@ def gradients(recording: Recording, name: str, axes: Axes | None = None) -> Axes
     if name not in known:
         raise KeyError(f"No leaf is called {name!r}; the verdict knows {', '.join(known) or 'none'}.")
     if known[name].got is None or known[name].true is None:
-        raise ValueError(f"{name} has no gradient to compare: got {known[name].got}, right is {known[name].true}.")
+        raise InputError(f"{name} has no gradient to compare: got {known[name].got}, right is {known[name].true}.")
     axes = axes or _axes("right gradient", f"{name}.grad of this run")
     points = [(true, got) for _, got, true in pairs(known[name]) if length(true) == true and length(got) == got]
     good = [point for point in points if same(*point)]

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from autograder.errors import InputError
 from autograder.tape.recording.schema import Recording
 from autograder.view.draw.markup import markup, style
 from autograder.view.scene import memory_lanes
@@ -38,7 +39,7 @@ def as_svg(recording: Recording, step: int | None = None) -> str:
     """
     scene = build(recording)
     if step is not None and not 1 <= step <= len(scene.moments):
-        raise ValueError(f"This recording has the steps 1 to {len(scene.moments)}; you asked for step {step}.")
+        raise InputError(f"This recording has the steps 1 to {len(scene.moments)}; you asked for step {step}.")
     return draw(scene, scene.telling if step is None else step - 1)
 
 

@@ -1,0 +1,23 @@
+"""The exceptions whose message is one sentence for the user: what was seen, what was expected, what to do.
+
+Whoever shows errors to a user (the command line, a notebook) catches `AutograderError`; any other exception is a fault of
+this package or of the program that it runs. Verdicts on a learner's answer are not errors: see `autograder.check.message`.
+"""
+
+from __future__ import annotations
+
+
+class AutograderError(Exception):
+    """Any error that a user can do something about."""
+
+
+class InputError(AutograderError, ValueError):
+    """What was given cannot be used: a program, a notebook, a recording, a course or an option."""
+
+
+class SetupError(AutograderError, RuntimeError):
+    """This machine or this installation lacks something that the command needs."""
+
+
+class UnfinishedError(AutograderError, RuntimeError):
+    """The work began and could not be finished; the message says what was kept."""
