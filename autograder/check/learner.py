@@ -1,4 +1,4 @@
-"""Where a check finds the learner's names: this notebook's kernel, or a door that a grader opens to another process."""
+"""Where a check looks up the learner's names: in this notebook's kernel, or, while grading, in another process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.check.message import Unsolved, message
 from autograder.check.subject.subjects import LocalSubject, Subject
 
 
-class Door(Protocol):
+class LearnerNames(Protocol):
     """Finds what the learner defined, wherever it lives."""
 
     def subject(self, name: str) -> Subject:
@@ -25,7 +25,7 @@ class Door(Protocol):
         ...
 
 
-class KernelDoor:
+class KernelNames:
     """The learner's names in this process: the notebook's namespace, or the module that runs as a script."""
 
     def subject(self, name: str) -> Subject:
@@ -46,23 +46,23 @@ class KernelDoor:
         return shell.user_ns if shell else vars(sys.modules["__main__"])
 
 
-_door: ContextVar[Door] = ContextVar("door")
+_names: ContextVar[LearnerNames] = ContextVar("learner_names")
 
 
 @contextlib.contextmanager
-def through(door: Door) -> Iterator[None]:
-    """Makes every check inside the block ask through this door."""
-    token = _door.set(door)
+def use_names(names: LearnerNames) -> Iterator[None]:
+    """Makes every check inside the block look up names here."""
+    token = _names.set(names)
     try:
         yield
     finally:
-        _door.reset(token)
+        _names.reset(token)
 
 
 def find_subject(name: str) -> Subject:
     """Returns the subject that the learner defined under this name; raises Missing where there is none."""
     try:
-        return _door.get(KernelDoor()).subject(name)
+        return _names.get(KernelNames()).subject(name)
     except KeyError:
         raise Missing(name) from None
 
@@ -70,7 +70,7 @@ def find_subject(name: str) -> Subject:
 def find_value(name: str) -> Any:
     """Returns the plain value that the learner defined under this name; raises Missing where there is none."""
     try:
-        return _door.get(KernelDoor()).value(name)
+        return _names.get(KernelNames()).value(name)
     except KeyError:
         raise Missing(name) from None
 

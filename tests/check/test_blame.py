@@ -5,12 +5,12 @@ import torch
 
 from autograder.check import culprit
 from autograder.check.expected import BrokenExercise
-from autograder.check.learner import Missing, through
+from autograder.check.learner import Missing, use_names
 from autograder.check.message import Incorrect, NotAttempted
 
 
 class Named:
-    """A door behind which a learner has named one line; a name that was never defined raises KeyError."""
+    """Names among which a learner has named one line; a name that was never defined raises KeyError."""
 
     def __init__(self, **values):
         self.values = values
@@ -48,8 +48,8 @@ def no_write():
 
 
 def judged(program, **named):
-    """Runs the check on one program, with these names behind the door."""
-    with through(Named(**named)):
+    """Runs the check on one program, with these names defined."""
+    with use_names(Named(**named)):
         culprit("line")(program)
 
 

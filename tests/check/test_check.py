@@ -11,7 +11,7 @@ from torch import nn
 from autograder.check import Incorrect, NotAttempted, check, constant, indices, leaf, predicted, result
 from autograder.check.exercise import ROUNDS
 from autograder.check.expected import trial
-from autograder.check.learner import Missing, through
+from autograder.check.learner import Missing, use_names
 from autograder.check.message import WIDTH, message
 from autograder.check.subject.call_report import Report
 from autograder.check.subject.inputs import Generator
@@ -20,7 +20,7 @@ from autograder.course.paths import ROOT
 from autograder.grade.sandbox.warmup import REHEARSAL
 
 
-class Door:
+class Names:
     """Hands a check the names of a test."""
 
     def __init__(self, **names):
@@ -45,7 +45,7 @@ def given(d, w):
 
 def judged(answer) -> str:
     """Returns what the check of `given` says of an answer, "" where it passes; whitespace folded."""
-    with through(Door(task=answer)):
+    with use_names(Names(task=answer)):
         try:
             check("task", like=given, d=result("n", 3), w=leaf(3))
         except Incorrect as no:
@@ -62,7 +62,7 @@ def right(d, w):
 
 def test_a_right_answer_passes_silently(capfd):
     """One line on stdout, nothing on stderr, nothing returned."""
-    with through(Door(task=right)):
+    with use_names(Names(task=right)):
         assert check("task", like=given, d=result("n", 3), w=leaf(3)) is None
     shown = capfd.readouterr()
     assert ("task: correct\n", "") == (shown.out, shown.err)
@@ -133,7 +133,7 @@ def test_what_differs_is_shown():
     def answer(x):
         return x.repeat(6) + torch.tensor([0.0, 0, 0, 0, 0, 100])
 
-    with through(Door(task=answer)), pytest.raises(Incorrect) as no:
+    with use_names(Names(task=answer)), pytest.raises(Incorrect) as no:
         check("task", like=program, x=leaf(1, low=1.0, high=2.0))
     assert "saw value = [… 10" in re.sub(r"\s+", " ", str(no.value))
 
@@ -148,7 +148,7 @@ def test_each_round_asks_with_fresh_inputs():
             return super().call(request)
 
     for _ in range(6):
-        with through(Door(task=Watched(right))):
+        with use_names(Names(task=Watched(right))):
             check("task", like=given, d=result("n", 3), w=leaf(3))
     values = {request.arguments["w"].values.data for request in asked}
     sizes = {request.arguments["d"].values.shape[0] for request in asked}
@@ -163,7 +163,7 @@ def test_only_the_subject_is_asked():
         def call(self, request):
             return Report()
 
-    with through(Door(task=Elsewhere())), pytest.raises(Incorrect, match="another form"):
+    with use_names(Names(task=Elsewhere())), pytest.raises(Incorrect, match="another form"):
         check("task", like=given, d=result("n", 3), w=leaf(3))
 
 
@@ -196,13 +196,13 @@ def test_an_untouched_answer_is_recognised_by_its_code():
         d[:] = 1
         return f
 
-    with through(Door(task=untouched)), pytest.raises(NotAttempted):
+    with use_names(Names(task=untouched)), pytest.raises(NotAttempted):
         check("task", like=given, d=result("n", 3), w=leaf(3))
 
 
 def test_a_missing_answer_is_told_in_words():
     """A cell that was not run, was deleted or ended in an error is told as such."""
-    with through(Door()), pytest.raises(Missing, match="nothing to check"):
+    with use_names(Names()), pytest.raises(Missing, match="nothing to check"):
         check("task", like=given, d=result("n", 3), w=leaf(3))
 
 
@@ -212,7 +212,7 @@ def test_a_missing_answer_is_told_in_words():
 def test_a_prediction_comes_before_the_run(guess, kind):
     """Without one of the four words nothing runs and nothing is shown."""
     ran = []
-    with through(Door(mine=guess)), pytest.raises(kind):
+    with use_names(Names(mine=guess)), pytest.raises(kind):
 
         @predicted("mine")
         def program():
@@ -230,7 +230,7 @@ def test_a_constant_needs_no_gradient():
     def add(x):
         return x + x
 
-    with through(Door(task=add)):
+    with use_names(Names(task=add)):
         check("task", like=double, x=constant(3))
 
 

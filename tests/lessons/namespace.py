@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import linecache
 
-from autograder.check.learner import through
+from autograder.check.learner import use_names
 from autograder.check.subject.subjects import LocalSubject
 
 _numbers = itertools.count()
 
 
 class Namespace:
-    """A learner's names after some cells have run; also the door through which checks find them."""
+    """A learner's names after some cells have run; checks look them up here."""
 
     def __init__(self) -> None:
         self.names: dict = {"__name__": "__main__"}
@@ -21,7 +21,7 @@ class Namespace:
         """Runs one cell; its text stays readable for `inspect.getsource`, as IPython's is."""
         name = f"<cell {next(_numbers)}>"
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-        with through(self):
+        with use_names(self):
             exec(compile(source, name, "exec"), self.names)
 
     def subject(self, name: str) -> LocalSubject:

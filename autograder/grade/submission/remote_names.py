@@ -1,4 +1,4 @@
-"""The door through which grade cells reach the learner's names: every one of them lives in the submission's worker."""
+"""How grade cells reach the learner's names, which live in the submission's worker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Unreachable(Unsolved):
     """The grade cell needs something of the submission that is not there, or that cannot leave its process."""
 
 
-class RemoteDoor:
+class RemoteNames:
     """Finds the learner's names in the worker, and the text of their definitions in the cells that have run.
 
     What a check wants to know of an answer's *text* (is it untouched? does it use a forbidden word?) is read here, on the

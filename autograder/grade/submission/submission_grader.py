@@ -12,7 +12,7 @@ from nbgrader import utils
 
 from autograder.grade.submission.align import PUT_BACK, Aligned, align
 from autograder.grade.submission.remote import Ended, Server, Worker
-from autograder.grade.submission.remote_names import RemoteDoor
+from autograder.grade.submission.remote_names import RemoteNames
 from autograder.grade.submission.result import CellGrade, Graded
 from autograder.grade.submission.source import AssignmentSource, SourceCell
 from autograder.grade.submission.test_runner import Bench, Examination
@@ -46,9 +46,9 @@ class Examiner:
         run = SubmissionRun(source, cells)
         try:
             with self._server.worker(files, source.late_modules) as worker:
-                door = RemoteDoor(worker)
+                names = RemoteNames(worker)
                 seed = secrets.randbits(63) if seed is None else seed
-                run.through(worker, door, self._bench.for_submission(source, door, seed))
+                run.through(worker, names, self._bench.for_submission(source, names, seed))
         except Ended as error:
             run.never_started(str(error))
         return run.graded(time.monotonic() - start)
@@ -63,14 +63,14 @@ class SubmissionRun:
         self.ended = ""  # why, once the program is gone
         self._count = 0
 
-    def through(self, worker: Worker, door: RemoteDoor, examination: Examination) -> None:
+    def through(self, worker: Worker, names: RemoteNames, examination: Examination) -> None:
         """Runs every cell where it belongs."""
         for cell, own, _ in self._cells:
             if cell.cell_type != "code":
                 continue
             if own is None or own.kind != "test":
                 self.learners(cell, worker)
-                door.has_run(cell.source)
+                names.has_run(cell.source)
                 continue
             self.learners(cell, worker, instead=self._source.for_learners(own))
             tested = examination.test(own, self._count)

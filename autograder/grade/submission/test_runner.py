@@ -11,12 +11,12 @@ from typing import Any, NamedTuple
 
 import torch
 
-from autograder.check.learner import through
+from autograder.check.learner import use_names
 from autograder.check.memo import remembering
 from autograder.check.message import NotAttempted, Unsolved
 from autograder.check.subject.inputs import seeded
 from autograder.grade.sandbox.shell import Shell, make_shell
-from autograder.grade.submission.remote_names import Asked, RemoteDoor, Unreachable
+from autograder.grade.submission.remote_names import Asked, RemoteNames, Unreachable
 from autograder.grade.submission.result import CellGrade, Status
 from autograder.grade.submission.source import AssignmentSource, SourceCell
 from autograder.grade.wire.outputs import Outputs
@@ -50,14 +50,14 @@ class Bench:
         self._cell_seconds, self._output_bytes = cell_seconds, output_bytes
         self._shared: dict[tuple[str, int], tuple[Memories, Known]] = {}
 
-    def for_submission(self, source: AssignmentSource, door: RemoteDoor, seed: int) -> Examination:
+    def for_submission(self, source: AssignmentSource, names: RemoteNames, seed: int) -> Examination:
         """Returns the examination of one submission; whatever the last one left behind is gone."""
         self._shell.forget()
         self._shell.outputs = Outputs(self._output_bytes)
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
         shared = self._shared.setdefault((source.digest, seed), ({}, {}))
-        return Examination(self._shell, source, door, seed, self._cell_seconds, shared)
+        return Examination(self._shell, source, names, seed, self._cell_seconds, shared)
 
 
 class Examination:
@@ -67,12 +67,12 @@ class Examination:
         self,
         shell: Shell,
         source: AssignmentSource,
-        door: RemoteDoor,
+        names: RemoteNames,
         seed: int,
         cell_seconds: float,
         shared: tuple[Memories, Known],
     ) -> None:
-        self._shell, self._source, self._door, self._seed = shell, source, door, seed
+        self._shell, self._source, self._names, self._seed = shell, source, names, seed
         self._cell_seconds = cell_seconds
         # A test that is told nothing but data says the same whenever it is told the same.
         self._memories, self._known = shared
@@ -82,11 +82,11 @@ class Examination:
         """Returns what a test says about the learner's names as they are now."""
         if self._source.stands_alone(cell):
             for asked, tested in self._known.get(cell.id, []):
-                if self._door.would_tell(asked):
+                if self._names.would_tell(asked):
                     return tested.at(execution_count)
-        self._door.begin_test()
+        self._names.begin_test()
         tested = self._test(cell, execution_count)
-        told = self._door.asked()
+        told = self._names.asked()
         if told is not None and not tested.grade.reason.startswith("CellTimeoutError"):  # a slow moment is no verdict
             self._known.setdefault(cell.id, []).append((told, tested))
         return tested
@@ -98,7 +98,7 @@ class Examination:
         borrowed, unreachable = self._provide(cell)
         # What the learner defined may reach the right values of this test, so they hold for this submission only.
         memory = {} if borrowed else self._memories.setdefault(cell.id, {})
-        with through(self._door), seeded(_mixed(self._seed, cell.id)), remembering(memory):
+        with use_names(self._names), seeded(_mixed(self._seed, cell.id)), remembering(memory):
             ran = self._shell.run(cell.text, self._cell_seconds * 4)
         for name, value in borrowed.items():
             if self._shell.user_ns.get(name) is value:
@@ -111,7 +111,7 @@ class Examination:
         return Tested(grade, outputs)
 
     def _provide(self, cell: SourceCell) -> tuple[dict[str, Any], dict[str, Unsolved]]:
-        """Binds the names that a cell needs: the teacher's by running the teacher's cells, the learner's through the door.
+        """Binds the names that a cell needs: the teacher's by running the teacher's cells, the learner's through the worker.
 
         Returns:
             The learner's names and what they were bound to, and why others could not be reached.
@@ -124,7 +124,7 @@ class Examination:
                 self._run_once(provider)
                 continue
             try:
-                self._shell.user_ns[name] = borrowed[name] = self._door.value(name)
+                self._shell.user_ns[name] = borrowed[name] = self._names.value(name)
             except KeyError:
                 unreachable[name] = Unreachable(f"{name}: nothing of this name is defined when the test runs")
             except Unreachable as error:
