@@ -20,6 +20,7 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from autograder import requirements
+from autograder.course import paths
 from tests import lock
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -183,6 +184,18 @@ def test_a_clone_is_told_from_an_installed_package(tmp_path):
     """A package lies in a clone where the sources stand beside it."""
     assert ROOT == requirements.find_clone(ROOT / "autograder")
     assert requirements.find_clone(tmp_path / "site-packages" / "autograder") is None
+
+
+def test_a_learners_folder_is_found_from_inside_it(tmp_path, monkeypatch):
+    """Far from a clone, a notebook in `work/` and a command beside it keep progress in the same place."""
+    monkeypatch.setattr(paths, "HANDED_OUT", Path(".autograder") / "handed_out.json")
+    inside = tmp_path / "mine" / "work" / LESSON
+    inside.mkdir(parents=True)
+    assert inside == paths.find_folder(inside)
+    (tmp_path / "mine" / ".autograder").mkdir()
+    (tmp_path / "mine" / ".autograder" / "handed_out.json").write_text("{}")
+    assert tmp_path / "mine" == paths.find_folder(inside) == paths.find_folder(tmp_path / "mine")
+    assert tmp_path == paths.find_folder(tmp_path)
 
 
 # the wheel
@@ -358,7 +371,7 @@ def test_lab_opens_the_course_in_an_empty_folder(course, tmp_path):
         server.send_signal(signal.SIGTERM)
         server.wait(timeout=30)
     assert {path.name for path in (ROOT / "notebooks").iterdir()} == listed
-    assert {"work", ".home"} == {path.name for path in tmp_path.iterdir()}
+    assert {"work", ".autograder"} == {path.name for path in tmp_path.iterdir()}
     copied = (tmp_path / "work" / LESSON / f"{LESSON}.ipynb").read_bytes()
     assert (ROOT / "notebooks" / LESSON / f"{LESSON}.ipynb").read_bytes() == copied
 

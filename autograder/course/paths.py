@@ -6,7 +6,8 @@ from pathlib import Path
 
 from autograder.requirements import CLONE, PACKAGE
 
-HANDED_OUT = Path(".home") / "handed_out.json"
+OWN = ".home" if CLONE else ".autograder"  # settings and progress; a folder of somebody else's is told whose this is
+HANDED_OUT = Path(OWN) / "handed_out.json"
 
 
 def find_folder(start: Path) -> Path:
@@ -24,7 +25,7 @@ NOTEBOOKS = CLONE / "notebooks" if CLONE else PACKAGE / "course" / "notebooks"
 WORK = ROOT / "work"
 CLASS = CLONE / "class" if CLONE else Path.cwd()
 VARIANTS = ROOT / "class" / "variants"
-HOME = ROOT / ".home"
+HOME = ROOT / OWN
 
 
 def lessons(folder: Path = NOTEBOOKS) -> list[Path]:

@@ -101,3 +101,11 @@ def test_jupyter_reads_and_writes_inside_the_clone():
     environment = lab._environment()
     places = ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR", "IPYTHONDIR", "MPLCONFIGDIR")
     assert all(Path(environment[place]).is_relative_to(ROOT) for place in places)
+
+
+def test_a_folder_that_cannot_be_written_is_told(clone, monkeypatch):
+    """Where the copies cannot be made, one sentence names the place and what to do; no server is started."""
+    (clone / "file").write_text("in the way")
+    monkeypatch.setattr(lab, "HOME", clone / "file" / ".home")
+    with pytest.raises(lab.LabError, match="file.* cannot be written .*Run the command in a folder of your own"):
+        lab.open_lab(None, port=None, browser=False, teacher=False)
