@@ -17,12 +17,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
+from autograder.pip_output import reason, stage
+
 ROOT = Path(__file__).resolve().parent.parent
 ENVIRONMENT = ROOT / ".venv"
 READY = ENVIRONMENT / "ready"
-NEEDED_BYTES = (
-    4 * 10**9
-)  # the environment takes 1.8 GB with the CPU build of torch; downloads and unpacking come on top
+# The environment takes 1.8 GB with the CPU build of torch; downloads and unpacking come on top.
+NEEDED_BYTES = 4 * 10**9
 # PyTorch's own index of CPU builds (https://pytorch.org/get-started/locally/), taken where AUTOGRADER_TORCH=cpu asks for it.
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 
@@ -50,7 +51,9 @@ def ensure_environment(arguments: list[str]) -> None:
     Raises:
         SystemExit: with one sentence where the environment cannot be made, or with the command's own exit code.
     """
-    if not (ROOT / "requirements").is_dir():  # an installed package: whoever installed it chose the environment
+    if not (
+        ROOT / "requirements" / "lock.txt"
+    ).is_file():  # an installed package: whoever installed it chose the environment
         return
     lock = read_lock(ROOT / "requirements")
     if all(_installed_here(name, lock.versions[name]) for name in imported_packages(ROOT / "pyproject.toml")):
@@ -85,11 +88,11 @@ def install(lock: Lock) -> None:
     _make_room()
     _make_venv()
     forget_incomplete(ENVIRONMENT)
-    print(f"autograder: installing into {ENVIRONMENT}: once, about 2 GB, 2 to 10 minutes", flush=True)
+    size = "2 GB, or several more where torch comes with CUDA"
+    print(f"autograder: installing into {ENVIRONMENT} (once; 2 to 10 minutes; {size})", flush=True)
     # The lock is complete, so pip need not resolve; torch comes last and finds there whatever it needs on every system.
-    _pip(
-        "--no-deps", "--require-hashes", "--requirement", str(lock.file), title="packages", total=len(lock.versions) - 1
-    )
+    hashed = ["--no-deps", "--require-hashes", "--requirement", str(lock.file)]
+    _pip(*hashed, title="packages", total=len(lock.versions) - 1)
     _install_torch(lock.torch, torch_from_cpu_index)
     _pip("--no-build-isolation", "--no-deps", "--editable", str(ROOT), title="autograder itself")
     READY.write_text(_fingerprint(lock), encoding="utf-8")
@@ -122,7 +125,7 @@ def _install_or_say_why(lock: Lock) -> None:
     except KeyboardInterrupt:
         _stop("interrupted. Run the command again; it goes on from here.")
     except OSError as error:
-        _stop(_reason(str(error)) or f"the environment could not be made: {error}.")
+        _stop(reason(str(error), ENVIRONMENT) or f"the environment could not be made: {error}.")
 
 
 def forget_incomplete(environment: Path) -> None:
@@ -194,7 +197,7 @@ def _make_venv() -> None:
             _stop(
                 "this Python has no venv module. On Debian and Ubuntu: `sudo apt install python3-venv`, then run the command again."
             )
-        _stop(_reason(made.stdout + made.stderr) or "the environment could not be made.")
+        _stop(reason(made.stdout + made.stderr, ENVIRONMENT) or "the environment could not be made.")
 
 
 def _runs(*command: object) -> bool:
@@ -207,7 +210,9 @@ def _runs(*command: object) -> bool:
 def _pip(*arguments: str, title: str, total: int = 0) -> None:
     output = _run_pip(*arguments, title=title, total=total)
     if output is not None:
-        _stop(_reason(output) or f"pip failed. Its last words: {' '.join(output.splitlines()[-3:]).strip()}")
+        _stop(
+            reason(output, ENVIRONMENT) or f"pip failed. Its last words: {' '.join(output.splitlines()[-3:]).strip()}"
+        )
 
 
 def _run_pip(*arguments: str, title: str, total: int = 0) -> str | None:
@@ -227,24 +232,6 @@ def _run_pip(*arguments: str, title: str, total: int = 0) -> str | None:
     with _progress(lines, title, total):
         lines.extend(iter(process.stdout.readline, "") if process.stdout else ())
     return "".join(lines) if process.wait() else None
-
-
-def _reason(output: str) -> str | None:
-    """Returns the sentence for a failure that a user can do something about, None for any other."""
-    if "No space left on device" in output:
-        return f"the disk is full. Free some space at {ROOT} and run the command again; it goes on from here."
-    if "NewConnectionError" in output or "name resolution" in output or "Network is unreachable" in output:
-        return (
-            "the package index could not be reached. Check the network and run the command again; it goes on from here."
-        )
-    if "Permission denied" in output:
-        return f"no permission to write in {ENVIRONMENT}. Clone the project to a folder of your own."
-    if "DO NOT MATCH THE HASHES" in output:
-        return "a file that the index sent is not the one that the lock names, so it was not installed. Run the command again."
-    if "No matching distribution" in output:
-        missing = output.partition("No matching distribution found for ")[2].split("\n")[0]
-        return f"there is no {missing} for this Python ({sys.version.split()[0]}) and system. Try another Python from 3.11 on."
-    return None
 
 
 @contextlib.contextmanager
@@ -267,27 +254,6 @@ def _progress(lines: list[str], title: str, total: int) -> Iterator[None]:
         done.set()
         thread.join()
         print(f"\r{'':78}\r" if sys.stdout.isatty() else "", end="", flush=True)
-
-
-def stage(lines: list[str], total: int = 0, unpacked: int = 0) -> str:
-    """Returns what pip is doing by what it has printed, such as "fetching 12 of 150: jupyterlab (12.2 MB)".
-
-    Args:
-        lines: pip's output so far (pip 23 to 26, without its progress bar).
-        total: how many packages it was given; 0 where that is not worth saying.
-        unpacked: how many packages it has installed so far; of these pip says nothing.
-    """
-    unpacking = [line for line in lines if line.startswith("Installing collected packages:")]
-    if unpacking:
-        count = unpacking[0].count(",") + 1
-        return "unpacking" + (f" {min(unpacked, count)} of {count}" if count > 1 else ", up to two minutes")
-    total -= sum(line.startswith("Ignoring ") for line in lines)  # needed on other systems only
-    found = sum(line.startswith(("Collecting ", "Requirement already satisfied")) for line in lines)
-    counted = f" {min(found, total)} of {total}" if total > 0 else ""
-    sizes = [
-        match for line in lines if (match := re.match(r"\s*Downloading (?:.*/)?([^-/\s]+)-\S+ (\([\d.]+ \w+\))", line))
-    ]
-    return f"fetching{counted}" + (f": {sizes[-1][1]} {sizes[-1][2]}" if sizes else "")
 
 
 def _stop(sentence: str) -> NoReturn:

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 
 from autograder import bootstrap
+from autograder.pip_output import stage
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -94,12 +95,13 @@ def test_an_old_python_is_told_which_one_to_use():
     assert 1 == len(done.stderr.splitlines())
 
 
-def test_the_bootstrap_needs_only_the_standard_library():
+@pytest.mark.parametrize("name", ["bootstrap", "pip_output"])
+def test_the_bootstrap_needs_only_the_standard_library(name):
     """Nothing is imported that a bare Python does not have."""
-    tree = ast.parse((ROOT / "autograder" / "bootstrap.py").read_text("utf-8"))
+    tree = ast.parse((ROOT / "autograder" / f"{name}.py").read_text("utf-8"))
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert set() == {name.partition(".")[0] for name in names} - sys.stdlib_module_names
+    assert set() == {name.partition(".")[0] for name in names - {"autograder.pip_output"}} - sys.stdlib_module_names
 
 
 def test_a_ready_environment_is_used_as_it_is(monkeypatch):
@@ -143,15 +145,23 @@ def test_a_full_disk_is_told_before_anything_is_made(clone, monkeypatch):
     assert not (clone / ".venv").exists()
 
 
-def test_a_python_without_venv_is_told_what_to_install(clone, monkeypatch):
-    """Debian's bare Python lacks venv; the sentence names the package."""
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        pytest.param("No module named venv", "sudo apt install python3-venv", id="Debian's bare Python"),
+        pytest.param("Error: [Errno 30] Read-only file system: '.venv'", "cannot be written", id="read-only clone"),
+    ],
+)
+def test_an_environment_that_cannot_be_made_is_told(clone, monkeypatch, said, told):
+    """What venv says becomes one sentence that names what helps, and nothing is left behind."""
     python = clone / "python"
-    python.write_text("#!/bin/sh\necho 'No module named venv' >&2\nexit 1\n")
+    python.write_text(f'#!/bin/sh\necho "{said}" >&2\nexit 1\n')
     python.chmod(0o755)
     monkeypatch.setattr(sys, "executable", str(python))
     with pytest.raises(SystemExit) as stopped:
         bootstrap.install(small_lock(clone, "six==1.17.0"))
-    assert "sudo apt install python3-venv" in sentence(stopped)
+    assert told in sentence(stopped)
+    assert not (clone / ".venv").exists()
 
 
 def test_no_network_is_told_and_the_next_call_goes_on(clone, monkeypatch):
@@ -228,7 +238,7 @@ FETCHING = [
 )
 def test_the_progress_line_says_what_is_being_done(lines, total, unpacked, told):
     """From pip's own words: which package, how many, how large; and what pip keeps silent about."""
-    assert told == bootstrap.stage(lines, total, unpacked)
+    assert told == stage(lines, total, unpacked)
 
 
 def test_the_users_own_pip_settings_are_out_of_reach(begun, monkeypatch):
