@@ -4,32 +4,65 @@
 
 A check never calls the learner's function itself. It asks a subject for a report of plain data, so the same cell works in
 a notebook and in a grader that keeps the function in another, isolated process.
+
+Importing this package defines nothing but where its names live; `from autograder.check import check` loads them.
 """
 
-from autograder.check.culprits import culprit
-from autograder.check.events import passed
-from autograder.check.exercise import check
-from autograder.check.expected import slope
-from autograder.check.message import Incorrect, NotAttempted
-from autograder.check.outcome import check_outcome
-from autograder.check.prediction import observed, predicted
-from autograder.check.subject.inputs import constant, indices, leaf, result
-from autograder.view import get_ready
+from __future__ import annotations
 
-__all__ = [
-    "Incorrect",
-    "NotAttempted",
-    "check",
-    "check_outcome",
-    "constant",
-    "culprit",
-    "indices",
-    "leaf",
-    "observed",
-    "passed",
-    "predicted",
-    "result",
-    "slope",
-]
+import importlib
+from typing import TYPE_CHECKING
 
-get_ready()
+if TYPE_CHECKING:
+    from autograder.check.culprits import culprit as culprit
+    from autograder.check.events import passed as passed
+    from autograder.check.exercise import check as check
+    from autograder.check.expected import slope as slope
+    from autograder.check.message import Incorrect as Incorrect
+    from autograder.check.message import NotAttempted as NotAttempted
+    from autograder.check.outcome import check_outcome as check_outcome
+    from autograder.check.prediction import observed as observed
+    from autograder.check.prediction import predicted as predicted
+    from autograder.check.subject.inputs import constant as constant
+    from autograder.check.subject.inputs import indices as indices
+    from autograder.check.subject.inputs import leaf as leaf
+    from autograder.check.subject.inputs import result as result
+
+_MODULES = {
+    "Incorrect": "message",
+    "NotAttempted": "message",
+    "check": "exercise",
+    "check_outcome": "outcome",
+    "constant": "subject.inputs",
+    "culprit": "culprits",
+    "indices": "subject.inputs",
+    "leaf": "subject.inputs",
+    "observed": "prediction",
+    "passed": "events",
+    "predicted": "prediction",
+    "result": "subject.inputs",
+    "slope": "expected",
+}
+_SHOW_PICTURES = ("culprit", "observed", "predicted")
+
+__all__ = [*_MODULES]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    if name in _SHOW_PICTURES:
+        _prepare_pictures()
+    globals()[name] = value
+    return value
+
+
+def _prepare_pictures() -> None:
+    """Loads the drawing library in a notebook, while the lesson's first cell imports a name that shows pictures.
+
+    Loaded with the first picture instead, it would keep the learner waiting for most of a second at that point.
+    """
+    from autograder.view import get_ready
+
+    get_ready()

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 from IPython.display import display
 
+from autograder.check.events import on_pass
 from autograder.course.catalogue import Lesson, lessons
 from autograder.course.paths import HOME
 
@@ -65,6 +66,11 @@ class Store:
 
 
 store = Store()
+
+
+def keep_progress() -> None:
+    """Adds every exercise that passes from now on to the progress file; calling it again changes nothing."""
+    on_pass(store.add)
 
 
 class Map:

@@ -256,7 +256,7 @@ def test_the_first_check_of_a_kernel_waits_for_nothing(tmp_path):
 import sys
 from autograder.grade.sandbox.shell import make_shell
 shell = make_shell(1 << 20)
-shell.run("import torch; from autograder.check import check", 60.0)
+shell.run("import torch; from autograder.check import check, observed", 60.0)
 before = set(sys.modules)
 errors = [shell.run(text, 60.0).error for text in {[*REHEARSAL[:3], silent]!r}]
 print(any(errors), len(set(sys.modules) - before), "igraph" in before)
@@ -265,3 +265,17 @@ print(any(errors), len(set(sys.modules) - before), "igraph" in before)
     failed, late, drawn = done.stdout.split()
     assert (failed, drawn) == ("False", "True")
     assert int(late) < 20
+
+
+@pytest.mark.parametrize(
+    ("imports", "expected"),
+    [
+        ("import autograder.check", "False False"),
+        ("from autograder.check import check", "True False"),
+        ("from autograder.check import observed", "True True"),
+    ],
+)
+def test_a_name_loads_what_it_needs(imports, expected):
+    """Importing the package runs nothing; a check loads PyTorch, and only what shows pictures loads the code that draws."""
+    program = f"import sys; {imports}; print('torch' in sys.modules, 'autograder.view' in sys.modules)"
+    assert f"{expected}\n" == subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)

@@ -1,11 +1,14 @@
 """Hints, progress and what a learner is told about it."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
 from autograder.check.events import passed
 from autograder.course import catalogue, hints, learner_progress
+from autograder.course.paths import ROOT
 
 
 @pytest.fixture
@@ -90,6 +93,20 @@ def test_a_check_that_passes_reaches_the_store(monkeypatch, capsys):
     passed("shifted_exp")
     assert ["shifted_exp"] == heard
     assert "shifted_exp: correct\n" == capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("imports", "listeners"),
+    [
+        ("import autograder.course", 0),
+        ("from autograder.course import hint", 1),
+        ("from autograder.course import can_now, hint, reset", 1),
+    ],
+)
+def test_a_lesson_that_imports_a_name_keeps_progress(imports, listeners):
+    """Importing the package registers nothing; a lesson's first cell registers the progress file, once."""
+    program = f"{imports}; from autograder.check import events; print(len(events._listeners))"
+    assert f"{listeners}\n" == subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
 
 
 def test_grading_leaves_no_trace(store, monkeypatch):
