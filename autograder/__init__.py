@@ -5,7 +5,7 @@ Importing this package loads no torch; `autograder.explain` and `%load_ext autog
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autograder.api import explain as explain
@@ -24,7 +24,7 @@ def __getattr__(name: str) -> object:
     return explain
 
 
-def load_ipython_extension(shell) -> None:
+def load_ipython_extension(shell: Any) -> None:
     """Makes the cell magic `%%explain` known; IPython calls it for `%load_ext autograder`."""
     from autograder.requirements import require
 

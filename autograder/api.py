@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from autograder import view
 from autograder.tape import record, record_cell
@@ -23,11 +24,11 @@ class Explanation:
     def __repr__(self) -> str:
         return view.as_text(self.recording)
 
-    def _repr_mimebundle_(self, include=None, exclude=None) -> dict[str, str]:
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return view.mimebundle(self.recording)
 
 
-def explain(program: str | Callable, **names: object) -> Explanation:
+def explain(program: str | Callable[..., object], **names: object) -> Explanation:
     """Returns what autograd held while `program` ran, where it breaks, and the gradients it gives beside the right ones.
 
     Args:
@@ -40,7 +41,7 @@ def explain(program: str | Callable, **names: object) -> Explanation:
     return Explanation(record(program, names=names or None))
 
 
-def load_magic(shell) -> None:
+def load_magic(shell: Any) -> None:
     """Registers `%%explain`: the cell runs once, in the notebook's own names, and is explained below what it printed."""
 
     def explain_cell(_line: str, cell: str) -> None:

@@ -6,6 +6,7 @@ import linecache
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 import torch
 from msgspec import structs
@@ -19,7 +20,7 @@ from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.untracked_writes import UntrackedEffect, effect_of_untracked_writes
 from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Outcome
+from autograder.tape.recording.verdict_types import Outcome, Verdict
 from autograder.tape.run.engine import Listener
 from autograder.tape.run.once import SECONDS, Run, TimeUp, run_live, run_once
 from autograder.tape.run.program import Program, ProgramError, from_cell, from_file, from_function, from_source
@@ -30,10 +31,10 @@ BEGINNING = 2.0  # seconds of a program without end that are recorded
 
 
 def record(
-    program: str | Callable,
+    program: str | Callable[..., object],
     *,
     file: str = "<program>",
-    names: dict | None = None,
+    names: dict[str, Any] | None = None,
     function: str | None = None,
     seconds: float = SECONDS,
 ) -> Recording:
@@ -55,7 +56,7 @@ def record(
     return record_program(made, seconds)
 
 
-def outcome_of(source: str, names: dict | None = None) -> Outcome:
+def outcome_of(source: str, names: dict[str, Any] | None = None) -> Outcome:
     """Returns what happens when this text runs, in one of the four words."""
     return record(source, names=names).verdict.outcome
 
@@ -90,7 +91,7 @@ def record_program(program: Program, seconds: float = SECONDS) -> Recording:
     return assembled(program, evidence, cloned_saves)
 
 
-def explain_file(path: str | os.PathLike, function: str | None = None, *, seconds: float = SECONDS) -> Recording:
+def explain_file(path: str | os.PathLike[str], function: str | None = None, *, seconds: float = SECONDS) -> Recording:
     """Returns the recording of a script that is run as `__main__`, or of one function of a module.
 
     Args:
@@ -108,7 +109,7 @@ def explain_file(path: str | os.PathLike, function: str | None = None, *, second
 def _again(
     program: Program,
     listener: Listener,
-    around: Callable[[], AbstractContextManager],
+    around: Callable[[], AbstractContextManager[None]],
     seconds: float,
     *,
     seeded: bool = True,
@@ -126,13 +127,13 @@ def _beginning(program: Program) -> Recording:
     run = _again(program, observer, observer.watching, BEGINNING)
     steps = tuple(draft.record(index) for index, draft in enumerate(observer.state.drafts))
     last = next((step.forecast for step in reversed(steps) if step.forecast), schema.Forecast("correct"))
-    verdict = schema.Verdict(
+    verdict = Verdict(
         last.outcome, run.problem, notes=(f"The program did not end; this is its first {BEGINNING:g} seconds.",)
     )
     return _frozen(program, observer.state, steps, (), verdict)
 
 
-def record_cell(source: str, space: dict, seconds: float = SECONDS) -> tuple[Recording, object]:
+def record_cell(source: str, space: dict[str, Any], seconds: float = SECONDS) -> tuple[Recording, object]:
     """Returns the recording of a notebook cell, and the value of its last expression.
 
     The cell runs once for all to see, in `space`; the run with copies comes before it and leaves no trace.
@@ -161,7 +162,7 @@ def record_cell(source: str, space: dict, seconds: float = SECONDS) -> tuple[Rec
     return assembled(program, Evidence(live, live, done, observer, untracked_effect, walk), cloned_saves), live.returned
 
 
-def settled(steps: tuple[schema.Step, ...], evidence: Evidence, verdict: schema.Verdict) -> tuple[schema.Step, ...]:
+def settled(steps: tuple[schema.Step, ...], evidence: Evidence, verdict: Verdict) -> tuple[schema.Step, ...]:
     """Returns the steps with forecasts that know what the oracles found.
 
     Whether a changed value matters, whether a gradient is spoilt on its way, and whether a backward of the user's own raises,
@@ -192,7 +193,7 @@ def _frozen(
     state: RunState,
     steps: tuple[schema.Step, ...],
     walk: tuple[schema.BackwardStep, ...],
-    verdict: schema.Verdict,
+    verdict: Verdict,
 ) -> Recording:
     return Recording(
         version=schema.VERSION,

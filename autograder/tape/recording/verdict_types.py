@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -53,8 +53,8 @@ class Gradient(msgspec.Struct, frozen=True):
         unlisted: how many numbers it has, where they are too many to list and `got` is therefore None; else 0.
     """
 
-    got: list | float | None
-    true: list | float | None
+    got: list[Any] | float | None
+    true: list[Any] | float | None
     unlisted: int = 0
 
 
