@@ -29,7 +29,7 @@ ROOMS = {
     "check": {"tape", "view"},
     "course": {"tape", "view", "check"},
     "grade.wire": {"check"},
-    "grade.sandbox": {"check", "grade.wire"},
+    "grade.sandbox": {"tape.run", "check", "grade.wire"},
     "grade.submission": {"check", "course", "grade.wire", "grade.sandbox"},
     "grade.where": {"view", "grade.wire", "grade.sandbox", "grade.submission"},
     "grade.batch": {"course", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},

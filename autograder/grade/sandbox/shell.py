@@ -6,11 +6,10 @@ import builtins
 import contextlib
 import io
 import os
-import signal
 import sys
 import tempfile
-import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, NoReturn
 
 from ipykernel.jsonutil import encode_images, json_clean
@@ -23,6 +22,7 @@ from traitlets import Type
 from traitlets.config import Config
 
 from autograder.grade.wire.outputs import Outputs
+from autograder.tape.run.time_limit import time_limit
 
 
 class CellTimeoutError(BaseException):
@@ -81,7 +81,7 @@ class Shell(InteractiveShell):
 
     def run(self, text: str, seconds: float) -> CellRun:
         """Returns what the cell did; the interrupt after `seconds` can be swallowed, so it is no defence."""
-        with self._captured(), _no_input(), time_limit(seconds):
+        with self._captured(), _no_input(), cell_time_limit(seconds):
             result = self.run_cell(text, store_history=True)
         error = result.error_before_exec or result.error_in_exec
         if error is not None:
@@ -134,23 +134,9 @@ def make_shell(output_bytes: int) -> Shell:
     return shell
 
 
-@contextlib.contextmanager
-def time_limit(seconds: float) -> Iterator[None]:
-    """Raises CellTimeoutError in the block after so many seconds; in the main thread only."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-
-    def interrupt(*_: Any) -> NoReturn:
-        raise CellTimeoutError(f"stopped after {seconds:g} seconds")
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+def cell_time_limit(seconds: float) -> AbstractContextManager[None]:
+    """Returns a block that raises CellTimeoutError after so many seconds; in the main thread only."""
+    return time_limit(seconds, lambda: CellTimeoutError(f"stopped after {seconds:g} seconds"))
 
 
 class _Stream(io.TextIOBase):

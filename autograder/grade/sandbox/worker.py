@@ -19,7 +19,7 @@ import torch
 
 from autograder.check.subject.call_report import CallProblem, ProgramText, Report
 from autograder.check.subject.subjects import LocalSubject, weighed
-from autograder.grade.sandbox.shell import CellTimeoutError, Shell, time_limit
+from autograder.grade.sandbox.shell import CellTimeoutError, Shell, cell_time_limit
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import Broken, receive, send
 from autograder.grade.wire.limits import MEBIBYTE
@@ -99,14 +99,14 @@ class _Worker:
 
     def _call(self, request: messages.AskCall) -> messages.Answer:
         try:
-            with self.shell.listening(0), time_limit(self.cell_seconds):
+            with self.shell.listening(0), cell_time_limit(self.cell_seconds):
                 return messages.Reported(LocalSubject(self._target(request.name)).call(request.call))
         except CellTimeoutError as error:
             return messages.Reported(Report(problem=CallProblem("forward", "CellTimeoutError", str(error))))
 
     def _program(self, request: messages.AskProgram) -> messages.Answer:
         try:
-            with self.shell.listening(0), time_limit(self.cell_seconds):
+            with self.shell.listening(0), cell_time_limit(self.cell_seconds):
                 return messages.Recorded(LocalSubject(self._target(request.name)).program())
         except CellTimeoutError as error:
             return messages.Recorded(ProgramText("raises-forward", f"CellTimeoutError: {error}", (), None))
@@ -118,7 +118,7 @@ class _Worker:
         inputs = [getattr(tensor, "origin", tensor) for tensor in tensors([arguments, keywords])]
         with self.shell.listening(PRINTED) as outputs:
             try:
-                with time_limit(self.cell_seconds):
+                with cell_time_limit(self.cell_seconds):
                     value = target(*arguments, **keywords)
                     value = list(value) if inspect.isgenerator(value) else value
             except (Exception, CellTimeoutError) as error:
@@ -147,7 +147,7 @@ class _Worker:
         chosen = {index: from_plain(cotangent) for index, cotangent in request.cotangents.items()}
         wanted = [tensor for tensor in inputs if tensor.requires_grad]
         try:
-            with self.shell.listening(0), time_limit(self.cell_seconds):
+            with self.shell.listening(0), cell_time_limit(self.cell_seconds):
                 scalar = weighed([(outputs[index], cotangent) for index, cotangent in chosen.items()])
                 found = torch.autograd.grad(scalar, wanted, allow_unused=True, retain_graph=True)
         except (Exception, CellTimeoutError) as error:

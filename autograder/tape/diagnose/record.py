@@ -22,9 +22,10 @@ from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome, Verdict
 from autograder.tape.run.engine import Listener
-from autograder.tape.run.once import SECONDS, Run, TimeUp, run_live, run_once
+from autograder.tape.run.once import SECONDS, Run, run_live, run_once
 from autograder.tape.run.program import Program, ProgramError, from_cell, from_file, from_function, from_source
 from autograder.tape.run.snapshot import Snapshot
+from autograder.tape.run.time_limit import TimeUp
 
 SLOWER = 20  # how much longer an observed run may take than a plain one (about 10 times, where the tensors are small)
 BEGINNING = 2.0  # seconds of a program without end that are recorded

@@ -5,10 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import random
-import signal
 import sys
-import threading
-import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -21,14 +18,12 @@ from autograder.tape.recording.verdict_types import Problem
 from autograder.tape.run.engine import Backward, Listener, watched
 from autograder.tape.run.program import Program, ProgramError
 from autograder.tape.run.snapshot import Snapshot
+from autograder.tape.run.time_limit import TimeUp, time_limit
 
 SEED = 0
-AGAIN_SECONDS = 0.1
+# Python drops what a handler raises in the callback of a weak reference, and a recording has many: so the limit raises again.
+REPEAT_SECONDS = 0.1
 SECONDS = 60.0  # a run that takes longer is cut off: lessons need milliseconds, a training script rarely more
-
-
-class TimeUp(BaseException):
-    """The time limit of a run; no `except Exception` of the program swallows it."""
 
 
 @dataclass
@@ -95,7 +90,7 @@ def run_live(
         run.calls = calls
         try:
             # The limit is inside: what rings in the program must not ring once more in those who clear up after it.
-            with around(), limited(seconds) if seconds else nullcontext():
+            with around(), time_limit(seconds, repeat_seconds=REPEAT_SECONDS) if seconds else nullcontext():
                 run.returned = program.call(lambda: len(calls))
         except ProgramError:
             raise
@@ -164,34 +159,6 @@ def _refuse(run: Run, program: Program, seconds: float) -> None:
     failure = ProgramError(f"{at}: {reason}")
     failure.__cause__ = error
     raise failure
-
-
-@contextmanager
-def limited(seconds: float) -> Iterator[None]:
-    """Raises TimeUp inside after so many seconds; outside the main thread, where no signal arrives, there is no limit.
-
-    There is one such timer in a process. Another's (a test runner's, an outer limit) waits meanwhile, and then goes on; where it
-    would ring first, it keeps the timer.
-    """
-    main = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
-    other, every = signal.getitimer(signal.ITIMER_REAL) if main else (0.0, 0.0)
-    if not main or 0 < other <= seconds:
-        yield
-        return
-
-    def stop(_number, _frame):
-        raise TimeUp
-
-    before, start = signal.signal(signal.SIGALRM, stop), time.monotonic()
-    # Python drops what a handler raises in the callback of a weak reference, and a recording has many: so it rings again.
-    signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN_SECONDS)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-        if other:
-            signal.setitimer(signal.ITIMER_REAL, max(0.001, other - (time.monotonic() - start)), every)
 
 
 @contextmanager
