@@ -60,6 +60,8 @@ def test_json_is_exactly_the_object_of_the_contract(bug):
         "saved_version",
         "version_now",
         "bytes_changed",
+        "kind",
+        "explanation",
     }
     assert fields == set(harm)
     assert [{"file": str(bug), "line": 11, "text": "h.data.mul_(2)"}] == harm["mutated_at"]

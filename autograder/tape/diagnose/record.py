@@ -11,7 +11,8 @@ from typing import Any
 import torch
 from msgspec import structs
 
-from autograder.tape.diagnose.verdict import Evidence, verdict_of
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.verdict import verdict_of
 from autograder.tape.observe.backward_trace import BackwardTrace, told
 from autograder.tape.observe.forecast import with_hindsight
 from autograder.tape.observe.observer import Observer
@@ -186,7 +187,7 @@ def assembled(program: Program, evidence: Evidence, cloned_saves: ClonedSavesRun
     state, verdict = evidence.observer.state, verdict_of(evidence)
     steps = tuple(draft.record(index) for index, draft in enumerate(state.drafts))
     steps = settled(with_hindsight(steps, state.backward_calls), evidence, verdict)
-    return _frozen(program, state, steps, told(evidence.walk, cloned_saves.walk, state), verdict)
+    return _frozen(program, state, steps, told(evidence.trace, cloned_saves.walk, state), verdict)
 
 
 def _frozen(

@@ -33,6 +33,7 @@ class Harm(msgspec.Struct, frozen=True):
         tensor: the name of the saved tensor; `through` the alias that was written, where it is another object.
         mutated_at: the writes' lines, in order.
         edge: the SavedEdge, or None where the keeper is no node (a tensor stashed on a custom Function's ctx).
+        kind: which kind of harm it is, and `explanation` what that means in a sentence; "" in recordings of release 0.1.0.
     """
 
     tensor: str
@@ -44,6 +45,8 @@ class Harm(msgspec.Struct, frozen=True):
     version_now: int | None
     bytes_changed: bool
     edge: int | None = None
+    kind: str = ""
+    explanation: str = ""
 
 
 class Gradient(msgspec.Struct, frozen=True):

@@ -66,12 +66,18 @@ def _tail(recording: Recording) -> list[str]:
     """Returns what was harmed, the gradients, the notes and the repairs, each under its heading."""
     verdict = recording.verdict
     parts = [
-        ("harmed", list(dict.fromkeys(_harm(harm) for harm in verdict.harms))),
+        ("harmed", _harms(verdict.harms)),
         ("gradients", [_gradient(name, gradient) for name, gradient in verdict.gradients.items()]),
         ("notes", list(verdict.notes)),
         ("repairs", [_fix(fix) for fix in verdict.fixes]),
     ]
     return [line for title, lines in parts if lines for line in ["", f"{title}:", *(f"  {line}" for line in lines)]]
+
+
+def _harms(harms: tuple[Harm, ...]) -> list[str]:
+    """Returns each harm on a line, then what each kind among them means; recordings of release 0.1.0 have no kinds."""
+    explanations = dict.fromkeys(harm.explanation for harm in harms if harm.explanation)
+    return [*dict.fromkeys(_harm(harm) for harm in harms), *explanations]
 
 
 def _harm(harm: Harm) -> str:

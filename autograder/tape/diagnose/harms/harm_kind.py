@@ -1,0 +1,113 @@
+"""What a kind of harm consists of, and the words that several kinds share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from textwrap import dedent
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.observe.graph.nodes import TrackedSave
+from autograder.tape.observe.graph.tensors import TrackedTensor
+from autograder.tape.observe.state import RunState
+from autograder.tape.observe.step_builder import WriteEvent
+from autograder.tape.recording.verdict_types import Harm, Outcome, Place
+
+
+@dataclass(frozen=True)
+class Example:
+    """A short program that shows a kind of harm.
+
+    Attributes:
+        outcome: what happens when it runs.
+        source: its text; `# writes` marks the line that does the harm, `# saves` the line whose operation needs the old values.
+    """
+
+    outcome: Outcome
+    source: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "source", dedent(self.source).lstrip("\n"))
+
+    def lines(self, mark: str) -> list[int]:
+        """Returns the numbers, from 1, of the lines that end in a mark."""
+        return [number for number, line in enumerate(self.source.splitlines(), 1) if line.endswith(f"# {mark}")]
+
+
+@dataclass(frozen=True)
+class HarmKind:
+    """One way in which a write makes backward fail or give a wrong gradient.
+
+    Attributes:
+        name: what `explain --json` calls it.
+        sentence: what happened, for a reader who knows PyTorch.
+        outcomes: the outcomes that it can explain; it is asked for no other.
+        find: yields the harms of this kind, given the evidence of a program with such an outcome.
+        example: a program in which this kind is found.
+    """
+
+    name: str
+    sentence: str
+    outcomes: tuple[Outcome, ...]
+    find: Callable[[Evidence], Iterable[Harm]]
+    example: Example
+
+
+def consumed_saves(evidence: Evidence) -> Iterator[tuple[TrackedSave, list[WriteEvent]]]:
+    """Yields what a backward used although it was no longer what had been saved, with the writes that changed it.
+
+    Where backward raised, only the last call counts, and the saved tensors of the node that raised come first.
+    """
+    state = evidence.state
+    saves = list(dict.fromkeys(state.consumed))
+    if evidence.outcome == "raises-backward":
+        raised = evidence.raised_nodes
+        saves = sorted((one for one in saves if one.call == state.calls - 1), key=lambda one: one.node.id not in raised)
+    for save in saves:
+        if writes := writes_into(state, save):
+            yield save, writes
+
+
+def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:
+    """Returns the writes that moved a saved tensor's counter or changed its bytes, from its save to its use."""
+    found = []
+    for write in state.wrote[save.wrote : save.until]:
+        counted = save.checked and save.counter in write.counters
+        touched = write.changed and write.memory is save.memory and save.overlaps(write.start, write.stop)
+        if counted or (save in write.harmed if write.swapped else touched and save.changed):
+            found.append(write)
+    return found
+
+
+def harm_to(state: RunState, save: TrackedSave, writes: list[WriteEvent], *, changed: bool) -> Harm:
+    """Returns the harm that some writes did to a saved tensor; `changed`: its bytes are not those that were saved."""
+    name = name_of_save(state, save)
+    return Harm(
+        name, places(writes), alias(writes, name), save.place, save.node.name, save.version, save.version_now, changed,
+        save.record_id,
+    )  # fmt: skip
+
+
+def name_of_save(state: RunState, save: TrackedSave) -> str:
+    """Returns the name of a saved tensor, else of the tensor it is a view of, else its place in the node."""
+    unnamed = f"{save.name} of {save.node.name}"
+    if save.tensor is None:
+        return unnamed
+    owner = state.tensors.all[save.tensor]
+    base = state.tensors.all[owner.base] if owner.base is not None else None
+    return owner.name or (base and base.name) or state.name_of(owner) or unnamed
+
+
+def name_of_gradient(state: RunState, leaf: TrackedTensor) -> str:
+    """Returns what a reader calls a leaf's gradient, such as "w.grad"."""
+    return f"{state.name_of(leaf) or 'leaf'}.grad"
+
+
+def alias(writes: list[WriteEvent], name: str) -> str | None:
+    """Returns the first other name that a write went through, if any."""
+    return next((write.through for write in writes if write.through and write.through != name), None)
+
+
+def places(writes: list[WriteEvent]) -> tuple[Place, ...]:
+    """Returns the lines of the writes, each once, in order."""
+    return tuple(dict.fromkeys(write.place for write in writes))

@@ -1,0 +1,45 @@
+"""A write into a gradient buffer that the program also holds under another name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.harms.harm_kind import Example, HarmKind, name_of_gradient, places
+from autograder.tape.recording.verdict_types import Harm
+
+_EMPTIES = ("zero_", "_foreach_zero_", "zero_grad")
+
+
+def find(evidence: Evidence) -> Iterator[Harm]:
+    """Yields the writes into gradient buffers: those that emptied one, or else those of a later backward that added to one."""
+    state = evidence.state
+    writes = [write for write in state.wrote if write.changed and write.memory in state.buffers]
+    writes = [write for write in writes if write.operation in _EMPTIES] or writes
+    for memory in dict.fromkeys(write.memory for write in writes):
+        own = [write for write in writes if write.memory is memory]
+        buffer = state.buffers[memory]
+        name, filled = name_of_gradient(state, buffer.leaf), buffer.place or own[0].place
+        yield Harm(name, places(own), None, filled, "AccumulateGrad", None, own[-1].version, True)
+
+
+KEPT_GRADIENT = HarmKind(
+    name="write into a kept gradient",
+    sentence="The program kept a leaf's .grad without a copy, and its memory was then emptied or added to.",
+    outcomes=("silently-wrong",),
+    find=find,
+    example=Example(
+        "silently-wrong",
+        """
+        import torch
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+
+        def run():
+            (w * w).sum().backward()
+            first = w.grad
+            w.grad.zero_()  # writes
+            (3 * w).sum().backward()  # saves
+            return {"first": first}
+        """,
+    ),
+)

@@ -1,0 +1,44 @@
+"""A write into what a checkpointed block reads, between its forward pass and its recomputation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.harms.harm_kind import Example, HarmKind, alias
+from autograder.tape.recording.verdict_types import Harm
+
+
+def find(evidence: Evidence) -> Iterator[Harm]:
+    """Yields the writes into what the recomputation read that is no argument of the block."""
+    state = evidence.state
+    blocks = [save.wrote for save in state.graph.kept if save.checkpointed]
+    for write in state.wrote[min(blocks) :] if blocks else ():
+        place = state.read_again.get(write.memory)
+        if place is not None and write.changed and not write.in_backward and write.seen is not None:
+            name = state.name_of(write.seen) or "a tensor of the block"
+            yield Harm(name, (write.place,), alias([write], name), place, "checkpoint", None, write.version, True)
+
+
+RECOMPUTED_BLOCK = HarmKind(
+    name="write before recomputation",
+    sentence="A checkpointed block is computed again during backward, with a tensor that was overwritten after its forward pass.",
+    outcomes=("silently-wrong",),
+    find=find,
+    example=Example(
+        "silently-wrong",
+        """
+        import torch
+        from torch.utils.checkpoint import checkpoint
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        scale = torch.tensor([3.0, 4.0])
+
+        def block(x):
+            return torch.sin(x + scale)  # saves
+
+        h = checkpoint(block, w, use_reentrant=False)
+        scale.mul_(10)  # writes
+        h.sum().backward()
+        """,
+    ),
+)

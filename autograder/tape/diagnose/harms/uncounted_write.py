@@ -1,0 +1,35 @@
+"""A write into a saved tensor that the version check misses: through `.data`, NumPy or DLPack, or past saved-tensor hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.harms.harm_kind import Example, HarmKind, consumed_saves, harm_to
+from autograder.tape.recording.verdict_types import Harm
+
+
+def find(evidence: Evidence) -> Iterator[Harm]:
+    """Yields the saved tensors whose bytes changed while backward has no reason to refuse them."""
+    for save, writes in consumed_saves(evidence):
+        if not save.stale:
+            yield harm_to(evidence.state, save, writes, changed=save.changed)
+
+
+UNCOUNTED_WRITE = HarmKind(
+    name="uncounted write",
+    sentence="A tensor that backward needs was overwritten, and the version check cannot see it: backward uses the new values.",
+    outcomes=("raises-backward", "silently-wrong"),
+    find=find,
+    example=Example(
+        "silently-wrong",
+        """
+        import torch
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        h = w * 1
+        y = h * h  # saves
+        h.data.zero_()  # writes
+        y.sum().backward()
+        """,
+    ),
+)

@@ -1,0 +1,49 @@
+"""A write that autograd did not record into a tensor with history: the graph describes another computation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.harms.harm_kind import Example, HarmKind, alias
+from autograder.tape.recording.verdict_types import Harm
+
+
+def find(evidence: Evidence) -> Iterator[Harm]:
+    """Yields the unrecorded writes whose values were used, where finite differences show that they matter."""
+    state, effect = evidence.state, evidence.untracked_effect
+    for suspect in effect.suspects if effect.wrong else ():
+        write, tracked = suspect.wrote, suspect.seen
+        name, version = state.name_of(tracked) or "a tensor with history", tracked.counter.version
+        yield Harm(name, (write.place,), alias([write], name), suspect.used_at, suspect.used_by, version, version, True)
+
+
+def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
+    """Yields a sentence for each line with an unrecorded write whose values were used, whether or not a gradient is wrong."""
+    notes = {}
+    for suspect in evidence.untracked_effect.suspects:
+        write, name = suspect.wrote, evidence.state.name_of(suspect.seen) or "a tensor with history"
+        notes[write.place] = (
+            f"Line {write.place.line} writes into {name}, and autograd does not record it ({write.operation}): "
+            "the graph is not what was computed."
+        )
+    yield from notes.values()
+
+
+UNRECORDED_WRITE = HarmKind(
+    name="unrecorded write",
+    sentence="A tensor with history was overwritten and autograd did not record it: the gradient is that of other values.",
+    outcomes=("silently-wrong",),
+    find=find,
+    example=Example(
+        "silently-wrong",
+        """
+        import torch
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        h = w * 2
+        with torch.no_grad():
+            h.mul_(3)  # writes
+        (h * h).sum().backward()  # saves
+        """,
+    ),
+)

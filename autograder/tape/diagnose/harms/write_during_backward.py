@@ -1,0 +1,43 @@
+"""A write of a hook, or of a user's own backward, into what a node further down has saved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import torch
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.harms.harm_kind import Example, HarmKind, harm_to
+from autograder.tape.recording.verdict_types import Harm
+
+
+def find(evidence: Evidence) -> Iterator[Harm]:
+    """Yields the writes made while the engine ran that changed a saved tensor which was still to be used."""
+    for write in evidence.state.wrote:
+        for save in write.harmed if write.in_backward and write.changed else ():
+            # What a custom Function does to its own saved tensors, it does knowingly.
+            if not isinstance(save.node.node, torch.autograd.function.BackwardCFunction):
+                yield harm_to(evidence.state, save, [write], changed=True)
+
+
+WRITE_DURING_BACKWARD = HarmKind(
+    name="write during backward",
+    sentence="While backward ran, a hook or a custom backward wrote into a tensor that a later node still needed.",
+    outcomes=("silently-wrong",),
+    find=find,
+    example=Example(
+        "silently-wrong",
+        """
+        import torch
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+
+        def clear(grad):
+            a.data.zero_()  # writes
+
+        a = w * 1
+        h = a * a  # saves
+        h.register_hook(clear)
+        h.sum().backward()
+        """,
+    ),
+)

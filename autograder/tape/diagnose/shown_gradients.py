@@ -1,0 +1,76 @@
+"""Which gradients a verdict shows for each leaf: the one that the program got, beside the right one."""
+
+from __future__ import annotations
+
+import torch
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.oracle.gradient_comparison import nested
+from autograder.tape.recording.verdict_types import Gradient
+
+
+def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
+    """Returns each leaf's gradient by name: as returned, as `.grad` was left, or as the decisive backward gave it."""
+    is_known = evidence.cloned_saves.error is None
+    if evidence.got.returned:
+        return {
+            key: _beside(value, evidence.true.returned.get(key) if is_known else None)
+            for key, value in evidence.got.returned.items()
+        }
+    if evidence.plain.error is not None and evidence.true.returned:
+        return {key: _beside(None, value) for key, value in evidence.true.returned.items()}
+    names, call = _names(evidence), _decisive(evidence)
+    shown = {}
+    for index in _in_order_of_appearance(evidence):
+        got, true = _pair(evidence, call, index)
+        shown[names[index]] = _beside(got, true if is_known or not _is_last(evidence, call) else None)
+    return shown
+
+
+def _pair(evidence: Evidence, call: int | None, index: int) -> tuple[object, object]:
+    """Returns a leaf's gradient and the right one: of the decisive backward where it reached the leaf, else as `.grad` was left."""
+    other = evidence.pairs.get(index)
+    if call is None or index not in evidence.got.calls[call]:
+        return evidence.got.final[index], None if other is None else evidence.true.final[other]
+    calls = evidence.true.calls
+    return evidence.got.calls[call][index], calls[call].get(-1 if other is None else other) if call < len(
+        calls
+    ) else None
+
+
+def _beside(got: object, true: object) -> Gradient:
+    listed = nested(got)
+    unlisted = got.numel() if isinstance(got, torch.Tensor) and listed is None else 0
+    return Gradient(listed, nested(true), unlisted)
+
+
+def _in_order_of_appearance(evidence: Evidence) -> list[int]:
+    """Returns the targets' numbers, the tensor that the program made first coming first."""
+    tracked = [evidence.state.tensors.get(target) for target in evidence.watched.targets]
+    known = {index: one.id for index, one in enumerate(tracked) if one}
+    return sorted(range(len(evidence.got.targets)), key=lambda index: known.get(index, 1 << 60))
+
+
+def _is_last(evidence: Evidence, call: int | None) -> bool:
+    return call is None or call >= len(evidence.true.calls) - 1
+
+
+def _decisive(evidence: Evidence) -> int | None:
+    """Returns the number of the backward whose gradients are shown, or None to show what `.grad` holds at the end."""
+    if evidence.plain.error is not None and evidence.plain.calls and evidence.plain.calls[-1].error is not None:
+        return len(evidence.plain.calls) - 1
+    if evidence.wrong_call is not None:
+        return evidence.wrong_call
+    calls = evidence.got.calls
+    returned = calls and evidence.plain.calls[-1].returns
+    emptied = calls and all(g is None or not g.any() for g in evidence.got.final)
+    return len(calls) - 1 if returned or emptied else None
+
+
+def _names(evidence: Evidence) -> list[str]:
+    names: list[str] = []
+    for index, target in enumerate(evidence.watched.targets):
+        tracked = evidence.state.tensors.get(target)
+        name = (tracked and tracked.name) or f"leaf {index}"
+        names.append(name if name not in names else f"{name} ({index})")
+    return names + [f"leaf {index}" for index in range(len(names), len(evidence.got.targets))]
