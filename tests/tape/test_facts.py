@@ -8,8 +8,9 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from autograder.tape.observe.graph.saved_tensors import VERSIONS, hidden_in, kept_by, saved_version
-from autograder.tape.run.function_mode import function_name
+from autograder.tape.internals.heard_calls import function_name
+from autograder.tape.internals.saved_variables import VERSIONS
+from autograder.tape.observe.graph.saved_tensors import hidden_in, kept_by, saved_version
 
 
 class Heard(TorchFunctionMode):

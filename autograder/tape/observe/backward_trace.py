@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import torch
-
+from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.observe.graph.tensors import values_text
 from autograder.tape.observe.state import RunState
 from autograder.tape.recording.schema import BackwardStep
@@ -81,7 +80,7 @@ class BackwardTrace(Listener):
 
 
 def _text(gradients: tuple[Any, ...]) -> str:
-    with torch._C.DisableTorchFunction():  # our own reading is not the program's
+    with unheard():  # our own reading is not the program's
         return ", ".join(values_text(gradient) for gradient in gradients if gradient is not None)
 
 

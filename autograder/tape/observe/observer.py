@@ -9,10 +9,13 @@ from functools import wraps
 
 import torch
 
+from autograder.tape.internals.heard_calls import EXPOSING, GRADIENT_GIVEN
+from autograder.tape.internals.saved_variables import readable_saved_tensors
+from autograder.tape.internals.tensor_fields import unheard, version_of
 from autograder.tape.observe.forecast import BackwardCall, forecast
 from autograder.tape.observe.graph.links import Links
 from autograder.tape.observe.graph.nodes import GraphNode, TrackedSave
-from autograder.tape.observe.graph.saved_tensors import has_hooks, version_of
+from autograder.tape.observe.graph.saved_tensors import has_hooks
 from autograder.tape.observe.graph.tensors import FOREIGN, TrackedTensor
 from autograder.tape.observe.memory.watcher import MemoryWatcher
 from autograder.tape.observe.memory.writes import Writes
@@ -21,7 +24,7 @@ from autograder.tape.observe.statements import Activation, Statements
 from autograder.tape.observe.variables import Variables
 from autograder.tape.recording.schema import Forecast
 from autograder.tape.run.engine import Backward, Listener, node_of, nodes_below
-from autograder.tape.run.function_mode import EXPOSING, Functions, tensors
+from autograder.tape.run.function_mode import Functions, tensors
 from autograder.tape.run.program import Program
 
 # These write running statistics and move no counter (torch 2.13).
@@ -38,7 +41,7 @@ def unseen(method: Callable) -> Callable:
         tracer = sys.gettrace()
         sys.settrace(None)  # our own calls would otherwise each be offered to our own tracer
         try:
-            with torch._C.DisableTorchFunction():
+            with unheard():
                 return method(self, *args)
         except Exception as error:
             self.failure = error
@@ -71,7 +74,7 @@ class Observer(Listener):
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Follows the code that runs inside."""
-        with self.functions, self.functions.overhearing(), self.statements.traced():
+        with readable_saved_tensors(), self.functions, self.functions.overhearing(), self.statements.traced():
             yield
 
     @unseen
@@ -110,7 +113,7 @@ class Observer(Listener):
         if wrote:
             for tensor, seen in zip(inputs, sources, strict=True):
                 self.links.link(seen, tensor)
-        if name in ("grad =", "_grad =") and len(sources) == 2:
+        if name in GRADIENT_GIVEN and len(sources) == 2:
             self._buffer_given(*sources)
         if state.untracked.pending:
             written = results or (inputs[:1] if name == "__setitem__" else [])

@@ -7,6 +7,7 @@ a second time.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from copy import copy
@@ -14,12 +15,15 @@ from typing import Any
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils import checkpoint
+from torch.utils.checkpoint import CheckpointFunction
 
+from autograder.tape.internals.entry_points import replaced, replaced_apply, replaced_hooks
+from autograder.tape.internals.heard_calls import EMPTYING, GRADIENT_GIVEN, function_name
+from autograder.tape.internals.saved_variables import is_checkpoint
 from autograder.tape.observe.backward_trace import BackwardTrace
 from autograder.tape.oracle.reference_gradients import clone_on_save
 from autograder.tape.run.engine import Backward, Listener
-from autograder.tape.run.function_mode import function_name, replaced, tensors
+from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.storages import extent_of
 
 
@@ -35,13 +39,11 @@ class ClonedSavesRun(Listener):
         """The copies are made inside."""
         with ExitStack() as stack:
             stack.enter_context(clone_on_save())
-            stack.enter_context(replaced(torch.autograd.graph.saved_tensors_hooks, "__enter__", _enter_with_copies))
+            stack.enter_context(replaced_hooks(_packing_copies))
             # Each saved tensor has our hooks already, and may have only one pair.
-            stack.enter_context(replaced(torch._C._autograd.SavedTensor, "register_hooks", _ignored))
-            stack.enter_context(replaced(torch.autograd.Function, "apply", classmethod(_apply_with_copies)))
+            stack.enter_context(replaced(torch.autograd.SavedTensor, "register_hooks", _ignored))
+            stack.enter_context(replaced_apply(_with_copies))
             stack.enter_context(replaced(torch.Tensor, "register_hook", _register_with_copy))
-            stack.enter_context(replaced(checkpoint, "_checkpoint_without_reentrant_generator", _nothing_around))
-            stack.enter_context(replaced(checkpoint.CheckpointFunction, "apply", staticmethod(_called_once)))
             stack.enter_context(self.buffers)
             yield
 
@@ -82,10 +84,10 @@ class _Buffers(TorchFunctionMode):
 
     def __torch_function__(self, func, _types, args=(), kwargs=None):
         name = function_name(func)
-        if name in ("grad =", "_grad =") and isinstance(args[1], torch.Tensor):
+        if name in GRADIENT_GIVEN and isinstance(args[1], torch.Tensor):
             self.given.add(id(args[1]))
             self.keep = (getattr(self, "keep", ()), args[1])  # its id stays its own
-        if name in ("zero_", "_foreach_zero_") and args:
+        if name in EMPTYING and args:
             written = list(tensors(args))
             leaves = [self._leaf_of(tensor) for tensor in written]
             if written and all(leaf is not None for leaf in leaves):
@@ -133,8 +135,15 @@ def _copies(gradients: tuple) -> tuple:
     return tuple(None if gradient is None else gradient.clone() for gradient in gradients)
 
 
-def _apply_with_copies(cls, *args, **kwargs):
-    result = _APPLY(cls, *args, **kwargs)
+def _with_copies(apply):
+    return functools.partial(_apply_with_copies, apply)
+
+
+def _apply_with_copies(apply, cls, *args, **kwargs):
+    if cls is CheckpointFunction:  # its forward would run again
+        function, _preserve_rng_state, *inputs = args
+        return function(*inputs)
+    result = apply(cls, *args, **kwargs)
     node = next((tensor.grad_fn for tensor in tensors(result) if tensor.grad_fn is not None), None)
     if isinstance(node, torch.autograd.function.BackwardCFunction):
         for name, value in list(vars(node).items()):
@@ -144,9 +153,6 @@ def _apply_with_copies(cls, *args, **kwargs):
         node.register_prehook(_copies)
         node.register_hook(lambda outgoing, _incoming: _copies(outgoing))
     return result
-
-
-_APPLY = torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
 
 
 def _register_with_copy(tensor: torch.Tensor, hook):
@@ -165,20 +171,11 @@ def _register_with_copy(tensor: torch.Tensor, hook):
 _REGISTER = torch.Tensor.register_hook
 
 
-def _enter_with_copies(hooks):
-    pack = hooks.pack_hook
-    torch._C._autograd._push_saved_tensors_default_hooks(
-        lambda tensor: pack(tensor.detach().clone()), hooks.unpack_hook
-    )
+def _packing_copies(pack, unpack):
+    if is_checkpoint(unpack):  # it would compute again what it does not keep
+        return lambda tensor: tensor.detach().clone(), lambda tensor: tensor
+    return lambda tensor: pack(tensor.detach().clone()), unpack
 
 
 def _ignored(*_args, **_kwargs):
     return None
-
-
-def _nothing_around(*_args, **_kwargs):
-    yield
-
-
-def _called_once(function, _preserve_rng_state, *args):
-    return function(*args)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import torch
 from torch.autograd.gradcheck import gradcheck
 
-from autograder.tape.run.function_mode import replaced
+from autograder.tape.internals.entry_points import replaced_apply
 from autograder.tape.run.once import run_once
 from autograder.tape.run.program import Program
 
@@ -31,16 +31,17 @@ def backwards_are_slopes(program: Program, seconds: float) -> bool:
 
 @contextmanager
 def _noted(calls: list[_Call]) -> Iterator[None]:
-    apply = torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
+    def noting(apply):
+        def noted(function, *arguments):
+            numbers = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
+            known = sum(call.function is function for call in calls)
+            if known < CALLS and sum(tensor.numel() for tensor in numbers) <= LARGEST:
+                calls.append(_Call(function, tuple(_in_double(argument) for argument in arguments)))
+            return apply(function, *arguments)
 
-    def noting(function, *arguments):
-        numbers = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
-        known = sum(call.function is function for call in calls)
-        if known < CALLS and sum(tensor.numel() for tensor in numbers) <= LARGEST:
-            calls.append(_Call(function, tuple(_in_double(argument) for argument in arguments)))
-        return apply(function, *arguments)
+        return noted
 
-    with replaced(torch.autograd.Function, "apply", classmethod(noting)):
+    with replaced_apply(noting):
         yield
 
 

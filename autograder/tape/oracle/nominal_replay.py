@@ -14,9 +14,11 @@ from typing import Any
 
 import torch
 
+from autograder.tape.internals.entry_points import replaced_apply
+from autograder.tape.internals.heard_calls import function_name
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.run.engine import Backward, Listener, standing
-from autograder.tape.run.function_mode import Hearing, function_name, replaced, tensors
+from autograder.tape.run.function_mode import Hearing, tensors
 
 HEAVY = 1 << 24  # bytes of first-run values beyond which this oracle is not tried
 
@@ -62,22 +64,24 @@ class NominalReplay(Hearing, Listener):
     def around(self) -> Iterator[None]:
         """The program's own code runs inside."""
 
-        def apply(cls, *args, **kwargs):
-            # What a custom forward computes is not recorded call by call, and yet it is the function that is differentiated.
-            self.inside += 1
-            try:
-                return original(cls, *args, **kwargs)
-            finally:
-                self.inside -= 1
-
         with ExitStack() as stack:
             stack.enter_context(ClonedSavesRun().around())
-            original = torch.autograd.Function.apply.__func__  # type: ignore[attr-defined]
-            stack.enter_context(replaced(torch.autograd.Function, "apply", classmethod(apply)))
+            stack.enter_context(replaced_apply(self._inside))
             if not self.first:
                 self._widen()
             stack.enter_context(self)
             yield
+
+    def _inside(self, apply: Callable) -> Callable:
+        # What a custom forward computes is not recorded call by call, and yet it is the function that is differentiated.
+        def applied(cls, *args, **kwargs):
+            self.inside += 1
+            try:
+                return apply(cls, *args, **kwargs)
+            finally:
+                self.inside -= 1
+
+        return applied
 
     def _widen(self) -> None:
         """Turns what the program finds in our own process to double precision, in the same objects; the run's end puts it back."""

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.once import run_once
@@ -124,7 +125,7 @@ def noting_names(trial: Trial, program: Program) -> Iterator[None]:
 
 def snapshot(tensor: Tensor) -> Tensor:
     """Returns a private copy of the values in float64, or three sums where there are very many."""
-    with torch._C.DisableTorchFunction(), torch.no_grad():
+    with unheard(), torch.no_grad():
         flat = tensor.detach().to_dense() if tensor.layout != torch.strided else tensor.detach()
         if flat.numel() > LARGEST:
             flat = torch.stack([flat.sum(), flat.abs().sum(), flat.square().sum()])

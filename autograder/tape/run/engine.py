@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
+from autograder.tape.internals.entry_points import replaced_engine
+from autograder.tape.internals.tensor_fields import base_of, unheard
 from autograder.tape.run.storages import fingerprint
 
 
@@ -68,7 +70,7 @@ def standing(tensor: torch.Tensor) -> tuple[bool, bool]:
     """Returns whether a tensor requires grad, and whether it is a leaf."""
     try:
         # A view made under no_grad says that it is a leaf and requires grad, like its base (PyTorch 2.13); it fills no `.grad`.
-        base = tensor._base if tensor._is_view() else None
+        base = base_of(tensor)
         borrowed = base is not None and base.requires_grad and tensor.requires_grad and tensor.grad_fn is None
         return tensor.requires_grad, tensor.is_leaf and not borrowed
     except RuntimeError:  # the same view again: autograd knows it is no leaf, and will not say more
@@ -133,12 +135,13 @@ def copied(gradient: torch.Tensor | None) -> torch.Tensor | None:
 
 @contextmanager
 def watched(listener: Listener) -> Iterator[list[Backward]]:
-    """Yields the list of backward calls that the program makes inside; a backward inside a backward belongs to the outer one.
-
-    `torch.autograd._engine_run_backward` is what torch.compiler replaces for the same purpose (torch 2.13).
-    """
+    """Yields the list of backward calls that the program makes inside; a backward inside a backward belongs to the outer one."""
     calls: list[Backward] = []
-    original = torch.autograd._engine_run_backward
+    with replaced_engine(lambda original: _told(listener, calls, original)):
+        yield calls
+
+
+def _told(listener: Listener, calls: list[Backward], original: Callable) -> Callable:
     depth = 0
 
     def run(outputs, grad_tensors, keep_graph, create_graph, inputs, *args, **kwargs):
@@ -152,7 +155,7 @@ def watched(listener: Listener) -> Iterator[list[Backward]]:
         calls.append(call)
         depth += 1
         try:
-            with torch._C.DisableTorchFunction():
+            with unheard():
                 listener.before_backward(call)
             with listener.inside_engine():
                 result = original(outputs, *rest, **kwargs)
@@ -163,20 +166,16 @@ def watched(listener: Listener) -> Iterator[list[Backward]]:
             raise
         finally:
             depth -= 1
-            with torch._C.DisableTorchFunction():
+            with unheard():
                 call.gradients = call.gradients or _filled(call, ())
                 listener.after_backward(call)
             call.roots = call.weights = ()  # a kept root would keep its whole graph
 
-    torch.autograd._engine_run_backward = torch.autograd.graph._engine_run_backward = run  # type: ignore[assignment]
-    try:
-        yield calls
-    finally:
-        torch.autograd._engine_run_backward = torch.autograd.graph._engine_run_backward = original
+    return run
 
 
 def _started(outputs, grads, keep_graph, create_graph, inputs, options: dict) -> Backward:
-    with torch._C.DisableTorchFunction():
+    with unheard():
         asked = tuple(target for target in inputs if isinstance(target, torch.Tensor))
         call = Backward(
             tuple(outputs), [], not options.get("accumulate_grad", False), keep_graph, create_graph, asked, tuple(grads)
@@ -187,7 +186,7 @@ def _started(outputs, grads, keep_graph, create_graph, inputs, options: dict) ->
 
 def _add_targets(call: Backward, targets: list[torch.Tensor]) -> None:
     """Adds what a backward fills; checkpoint's own backward, inside another, fills the leaves of the part it computes again."""
-    with torch._C.DisableTorchFunction():
+    with unheard():
         known = {id(target) for target in call.targets}
         for target in targets:
             if id(target) not in known:
@@ -196,7 +195,7 @@ def _add_targets(call: Backward, targets: list[torch.Tensor]) -> None:
 
 
 def _filled(call: Backward, result: tuple) -> list[torch.Tensor | None]:
-    with torch._C.DisableTorchFunction():
+    with unheard():
         if call.returns:
             return [copied(gradient) for gradient in result]
         return [copied(target.grad) if target.is_leaf or target.retains_grad else None for target in call.targets]

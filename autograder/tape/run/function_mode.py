@@ -9,43 +9,8 @@ from functools import wraps
 import torch
 from torch.overrides import TorchFunctionMode
 
-# Through what these return, memory can be written without any function or counter knowing.
-EXPOSING = {
-    "numpy",
-    "__array__",
-    "__dlpack__",
-    "untyped_storage",
-    "storage",
-    "_typed_storage",
-    "data_ptr",
-    "share_memory_",
-}
-# Plain facts about a tensor; they are asked for so often that they must cost nothing.
-FACTS = {
-    "size",
-    "dim",
-    "numel",
-    "stride",
-    "is_floating_point",
-    "is_contiguous",
-    "element_size",
-    "_set_grad_enabled",
-    "__len__",
-}
-# Attributes that are tensors, or whose assignment gives a tensor other memory or another gradient.
-TENSORS = {"data", "grad", "T", "H", "mT", "mH", "real", "imag", "_grad"}
-
-
-def function_name(func: Callable) -> str:
-    """Returns a short name of what was called: "add_", "data" for reading an attribute, "data =" for assigning it; "" for facts."""
-    name = getattr(func, "__name__", str(func))
-    if name not in ("__get__", "__set__"):
-        return name
-    attribute = getattr(getattr(func, "__self__", None), "__name__", "")
-    # PyTorch sets `_backward_hooks` itself while it rebuilds a view's node, holding a lock that `is_leaf` waits for (2.13).
-    if attribute not in TENSORS:
-        return ""
-    return attribute if name == "__get__" else f"{attribute} ="
+from autograder.tape.internals.entry_points import replaced
+from autograder.tape.internals.heard_calls import FACTS, function_name
 
 
 def tensors(value: object, depth: int = 3) -> Iterator[torch.Tensor]:
@@ -58,21 +23,6 @@ def tensors(value: object, depth: int = 3) -> Iterator[torch.Tensor]:
     elif depth and isinstance(value, dict):
         for item in value.values():
             yield from tensors(item, depth - 1)
-
-
-@contextmanager
-def replaced(owner: object, name: str, value: object) -> Iterator[None]:
-    """The attribute is another inside."""
-    inherited = name not in vars(owner)
-    original = vars(owner).get(name)
-    setattr(owner, name, value)
-    try:
-        yield
-    finally:
-        if inherited:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, original)
 
 
 class Hearing(TorchFunctionMode):

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from autograder.tape.internals.entry_points import is_backward_call
+from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.recording.verdict_types import Problem
 from autograder.tape.run.engine import Backward, Listener, watched
 from autograder.tape.run.program import Program, ProgramError
@@ -102,7 +104,7 @@ def run_live(
 
 
 def _left_in(target: torch.Tensor) -> torch.Tensor | None:
-    with torch._C.DisableTorchFunction():
+    with unheard():
         gradient = target.grad if target.is_leaf or target.retains_grad else None
         return None if gradient is None else gradient.detach().clone()
 
@@ -123,16 +125,8 @@ def where(error: BaseException, program: Program) -> tuple[int | None, bool]:
         name = frame.f_code.co_filename
         if program.owns(name):
             line = number
-        in_backward = in_backward or (name.endswith(_BACKWARD_FILES) and frame.f_code.co_name in ("backward", "grad"))
+        in_backward = in_backward or is_backward_call(name, frame.f_code.co_name)
     return line, in_backward
-
-
-_BACKWARD_FILES = (
-    "torch/_tensor.py",
-    "torch/autograd/__init__.py",
-    "torch\\_tensor.py",
-    "torch\\autograd\\__init__.py",
-)
 
 
 def _refuse(run: Run, program: Program, seconds: float) -> None:

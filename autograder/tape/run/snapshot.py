@@ -11,6 +11,8 @@ from collections.abc import Callable
 
 import torch
 
+from autograder.tape.internals.tensor_fields import set_version, unheard, version_of
+
 MOST = 50_000  # objects looked at; beyond that a program shares more than a second run could be given back
 
 
@@ -31,7 +33,7 @@ class Snapshot:
         if space is not None:  # its bindings, without a walk into all that a notebook holds for itself
             self._container(space, dict(space), dict.update, [])
         waiting = list(roots)
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with unheard(), torch.no_grad():
             while waiting and len(self._seen) < MOST:
                 value = waiting.pop()
                 if id(value) not in self._seen:
@@ -48,7 +50,7 @@ class Snapshot:
 
     def restore(self) -> None:
         """Puts everything back."""
-        with torch._C.DisableTorchFunction(), torch.no_grad():
+        with unheard(), torch.no_grad():
             for undo in self._undo:
                 undo()
 
@@ -91,7 +93,7 @@ class Snapshot:
         self.tensors.append(tensor)
         try:
             storage, alias = tensor.untyped_storage(), tensor.data
-            address, version = storage.data_ptr(), None if tensor.is_inference() else tensor._version
+            address, version = storage.data_ptr(), version_of(tensor)
         except (RuntimeError, NotImplementedError):
             return []
         if address not in self._storages:
@@ -107,7 +109,7 @@ class Snapshot:
                 tensor.grad = gradient
                 tensor.requires_grad_(requires_grad)
             if version is not None:  # the copying above is ours, and no write of the program's
-                torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
+                set_version(tensor, version)
 
         self._undo.append(undo)
         return [] if gradient is None else [gradient]

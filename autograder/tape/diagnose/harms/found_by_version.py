@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harms.harm_kind import Example, HarmKind, places
-from autograder.tape.observe.graph.saved_tensors import VERSIONS
+from autograder.tape.internals.saved_variables import VERSIONS
 from autograder.tape.recording.verdict_types import Harm
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harms.harm_kind import Example, HarmKind, name_of_gradient, places
+from autograder.tape.internals.heard_calls import EMPTYING
 from autograder.tape.recording.verdict_types import Harm
 
-_EMPTIES = ("zero_", "_foreach_zero_", "zero_grad")
+_EMPTIES = (*EMPTYING, "zero_grad")
 
 
 def find(evidence: Evidence) -> Iterator[Harm]:

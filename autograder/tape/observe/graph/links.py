@@ -6,8 +6,9 @@ import weakref
 
 import torch
 
+from autograder.tape.internals.tensor_fields import version_of
 from autograder.tape.observe.graph.nodes import GraphNode, TrackedSave
-from autograder.tape.observe.graph.saved_tensors import hidden_in, kept_by, saved_version, version_of
+from autograder.tape.observe.graph.saved_tensors import hidden_in, kept_by, saved_version
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.observe.memory.watcher import MemoryWatcher
 from autograder.tape.observe.state import RunState

@@ -8,8 +8,8 @@ from typing import Literal
 
 import torch
 
+from autograder.tape.internals.tensor_fields import base_of, storage_number, version_of
 from autograder.tape.observe.graph.nodes import TrackedSave
-from autograder.tape.observe.graph.saved_tensors import version_of
 from autograder.tape.recording.schema import Tensor, TensorState
 from autograder.tape.run.engine import standing
 from autograder.tape.run.storages import Memories, Memory, address_of, extent_of
@@ -110,7 +110,7 @@ class Tensors:
         neighbours = self.at(memory)
         source = next((s for s in sources if s.memory is memory and memory.size), None)
         alias = FOREIGN.get(by or "") if neighbours else None
-        storage = tensor.untyped_storage()._cdata if memory.size else 0
+        storage = storage_number(tensor) if memory.size else 0
         if neighbours and alias is None and all(seen.storage != storage for seen in neighbours):
             alias = (
                 "dlpack" if memory.capsule else "numpy"
@@ -119,7 +119,7 @@ class Tensors:
         if memory.size and alias in ("numpy", "dlpack"):
             shift = tensor.untyped_storage().data_ptr() - memory.address  # it may begin inside the other's memory
             start, stop = start + shift, stop + shift
-        base = tensor._base if tensor._is_view() else None
+        base = base_of(tensor)
         known_base = None if base is None else self.get(base) or self.add(base)
         counter = self._counter(tensor, known_base, source, neighbours, alias)
         seen = TrackedTensor(

@@ -7,6 +7,7 @@ from types import FrameType
 
 import torch
 
+from autograder.tape.internals.tensor_fields import base_of, is_view
 from autograder.tape.observe.graph.nodes import Graph
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.observe.statements import Activation
@@ -43,7 +44,7 @@ class Untracked:
             tensor = seen.ref()
             if tensor is None or node_of(tensor) is None or not (seen.start < wrote.stop and wrote.start < seen.stop):
                 continue
-            base = tensor._base if tensor._is_view() else None
+            base = base_of(tensor)
             if (base is None or not base.is_leaf) or swapped is not None:
                 self.pending.append(Suspect(wrote, seen, node_of(tensor)))
 
@@ -82,9 +83,9 @@ def _still_holds(suspect: Suspect, tensor: torch.Tensor) -> bool:
     """Whether the values behind autograd's back are still there, or were there when a recorded write in place read them."""
     node = node_of(tensor)
     if node is None:
-        return tensor._is_view()  # detached meanwhile: what follows is computed from a plain value
+        return is_view(tensor)  # detached meanwhile: what follows is computed from a plain value
     # A view's node is made anew when it is read after its base changed, without anything having been recorded.
-    return node is suspect.node or tensor._is_view() or any(below is suspect.node for below, _ in node.next_functions)
+    return node is suspect.node or is_view(tensor) or any(below is suspect.node for below, _ in node.next_functions)
 
 
 def _is_custom_forward(frame: FrameType) -> bool:

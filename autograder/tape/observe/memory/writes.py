@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import torch
 
+from autograder.tape.internals.tensor_fields import version_of
 from autograder.tape.observe.graph.nodes import TrackedSave
-from autograder.tape.observe.graph.saved_tensors import version_of
 from autograder.tape.observe.graph.tensors import STATED, TrackedTensor
 from autograder.tape.observe.memory.write_text import written_through
 from autograder.tape.observe.state import RunState

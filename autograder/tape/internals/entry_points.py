@@ -1,0 +1,79 @@
+"""Where a program's calls enter PyTorch, and may be met: backward, custom Functions, saved-tensor hooks, checkpoint."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from inspect import getattr_static
+
+import torch
+
+Hooks = torch.autograd.graph.saved_tensors_hooks
+
+
+@contextmanager
+def replaced(owner: object, name: str, value: object) -> Iterator[None]:
+    """The attribute is another inside."""
+    inherited = name not in vars(owner)
+    original = vars(owner).get(name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        if inherited:
+            delattr(owner, name)
+        else:
+            setattr(owner, name, original)
+
+
+@contextmanager
+def replaced_engine(replacement: Callable[[Callable], Callable]) -> Iterator[None]:
+    """Inside, each backward calls `replacement(original)` with the engine's own arguments.
+
+    `torch.autograd._engine_run_backward` is what torch.compiler replaces for the same purpose (2.13); `backward`, `grad` and
+    `torch.autograd.graph` look it up in two modules.
+    """
+    run = replacement(torch.autograd._engine_run_backward)
+    with (
+        replaced(torch.autograd, "_engine_run_backward", run),
+        replaced(torch.autograd.graph, "_engine_run_backward", run),
+    ):
+        yield
+
+
+_BACKWARD_FILES = ("torch/_tensor.py", "torch/autograd/__init__.py")
+
+
+def is_backward_call(file: str, function: str) -> bool:
+    """Returns whether a frame of a traceback is PyTorch's own `backward` or `grad`."""
+    return function in ("backward", "grad") and file.replace("\\", "/").endswith(_BACKWARD_FILES)
+
+
+@contextmanager
+def replaced_apply(replacement: Callable[[Callable], Callable]) -> Iterator[None]:
+    """Inside, `F.apply(*args)` of each custom Function F is `replacement(original)(F, *args)`.
+
+    `Function.apply` is a class method written in Python up to 2.14 and a built-in one in 2.15; both bind by `__get__`.
+    """
+    raw = getattr_static(torch.autograd.Function, "apply")
+
+    def original(cls, *args, **kwargs):
+        return raw.__get__(None, cls)(*args, **kwargs)
+
+    with replaced(torch.autograd.Function, "apply", classmethod(replacement(original))):
+        yield
+
+
+@contextmanager
+def replaced_hooks(replacement: Callable[[Callable, Callable], tuple[Callable, Callable]]) -> Iterator[None]:
+    """Inside, `saved_tensors_hooks(pack, unpack)`, or what is built on it, sets the pair that `replacement(pack, unpack)` returns.
+
+    Its `__enter__` puts the pair on PyTorch's stack, its `__exit__` takes the topmost off (2.6 to 2.15).
+    """
+    enter = Hooks.__enter__
+
+    def entered(hooks):
+        return enter(Hooks(*replacement(hooks.pack_hook, hooks.unpack_hook)))
+
+    with replaced(Hooks, "__enter__", entered):
+        yield

@@ -1,0 +1,47 @@
+"""What a tensor does not tell in public: its version, the tensor it is a view of, the storage object it shares.
+
+All are read after every call of a watched program, so each function is one expression.
+"""
+
+from __future__ import annotations
+
+import contextlib
+
+import torch
+
+# Inside, no function mode is told of what we read: attributes count as calls. (Documented only as DisableTorchFunctionSubclass,
+# which leaves modes on; checked with 2.6 to 2.15.)
+unheard = torch._C.DisableTorchFunction
+
+
+def version_of(tensor: torch.Tensor) -> int | None:
+    """Returns how often a tensor's memory was written in place, as autograd counts; None for an inference tensor, which keeps none."""
+    return None if tensor.is_inference() else tensor._version
+
+
+def base_of(tensor: torch.Tensor) -> torch.Tensor | None:
+    """Returns the tensor that a view is a view of, as autograd knows it; None for any other."""
+    return tensor._base if tensor._is_view() else None
+
+
+def is_view(tensor: torch.Tensor) -> bool:
+    """Returns whether autograd knows a tensor as a view; `detach()` and `.data` give none."""
+    return tensor._is_view()
+
+
+def storage_number(tensor: torch.Tensor) -> int:
+    """Returns a number for the storage object; two tensors with the same bytes and another number met through NumPy or DLPack."""
+    return tensor.untyped_storage()._cdata
+
+
+def set_version(tensor: torch.Tensor, version: int) -> None:
+    """Sets a tensor's counter, after we ourselves have put its bytes back; where that cannot be done, the counter stays."""
+    with contextlib.suppress(AttributeError):
+        _set_version(tensor, version)
+
+
+def _set_version(tensor: torch.Tensor, version: int) -> None:
+    try:
+        torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
+    except TypeError:  # 2.6 takes one tensor
+        torch._C._autograd._unsafe_set_version_counter(tensor, version)  # type: ignore[arg-type]
