@@ -3,3 +3,7 @@
 Each has a probe for what it can do (never a version number), something to fall back on or a sentence for the reader
 (`support.shortcomings`), and a test in tests/tape/test_internals.py that compares it with plain PyTorch.
 """
+
+from autograder.tape.internals.support import require_internals
+
+require_internals()

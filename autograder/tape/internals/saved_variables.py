@@ -18,6 +18,7 @@ from typing import Any
 import torch
 
 from autograder.tape.internals.entry_points import replaced, replaced_hooks
+from autograder.tape.internals.tensor_fields import set_version, version_of
 
 _PREFIX = "_raw_saved_"
 # The words around the two numbers have changed between releases; "is at version N; expected version M" has not (1.4 to 2.15).
@@ -93,6 +94,26 @@ def _wrapped(pack: Callable, unpack: Callable) -> tuple[Callable, Callable]:
         return STALE
 
     return packing, unpacking
+
+
+def unchecked(node: Any, name: str, near: tuple[torch.Tensor, ...]) -> torch.Tensor | None:
+    """Returns a saved tensor that `saved_state` calls STALE, if it shares its counter with one of `near`; else None.
+
+    The counter is set back for the time of reading, and then forward again.
+    """
+    expected = expected_version(node, name)
+    for tensor in near:
+        now = version_of(tensor)
+        if now is None or expected is None or now <= expected:
+            continue
+        set_version(tensor, expected)
+        try:
+            state = saved_state(node, name)
+        finally:
+            set_version(tensor, now)
+        if state is not None and state.data is not STALE:
+            return state.data
+    return None
 
 
 @contextmanager

@@ -5,9 +5,9 @@ All are read after every call of a watched program, so each function is one expr
 
 from __future__ import annotations
 
-import contextlib
-
 import torch
+
+from autograder.tape.internals.support import sets_versions
 
 # Inside, no function mode is told of what we read: attributes count as calls. (Documented only as DisableTorchFunctionSubclass,
 # which leaves modes on; checked with 2.6 to 2.15.)
@@ -31,17 +31,13 @@ def is_view(tensor: torch.Tensor) -> bool:
 
 def storage_number(tensor: torch.Tensor) -> int:
     """Returns a number for the storage object; two tensors with the same bytes and another number met through NumPy or DLPack."""
-    return tensor.untyped_storage()._cdata
+    return getattr(tensor.untyped_storage(), "_cdata", 0)
 
 
 def set_version(tensor: torch.Tensor, version: int) -> None:
     """Sets a tensor's counter, after we ourselves have put its bytes back; where that cannot be done, the counter stays."""
-    with contextlib.suppress(AttributeError):
-        _set_version(tensor, version)
-
-
-def _set_version(tensor: torch.Tensor, version: int) -> None:
-    try:
-        torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
-    except TypeError:  # 2.6 takes one tensor
-        torch._C._autograd._unsafe_set_version_counter(tensor, version)  # type: ignore[arg-type]
+    if sets_versions():
+        try:
+            torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
+        except TypeError:  # 2.6 takes one tensor
+            torch._C._autograd._unsafe_set_version_counter(tensor, version)  # type: ignore[arg-type]

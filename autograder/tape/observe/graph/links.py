@@ -66,7 +66,8 @@ class Links:
         variable = getattr(node.node, "variable", None)
         if variable is not None:
             node.tensor = self.meet(variable).id
-        for name, read, checked, stashed in kept_by(node.node):
+        near = tuple(tensor for seen in sources if (tensor := seen.ref()) is not None)
+        for name, read, checked, stashed in kept_by(node.node, near):
             tensor = read()
             if tensor is not None:
                 self._keep(node, name, read, tensor, checked, stashed, made)

@@ -14,26 +14,30 @@ from autograder.tape.internals.saved_variables import (
     is_checkpoint,
     saved_names,
     saved_state,
+    unchecked,
 )
 from autograder.tape.internals.tensor_fields import version_of
 
 
-def kept_by(node: Any) -> Iterator[tuple[str, Callable[[], torch.Tensor | None], bool, bool]]:
+def kept_by(
+    node: Any, near: tuple[torch.Tensor, ...] = ()
+) -> Iterator[tuple[str, Callable[[], torch.Tensor | None], bool, bool]]:
     """Yields name, reader, whether it is checked, and whether it is only stashed, for each tensor that a node keeps.
 
-    A reader returns None once the tensor was freed. Hooks switch the check off (torch 2.13).
+    `near` are tensors that went into the operation. A reader returns None once the tensor was freed. Hooks switch the check
+    off (torch 2.13).
     """
     for name in saved_names(type(node)):  # type: ignore[arg-type]
         saved = saved_state(node, name)
         many = isinstance(saved, (tuple, list))
         for index, one in enumerate(saved if many else (saved,)):
-            if one is not None and isinstance(one.data, torch.Tensor) and one.data is not STALE:
-                yield (
-                    name + (f"[{index}]" if many else ""),
-                    functools.partial(_raw, node, name, index if many else None),
-                    one.unpack_hook is None,
-                    False,
-                )
+            tensor = None if one is None else one.data
+            read: Callable[[], torch.Tensor | None] = functools.partial(_raw, node, name, index if many else None)
+            if tensor is STALE:  # `b.mul_(b)`: written into by the operation that saved it
+                tensor = unchecked(node, name, near)
+                read = functools.partial(_same, tensor)
+            if isinstance(tensor, torch.Tensor):
+                yield name + (f"[{index}]" if many else ""), read, one.unpack_hook is None, False
     if isinstance(node, torch.autograd.function.BackwardCFunction):
         for name, value in list(vars(node).items()):
             for path, tensor in _tensors_in(name, value):
@@ -74,7 +78,7 @@ def _raw(node, name: str, index: int | None) -> torch.Tensor | None:
     return tensor if isinstance(tensor, torch.Tensor) else None
 
 
-def _same(tensor: torch.Tensor) -> torch.Tensor:
+def _same(tensor: torch.Tensor | None) -> torch.Tensor | None:
     return tensor
 
 

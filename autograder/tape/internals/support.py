@@ -1,0 +1,82 @@
+"""What the installed PyTorch lets us do: without one of REQUIRED nothing is recorded, without one of the rest less is told."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+
+import torch
+import torch.utils.checkpoint
+
+from autograder.errors import SetupError
+
+# Private or undocumented, and without another way to the same end. All are in 2.6 to 2.15.
+REQUIRED = (
+    "Tensor._version",
+    "Tensor._base",
+    "Tensor._is_view",
+    "_C.DisableTorchFunction",
+    "autograd.SavedTensor",
+    "autograd._engine_run_backward",
+    "autograd.graph._engine_run_backward",
+    "autograd.function.BackwardCFunction",
+    "utils.checkpoint.CheckpointFunction",
+)
+
+
+def require_internals(module: object = torch) -> None:
+    """Makes sure that PyTorch has what nothing can replace.
+
+    Raises:
+        SetupError: it lacks something; the message names it.
+    """
+    for path in REQUIRED:
+        found = module
+        for name in path.split("."):
+            found = getattr(found, name, None)
+        if found is None:
+            raise SetupError(
+                f"This needs torch.{path}, which PyTorch {torch.__version__} does not have. "
+                "Install another release with `pip install torch`; 2.6 to 2.15 have been tried."
+            )
+
+
+def sets_versions() -> bool:
+    """Returns whether a version counter can be set."""
+    return hasattr(torch._C._autograd, "_unsafe_set_version_counter")
+
+
+def names_saved_tensors() -> bool:
+    """Returns whether a node has attributes for what it saved."""
+    return hasattr(torch.zeros(1, requires_grad=True).exp().grad_fn, "_raw_saved_result")
+
+
+def tells_storages_apart() -> bool:
+    """Returns whether a storage object has a number of its own."""
+    return hasattr(torch.UntypedStorage(0), "_cdata")
+
+
+def checkpoints_by_hooks() -> bool:
+    """Returns whether `torch.utils.checkpoint` is built on saved-tensor hooks, by which it can be told to compute once."""
+    waiting = [torch.autograd.graph.saved_tensors_hooks]
+    while waiting:
+        kind = waiting.pop()
+        if kind.__module__ == "torch.utils.checkpoint":
+            return True
+        waiting.extend(kind.__subclasses__())
+    return False
+
+
+SHORTCOMINGS: dict[Callable[[], bool], str] = {
+    names_saved_tensors: "This PyTorch does not tell what a node saved, so the saving line and the harmful line are not named.",
+    tells_storages_apart: "This PyTorch does not tell storages apart, so memory shared through NumPy or DLPack is not named as such.",
+    sets_versions: "This PyTorch does not let a version be set, so tensors made before the program show versions that are too high.",
+    checkpoints_by_hooks: "This PyTorch's checkpoint could not be told to compute once, so a value that it computes anew may go unnoticed.",
+}
+
+
+@functools.cache
+def shortcomings() -> tuple[str, ...]:
+    """Returns a sentence for the reader for each thing that the installed PyTorch does not tell."""
+    with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.enable_grad():
+        return tuple(sentence for probe, sentence in SHORTCOMINGS.items() if not probe())
