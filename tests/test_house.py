@@ -65,6 +65,56 @@ def is_allowed(room: str, other: str) -> bool:
     return any(f"{other}.".startswith(f"{one}.") for one in ROOMS[room] | EVERYWHERE | {room})
 
 
+# Names of tensors, nodes and storages that PyTorch keeps to itself; any name below `torch` with an underscore counts as well.
+PRIVATE = re.compile(
+    r"_(version|base|is_view|cdata|backward_hooks|typed_storage|fused_\w+|foreach_\w+|(raw_)?saved_\w*)$|_grad$"
+)
+PRIVATE_TEXT = re.compile(PRIVATE.pattern + r"|torch(\.\w+)*\._\w+$")
+OURS = {"self", "cls"}
+
+
+def private_names(tree: ast.AST) -> set[str]:
+    """Returns the private names of PyTorch that a module reads, imports, or passes to getattr and the like."""
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            start = f"{getattr(node, 'module', None) or ''}."
+            found |= {name for alias in node.names if (name := (start + alias.name).strip(".")).startswith("torch")}
+        elif isinstance(node, ast.Attribute):
+            whole = ast.unparse(node)
+            if whole.startswith("torch.") or (PRIVATE.match(node.attr) and ast.unparse(node.value) not in OURS):
+                found.add(whole if whole.startswith("torch.") else f"torch.{node.attr}")
+        elif isinstance(node, ast.Constant) and PRIVATE_TEXT.match(str(node.value)):
+            found.add(f"torch.{node.value}")
+    return {name for name in found if re.search(r"\._(?!_)", name)}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("x = tensor._version", {"torch._version"}),
+        ("from torch.utils._pytree import tree_leaves", {"torch.utils._pytree.tree_leaves"}),
+        ("from torch import _C", {"torch._C"}),
+        ("getattr(node, f'_saved_{name}')", {"torch._saved_"}),
+        ("importlib.import_module('torch._dynamo')", {"torch.torch._dynamo"}),
+        ("torch._foreach_add_([a], 1)", {"torch._foreach_add_"}),
+        ("self._saved_values = torch.__version__; row._replace(a=1)", set()),
+    ],
+)
+def test_the_search_for_private_names_finds_them(text, found):
+    """Attributes, imports, texts given to getattr; not our own fields, and not `__version__`."""
+    assert found == private_names(ast.parse(text))
+
+
+def test_one_door_to_the_internals_of_pytorch():
+    """Nothing but `tape/internals` reads a name that PyTorch keeps to itself."""
+    read = {module: private_names(ast.parse(file.read_text("utf-8"))) for module, file in FILES.items()}
+    inside = {module for module, names in read.items() if names and module.startswith("autograder.tape.internals.")}
+
+    assert {} == {module: sorted(names) for module, names in read.items() if names and module not in inside}
+    assert 4 <= len(inside)
+
+
 @pytest.mark.parametrize("room", ROOMS)
 def test_rooms_import_one_way(room):
     """No room imports one that stands above it."""

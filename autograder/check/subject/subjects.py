@@ -12,11 +12,11 @@ from typing import Any, Protocol
 
 import torch
 from torch.overrides import TorchFunctionMode
-from torch.utils._pytree import tree_leaves
 
 from autograder.check.subject.call_report import Argument, Call, CallProblem, ProgramText, Report, array
 from autograder.check.subject.learner_code import normal_form, words
 from autograder.tape import record
+from autograder.tape.run.function_mode import tensors
 
 
 class Subject(Protocol):
@@ -185,10 +185,10 @@ class _Allocations(TorchFunctionMode):
         self._kept: list[torch.UntypedStorage] = []
 
     def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        for tensor in _tensors((args, kwargs)):
+        for tensor in tensors((args, kwargs)):
             self._see(tensor)
         result = function(*args, **(kwargs or {}))
-        for tensor in _tensors(result):
+        for tensor in tensors(result):
             self.bytes += self._see(tensor)
         return result
 
@@ -200,10 +200,6 @@ class _Allocations(TorchFunctionMode):
         self._kept.append(storage)
         self._seen.add(storage.data_ptr())
         return storage.nbytes()
-
-
-def _tensors(tree: Any) -> Iterator[torch.Tensor]:
-    return (leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor))
 
 
 @contextlib.contextmanager
