@@ -8,6 +8,7 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harms.harm_registry import find_harms
 from autograder.tape.diagnose.harms.unrecorded_write import unrecorded_write_notes
 from autograder.tape.diagnose.shown_gradients import shown_gradients
+from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
 from autograder.tape.recording.verdict_types import Harm, Verdict
 
@@ -41,6 +42,7 @@ def _notes_on_writes(evidence: Evidence, harms: tuple[Harm, ...]) -> Iterator[st
 
 def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
     state = evidence.state
+    yield from shortcomings()
     if evidence.observer.statements.threads:
         yield "The program started threads; the recording does not list their statements."
     if any(memory.sampled for memory in state.memories.all):
