@@ -1,8 +1,8 @@
-// Draws the `scene` trait (its fields: autograder/view/scene/composition.py): a film of one program, with code, memory and graph.
-// Knows no notebook and no network. What comes from the scene becomes text nodes and listed attributes, never markup.
+// Draws the `scene` trait (its fields: autograder/view/scene/composition.py): a program step by step, its code, memory and graph.
+// Needs no notebook and no network. What comes from the scene becomes text nodes and listed attributes, never markup.
 
 /**
- * @import { Drawing, Entry, Model, Moment, Outcome, Scene, Shape } from "./scene"
+ * @import { Drawing, Entry, Model, Outcome, Scene, SceneFrame, Shape } from "./scene"
  */
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -11,7 +11,7 @@ const ATTRIBUTES = new Set(["x", "y", "width", "height", "rx", "d", "cx", "cy", 
 const VERDICTS = new Set(["stale", "silent", "hit", "unseen", "wrong", "raised", "failed"]); // hidden while the learner predicts
 /** @type {Record<Outcome, string>} */
 const SIGNS = { correct: "✓", "silently-wrong": "⚠", "raises-forward": "✗", "raises-backward": "✗" };
-const QUIET = "data-lm-suppress-shortcuts"; // JupyterLab's letter and arrow shortcuts rest while the picture has the focus
+const QUIET = "data-lm-suppress-shortcuts"; // turns off JupyterLab's shortcuts for single keys while the picture has the focus
 const PAUSE = 1200; // milliseconds between frames while playing
 const ICONS = {
   first: "M3 3v10M13 3L6 8l7 5z", back: "M11 3L4 8l7 5z", play: "M4 2.5L13 8l-9 5.5z", pause: "M5 3v10M11 3v10",
@@ -19,6 +19,7 @@ const ICONS = {
 };
 
 /**
+ * Makes an HTML element.
  * @template {keyof HTMLElementTagNameMap} Tag
  * @param {Tag} tag
  * @param {Record<string, string | number | boolean>} properties
@@ -35,17 +36,17 @@ function make(tag, properties = {}, ...children) {
 }
 
 /**
- * Builds a shape (autograder/view/shapes.py); `keyed` collects the elements whose state changes.
+ * Makes the SVG element of a shape (autograder/view/shapes.py), and adds the elements whose state changes to `keyed`.
  * @param {Shape} shape
  * @param {Map<string, Entry[]>} keyed
  */
-function stamp([tag, attributes, ...children], keyed) {
+function makeShape([tag, attributes, ...children], keyed) {
   if (!TAGS.has(tag)) throw new Error(`a drawing may not hold <${tag}>`);
   const element = document.createElementNS(SVG, tag);
   for (const [name, value] of Object.entries(attributes)) if (ATTRIBUTES.has(name)) element.setAttribute(name, String(value));
   if ("s" in attributes) element.dataset.memory = String(attributes.s);
   if ("opens" in attributes) element.dataset.opens = String(attributes.opens);
-  for (const child of children) element.append(typeof child === "string" ? child : stamp(child, keyed));
+  for (const child of children) element.append(typeof child === "string" ? child : makeShape(child, keyed));
   if ("k" in attributes) {
     const [key, entry] = [String(attributes.k), { element, base: String(attributes.class ?? ""), text: tag === "text" }];
     if (!entry.text) element.setAttribute("class", `${entry.base} off`);
@@ -55,16 +56,16 @@ function stamp([tag, attributes, ...children], keyed) {
 }
 
 /**
- * A drawing shrinks to `smallest` of its size in a narrow place; below that it scrolls.
+ * Makes the SVG of a drawing. In a narrow pane it shrinks to `smallest` of its size; below that it scrolls.
  * @param {Drawing} drawing
  * @param {string} label
  * @param {Map<string, Entry[]>} keyed
  */
-function stampDrawing({ left, top, width, height, shapes }, label, keyed, smallest = 0.62) {
+function makeDrawing({ left, top, width, height, shapes }, label, keyed, smallest = 0.62) {
   const svg = document.createElementNS(SVG, "svg");
   const attributes = { viewBox: `${left} ${top} ${width} ${height}`, width, height, role: "group", "aria-label": label };
   for (const [name, value] of Object.entries(attributes)) svg.setAttribute(name, String(value));
-  svg.append(...shapes.map((shape) => stamp(shape, keyed)));
+  svg.append(...shapes.map((shape) => makeShape(shape, keyed)));
   svg.style.minWidth = `${smallest * width}px`;
   return svg;
 }
@@ -91,13 +92,13 @@ function iconButton(name, label, act) {
   return made;
 }
 
-/** Where an event began; every target in our tree is an element. @param {Event} event */
-function origin(event) {
+/** Returns the element that an event began at; in this tree every target is an element. @param {Event} event */
+function target(event) {
   return /** @type {HTMLElement} */ (event.target);
 }
 
 /**
- * Scrolls a pane, and only the pane, so that an element inside it is in sight.
+ * Scrolls a pane, and nothing around it, until an element inside it is visible.
  * @param {Element} pane
  * @param {Element} element
  */
@@ -111,12 +112,13 @@ function reveal(pane, element) {
 }
 
 /**
- * The page keeps one score for all its pictures: scene id → whether the first prediction was right.
+ * One score for all pictures of a page: scene id → whether the first prediction was right.
  * @type {Map<string, boolean>}
  */
 const score = (/** @type {any} */ (globalThis)[Symbol.for("autograder.score")] ??= new Map());
 
-class Film {
+/** One picture: the panes, the controls, and the frame that they show. */
+class Viewer {
   sentence = make("p", { className: "sentence", role: "status" });
   badge = make("p", { className: "badge" });
   count = make("span", { className: "step" });
@@ -131,7 +133,7 @@ class Film {
   links = document.createElementNS(SVG, "svg");
   root = make("section", { className: "autograder", "aria-label": "autograd, step by step" });
   resized = new ResizeObserver(() => this.connect());
-  /** @type {number | undefined} the timer of a film that plays */
+  /** @type {number | undefined} the timer while it plays */
   timer;
   /** @type {Outcome | undefined} what the learner predicted */
   answer;
@@ -145,12 +147,12 @@ class Film {
     this.at = -1;
     /** @type {Map<string, string>} */
     this.state = new Map();
-    /** @type {Map<string, Entry[]>} keys of code, memory and gradients */
-    this.still = new Map();
-    /** @type {Map<string, Entry[]>} keys of the graph's view, which changes as folds open */
-    this.moving = new Map();
+    /** @type {Map<string, Entry[]>} elements by key: code and memory */
+    this.fixed = new Map();
+    /** @type {Map<string, Entry[]>} elements by key: the graph's view, which changes as folds open */
+    this.view = new Map();
     /** @type {Element[]} */
-    this.pointed = [];
+    this.highlighted = [];
     this.asking = scene.ask !== null && scene.ask !== undefined;
     this.build();
     host.replaceChildren(this.root);
@@ -161,16 +163,16 @@ class Film {
 
   build() {
     const { scene } = this;
-    this.slider.max = String(scene.moments.length - 1);
+    this.slider.max = String(scene.frames.length - 1);
     this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
     const controls = make("div", { className: "controls", role: "group", "aria-label": "steps" },
       iconButton("first", "first step", () => this.go(0)), iconButton("back", "back", () => this.go(this.at - 1)), this.player,
       iconButton("forward", "forward", () => this.go(this.at + 1)), iconButton("last", "last step", () => this.go(Infinity)),
       this.slider, this.count);
     this.buildCode();
-    this.memory.append(stampDrawing(scene.memory, "memory", this.still));
-    for (const piece of this.memory.querySelectorAll(".piece")) piece.setAttribute("tabindex", "0");
-    if (scene.gradients) this.gradients.append(stampDrawing(scene.gradients, "gradients: got and right", this.still));
+    this.memory.append(makeDrawing(scene.memory, "memory", this.fixed));
+    for (const lane of this.memory.querySelectorAll(".lane")) lane.setAttribute("tabindex", "0");
+    if (scene.gradients) this.gradients.append(makeDrawing(scene.gradients, "gradients: got and right", this.fixed));
     this.links.setAttribute("class", "links");
     this.links.setAttribute("aria-hidden", "true");
     const picture = make("div", { className: "picture" }, this.trail, this.graph);
@@ -180,14 +182,13 @@ class Film {
   }
 
   buildCode() {
-    const lists = this.scene.programs.map((lines, program) => make("ol", { className: "program", "aria-label": this.scene.files[program] },
-      ...lines.map((runs, row) => {
-        const key = `l${program}.${row + 1}`;
-        const words = runs.map(([text, kind]) => make("span", { className: kind }, text));
+    const lists = this.scene.programs.map(({ file, lines }) => make("ol", { className: "program", "aria-label": file },
+      ...lines.map(({ key, tokens }) => {
+        const words = tokens.map(([text, kind]) => make("span", { className: kind }, text));
         const line = make("button", { type: "button", tabIndex: -1 }, ...words);
-        line.style.setProperty("--indent", `${runs.map(([text]) => text).join("").search(/\S|$/) + 4}ch`);
+        line.style.setProperty("--indent", `${tokens.map(([text]) => text).join("").search(/\S|$/) + 4}ch`);
         const item = make("li", { className: "line" }, line);
-        this.still.set(key, [{ element: item, base: "line", text: false, stays: true }]);
+        this.fixed.set(key, [{ element: item, base: "line", text: false, stays: true }]);
         line.addEventListener("click", () => this.goToLine(key));
         return item;
       })));
@@ -197,8 +198,8 @@ class Film {
   legend() {
     const entry = (/** @type {string} */ kind, /** @type {string} */ words) => make("li", { className: kind }, words);
     return make("ul", { className: "legend", "aria-label": "legend" },
-      entry("flow", "the way backward walks"), entry("kept", "kept for backward"), entry("stale", "kept, and counted as changed"),
-      entry("silent", "kept, and changed without a trace"), entry("counter", "●▲■ v0: version counter, one mark for each"));
+      entry("flow", "the direction of backward"), entry("kept", "kept for backward"), entry("stale", "kept, changed, and counted"),
+      entry("silent", "kept, changed, and not counted"), entry("counter", "●▲■ v0: version, one mark for each counter"));
   }
 
   /**
@@ -207,8 +208,8 @@ class Film {
    */
   open(number) {
     const { scene } = this;
-    this.moving = new Map();
-    this.graph.replaceChildren(stampDrawing(scene.views[number], `graph, ${scene.views[number].title}`, this.moving, 0.72));
+    this.view = new Map();
+    this.graph.replaceChildren(makeDrawing(scene.views[number], `graph, ${scene.views[number].title}`, this.view, 0.72));
     for (const fold of this.graph.querySelectorAll("[data-opens]")) {
       fold.setAttribute("tabindex", "0");
       fold.setAttribute("role", "button");
@@ -221,13 +222,13 @@ class Film {
       return made;
     };
     this.trail.replaceChildren(...(path.length > 1 ? path.map(crumb) : []));
-    for (const [key, entries] of this.moving) for (const entry of entries) this.paint(entry, this.state.get(key));
-    if (this.at >= 0) this.point();
+    for (const [key, entries] of this.view) for (const entry of entries) this.paint(entry, this.state.get(key));
+    if (this.at >= 0) this.highlight();
   }
 
   /** @param {string} key */
   elements(key) {
-    return [...(this.moving.get(key) ?? []), ...(this.still.get(key) ?? [])];
+    return [...(this.view.get(key) ?? []), ...(this.fixed.get(key) ?? [])];
   }
 
   /**
@@ -241,21 +242,24 @@ class Film {
   }
 
   /**
-   * Goes to a frame; `wanted` may lie outside the film. While the learner predicts, the last frames stay closed.
+   * Goes to a frame; a number beyond the first or the last goes there. While the learner predicts, the last frames stay closed.
    * @param {number} wanted
    */
   go(wanted) {
-    const end = this.asking ? Math.max((this.scene.ask ?? 0) - 1, 0) : this.scene.moments.length - 1;
+    const end = this.asking ? Math.max((this.scene.ask ?? 0) - 1, 0) : this.scene.frames.length - 1;
     if (this.asking && wanted > end && Number.isFinite(wanted)) this.question.querySelector("button")?.focus();
     const next = Math.max(0, Math.min(wanted, end));
     if (wanted > end || wanted < 0) this.stop();
     if (next !== this.at) this.apply(next);
     this.at = next;
-    this.tell();
-    this.point();
+    this.describe();
+    this.highlight();
   }
 
-  /** @param {number} next */
+  /**
+   * Changes the drawings to a frame. Only the next one is a difference; any other is computed from the first.
+   * @param {number} next
+   */
   apply(next) {
     const forward = next === this.at + 1;
     const from = forward ? next : 0;
@@ -263,7 +267,7 @@ class Film {
     const fresh = forward ? this.state : new Map();
     const touched = new Set(forward ? [] : this.state.keys());
     for (let i = from; i <= next; i++) {
-      for (const [key, value] of Object.entries(this.scene.moments[i].changes)) {
+      for (const [key, value] of Object.entries(this.scene.frames[i].changes)) {
         fresh.set(key, value);
         touched.add(key);
       }
@@ -276,71 +280,73 @@ class Film {
     }
   }
 
-  tell() {
+  /** Shows what the frame says: its number, its sentences, and the forecast or the outcome. */
+  describe() {
     const { scene, at } = this;
-    const moment = scene.moments[at];
+    const frame = scene.frames[at];
     this.slider.value = String(at);
-    this.slider.setAttribute("aria-valuetext", `step ${at + 1} of ${scene.moments.length}`);
-    this.count.textContent = `step ${at + 1} of ${scene.moments.length}`;
-    this.sentence.replaceChildren(moment.fact, ...(moment.effect && !this.asking ? [" ", make("strong", {}, moment.effect)] : []));
+    this.slider.setAttribute("aria-valuetext", `step ${at + 1} of ${scene.frames.length}`);
+    this.count.textContent = `step ${at + 1} of ${scene.frames.length}`;
+    this.sentence.replaceChildren(frame.fact, ...(frame.effect && !this.asking ? [" ", make("strong", {}, frame.effect)] : []));
     /** @type {[Outcome, string] | null} */
-    const told = moment.kind === "end" ? [scene.outcome, scene.outcome] : moment.forecast;
-    this.badge.className = `badge ${told && !this.asking ? told[0] : "unknown"}`;
-    const words = this.asking ? "your prediction first" : told ? `${SIGNS[told[0]]} ${told[1]}` : "nothing to walk yet";
-    const lead = moment.kind === "end" ? "Outcome: " : moment.kind === "visit" ? "Backward is walking" : "If you call backward now: ";
-    this.badge.replaceChildren(lead, ...(moment.kind === "visit" ? [] : [make("b", {}, words)]));
-    this.root.classList.toggle("ended", moment.kind === "end");
-    if (this.answer && moment.kind === "end") this.mark();
+    const shown = frame.kind === "end" ? [scene.outcome, scene.outcome] : frame.forecast;
+    this.badge.className = `badge ${shown && !this.asking ? shown[0] : "unknown"}`;
+    const words = this.asking ? "your prediction first" : shown ? `${SIGNS[shown[0]]} ${shown[1]}` : "no graph yet";
+    const lead = frame.kind === "end" ? "Outcome: " : frame.kind === "visit" ? "Backward is running" : "If you call backward now: ";
+    this.badge.replaceChildren(lead, ...(frame.kind === "visit" ? [] : [make("b", {}, words)]));
+    this.root.classList.toggle("ended", frame.kind === "end");
+    if (this.answer && frame.kind === "end") this.mark();
   }
 
-  // Points out what the frame is about, lights its line, and draws the arrows from harmed tensors to the lines that wrote.
-  point() {
-    const moment = this.scene.moments[this.at];
-    for (const element of this.pointed) element.classList.remove("now");
-    const now = moment.now.flatMap((key) => this.elements(key).map(({ element, text }) => (text ? (element.closest(".chip") ?? element) : element)));
-    const line = this.still.get(moment.line)?.[0].element;
-    this.pointed = line ? [...now, line] : now;
-    for (const element of this.pointed) element.classList.add("now");
+  /** Highlights what the frame is about and the line that runs, and draws the arrows from harmed tensors to lines. */
+  highlight() {
+    const frame = this.scene.frames[this.at];
+    for (const element of this.highlighted) element.classList.remove("now");
+    const now = frame.now.flatMap((key) => this.elements(key).map(({ element, text }) => (text ? (element.closest(".chip") ?? element) : element)));
+    const line = this.fixed.get(frame.line)?.[0].element;
+    this.highlighted = line ? [...now, line] : now;
+    for (const element of this.highlighted) element.classList.add("now");
     for (const button of this.code.querySelectorAll('[tabindex="0"]')) button.setAttribute("tabindex", "-1");
     if (line) {
       line.firstElementChild?.setAttribute("tabindex", "0");
       reveal(this.code, line);
     }
     for (const pane of [this.memory, this.graph]) {
-      const shown = now.find((element) => pane.contains(element) && element.matches(".block, .piece"));
+      const shown = now.find((element) => pane.contains(element) && element.matches(".block, .lane"));
       if (shown) reveal(pane, shown);
     }
     this.connect();
   }
 
+  /** Draws an arrow from each harmed saved tensor in sight to the line that wrote into it. */
   connect() {
-    const pairs = this.asking ? [] : this.scene.moments[Math.max(this.at, 0)].links;
-    const frame = this.root.getBoundingClientRect();
+    const pairs = this.asking ? [] : this.scene.frames[Math.max(this.at, 0)].links;
+    const bounds = this.root.getBoundingClientRect();
     const paths = pairs.flatMap(([edge, line]) => {
-      const row = (this.moving.get(edge) ?? []).find(({ base }) => base === "kept")?.element;
-      const item = this.still.get(line)?.[0].element;
-      return row && item && frame.width ? [this.arrow(row, item, frame)] : [];
+      const row = (this.view.get(edge) ?? []).find(({ base }) => base === "kept")?.element;
+      const item = this.fixed.get(line)?.[0].element;
+      return row && item && bounds.width ? [this.arrow(row, item, bounds)] : [];
     });
     this.links.replaceChildren(...paths);
   }
 
   /**
-   * @param {Element} row what the saved edge keeps, in the graph
+   * @param {Element} row of the saved tensor, in the graph
    * @param {Element} item the line of code that wrote into it
-   * @param {DOMRect} frame
+   * @param {DOMRect} bounds
    */
-  arrow(row, item, frame) {
+  arrow(row, item, bounds) {
     const middle = (/** @type {Element} */ element, /** @type {Element} */ pane) => {
       const [box, edge] = [element.getBoundingClientRect(), pane.getBoundingClientRect()];
-      return Math.max(edge.top + 6, Math.min(edge.bottom - 6, box.top + Math.min(box.height / 2, 11))) - frame.top;
+      return Math.max(edge.top + 6, Math.min(edge.bottom - 6, box.top + Math.min(box.height / 2, 11))) - bounds.top;
     };
-    const sight = this.graph.getBoundingClientRect(); // a row beyond the pane's edge is pointed at from that edge
-    const from = Math.max(sight.left, Math.min(sight.right - 6, row.getBoundingClientRect().left)) - frame.left;
+    const sight = this.graph.getBoundingClientRect(); // the arrow of a row outside the pane starts at the edge of the pane
+    const from = Math.max(sight.left, Math.min(sight.right - 6, row.getBoundingClientRect().left)) - bounds.left;
     const code = this.code.getBoundingClientRect();
     const [y1, y2] = [middle(row, this.graph), middle(item, this.code)];
     const path = document.createElementNS(SVG, "path");
     const beside = sight.left > code.right;
-    const to = (beside ? code.right - 6 : code.left + 6) - frame.left;
+    const to = (beside ? code.right - 6 : code.left + 6) - bounds.left;
     const out = Math.max(40, Math.abs(from - to) / 2);
     const route = beside ? `C${from - out} ${y1} ${to + out} ${y2} ${to} ${y2}m7 -5l-8 5l8 5` : `C-12 ${y1} -12 ${y2} ${to} ${y2}m-8 -5l8 5l-8 5`;
     path.setAttribute("d", `M${from} ${y1}${route}`);
@@ -348,20 +354,23 @@ class Film {
     return path;
   }
 
-  /** @param {string} key */
+  /**
+   * Goes to the next frame that runs a line, or to its first one.
+   * @param {string} key
+   */
   goToLine(key) {
-    const moments = this.scene.moments;
-    const hits = moments.flatMap((moment, i) => (moment.line === key && moment.kind === "step" ? [i] : []));
+    const frames = this.scene.frames;
+    const hits = frames.flatMap((frame, i) => (frame.line === key && frame.kind === "step" ? [i] : []));
     if (hits.length) this.go(hits.find((i) => i > this.at) ?? hits[0]);
   }
 
   play() {
     if (this.timer) return this.stop();
-    if (this.at === this.scene.moments.length - 1) this.go(0);
+    if (this.at === this.scene.frames.length - 1) this.go(0);
     this.player.replaceChildren(icon("pause"));
     this.player.setAttribute("aria-label", "pause");
     this.timer = window.setInterval(() => {
-      if (!this.root.isConnected || this.at === this.scene.moments.length - 1) this.stop();
+      if (!this.root.isConnected || this.at === this.scene.frames.length - 1) this.stop();
       else this.go(this.at + 1);
     }, PAUSE);
   }
@@ -379,7 +388,7 @@ class Film {
       button.addEventListener("click", () => this.choose(outcome));
       return button;
     };
-    const title = make("p", {}, "Predict first: step through the program, then say what it will do. The last steps open with your choice.");
+    const title = make("p", {}, "Predict first: step through the program, then say what it will do. The last steps are shown after your choice.");
     this.question.replaceChildren(title, make("div", { role: "group", "aria-label": "your prediction" }, ...this.scene.outcomes.map(choose)));
   }
 
@@ -388,7 +397,7 @@ class Film {
     this.answer = outcome;
     this.asking = false;
     if (!score.has(this.scene.id)) score.set(this.scene.id, outcome === this.scene.outcome);
-    this.question.replaceChildren(make("p", { role: "status" }, `You predict: ${outcome}. Step on and see.`));
+    this.question.replaceChildren(make("p", { role: "status" }, `You predict: ${outcome}. Continue to see.`));
     for (const [key, value] of this.state) for (const entry of this.elements(key)) this.paint(entry, value);
     this.go(this.scene.ask ?? 0);
     this.slider.focus();
@@ -397,35 +406,35 @@ class Film {
   mark() {
     const right = this.answer === this.scene.outcome;
     const first = [...score.values()].filter(Boolean).length;
-    const said = right ? `Your prediction was right: ${this.answer}.` : `You predicted ${this.answer}; it is ${this.scene.outcome}.`;
-    this.question.replaceChildren(make("p", { role: "status" }, `${said} On this page: ${first} of ${score.size} right at the first try.`));
+    const result = right ? `Your prediction was right: ${this.answer}.` : `You predicted ${this.answer}; it is ${this.scene.outcome}.`;
+    this.question.replaceChildren(make("p", { role: "status" }, `${result} On this page: ${first} of ${score.size} right at the first try.`));
   }
 
   watch() {
     /** @type {Record<string, () => void>} */
     const keys = { ArrowLeft: () => this.go(this.at - 1), ArrowRight: () => this.go(this.at + 1), Home: () => this.go(0), End: () => this.go(Infinity) };
     this.root.addEventListener("keydown", (event) => {
-      const fold = /** @type {HTMLElement | null | undefined} */ (origin(event).closest?.("[data-opens]"));
+      const fold = /** @type {HTMLElement | null | undefined} */ (target(event).closest?.("[data-opens]"));
       if (fold && (event.key === "Enter" || event.key === " ")) this.open(Number(fold.dataset.opens));
-      else if (origin(event).closest?.(".code") && ["ArrowUp", "ArrowDown"].includes(event.key)) this.moveInCode(event);
+      else if (target(event).closest?.(".code") && ["ArrowUp", "ArrowDown"].includes(event.key)) this.moveInCode(event);
       else if (keys[event.key] && event.target !== this.slider && !event.altKey && !event.ctrlKey && !event.metaKey) keys[event.key]();
       else return;
       event.preventDefault();
       event.stopPropagation();
     });
-    // On the focused element itself, since JupyterLab looks there first; Ctrl+S and its like stay the notebook's.
-    const hush = (/** @type {FocusEvent | KeyboardEvent} */ event) => {
-      origin(event).toggleAttribute(QUIET, !("key" in event && (event.ctrlKey || event.metaKey)));
+    // Set on the focused element, since JupyterLab looks there first; Ctrl+S and the like still reach the notebook.
+    const quiet = (/** @type {FocusEvent | KeyboardEvent} */ event) => {
+      target(event).toggleAttribute(QUIET, !("key" in event && (event.ctrlKey || event.metaKey)));
     };
-    this.root.addEventListener("focusin", hush);
-    this.root.addEventListener("keydown", hush);
-    this.root.addEventListener("keyup", hush);
+    this.root.addEventListener("focusin", quiet);
+    this.root.addEventListener("keydown", quiet);
+    this.root.addEventListener("keyup", quiet);
     this.graph.addEventListener("click", (event) => {
-      const fold = /** @type {HTMLElement | null} */ (origin(event).closest("[data-opens]"));
+      const fold = /** @type {HTMLElement | null} */ (target(event).closest("[data-opens]"));
       if (fold) this.open(Number(fold.dataset.opens));
     });
     for (const [type, on] of Object.entries({ pointerover: true, pointerout: false, focusin: true, focusout: false })) {
-      this.root.addEventListener(type, (event) => this.light(origin(event).closest?.("[data-memory]"), on));
+      this.root.addEventListener(type, (event) => this.lightMemory(target(event).closest?.("[data-memory]"), on));
     }
     this.root.addEventListener("scroll", () => this.connect(), { capture: true, passive: true });
     this.resized.observe(this.root);
@@ -439,11 +448,11 @@ class Film {
   }
 
   /**
-   * Lights everything that lies in the same memory.
+   * Lights everything that lies in the same memory as an element, or nothing.
    * @param {Element | null | undefined} element
    * @param {boolean} on
    */
-  light(element, on) {
+  lightMemory(element, on) {
     for (const lit of this.root.querySelectorAll(".lit")) lit.classList.remove("lit");
     if (!element || !on) return;
     for (const same of this.root.querySelectorAll(`[data-memory="${Number(element.getAttribute("data-memory"))}"]`)) same.classList.add("lit");
@@ -457,14 +466,14 @@ class Film {
 }
 
 /**
- * Draws into `el`, or says there why it cannot: an empty place would tell nobody anything.
+ * Draws into `el`, or shows there why it cannot be drawn, so that it is never blank.
  * @param {Scene} scene
  * @param {Element} el
  */
 function draw(scene, el) {
   try {
-    if (!scene?.moments?.length) throw new Error("the recording holds no step");
-    return new Film(scene, el);
+    if (!scene?.frames?.length) throw new Error("the recording holds no step");
+    return new Viewer(scene, el);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
     el.replaceChildren(make("p", { className: "autograder-failed", role: "alert" }, `This picture cannot be drawn: ${reason}. Run the cell again.`));
@@ -474,28 +483,28 @@ function draw(scene, el) {
 
 /** @param {{ model: Model, el: Element }} place */
 function render({ model, el }) {
-  let film = draw(model.get("scene"), el);
+  let viewer = draw(model.get("scene"), el);
   const redraw = () => {
-    film?.close();
-    film = draw(model.get("scene"), el);
+    viewer?.close();
+    viewer = draw(model.get("scene"), el);
   };
   model.on("change:scene", redraw);
   return () => {
     model.off("change:scene", redraw);
-    film?.close();
+    viewer?.close();
   };
 }
 
 /**
- * A saved notebook holds only the static picture, inside an element whose class the scene names. Where the model is alive it takes
- * that element's place; where it is not (no kernel, an export, another site) the picture simply stays.
+ * A saved notebook holds only the static picture, in an element whose class the scene names. Where a kernel has the model, the live
+ * picture replaces it; elsewhere (no kernel, an export, another site) the static one stays.
  * @param {{ model: Model }} context
  */
 function initialize({ model }) {
   const place = model.get("scene")?.place;
   if (!place) return undefined;
   const living = new WeakMap();
-  const settle = () => {
+  const replace = () => {
     for (const host of document.getElementsByClassName(place)) {
       if (living.has(host)) continue;
       const picture = [...host.childNodes];
@@ -503,9 +512,9 @@ function initialize({ model }) {
       living.set(host, () => (stop(), host.replaceChildren(...picture)));
     }
   };
-  const observer = new MutationObserver(settle);
+  const observer = new MutationObserver(replace);
   observer.observe(document.body, { childList: true, subtree: true });
-  settle();
+  replace();
   return () => {
     observer.disconnect();
     for (const host of document.getElementsByClassName(place)) living.get(host)?.();

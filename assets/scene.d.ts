@@ -15,7 +15,7 @@ export interface Drawing {
   parent: number | null;
 }
 
-export interface Moment {
+export interface SceneFrame {
   line: string;
   fact: string;
   effect: string;
@@ -26,18 +26,22 @@ export interface Moment {
   kind: "step" | "visit" | "end";
 }
 
-/** The `scene` trait: the fields of autograder/view/scene/composition.py. */
+export interface CodeFile {
+  file: string;
+  lines: { key: string; tokens: [text: string, kind: string][] }[];
+}
+
+/** The `scene` trait: the fields of Scene in autograder/view/scene/composition.py. Keys are compared and never taken apart. */
 export interface Scene {
   id: string;
   outcome: Outcome;
   headline: string;
-  programs: [text: string, kind: string][][][];
-  files: string[];
-  moments: Moment[];
+  programs: CodeFile[];
+  frames: SceneFrame[];
   views: Drawing[];
   memory: Drawing;
   gradients: Drawing | null;
-  telling: number;
+  decisive: number;
   start: number;
   ask: number | null;
   outcomes: [outcome: Outcome, meaning: string][];

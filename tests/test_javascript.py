@@ -12,7 +12,7 @@ import msgspec
 import pytest
 
 from autograder.tape.recording.schema import from_json
-from autograder.view.scene.composition import build
+from autograder.view.scene.composition import build_scene
 
 pytestmark = pytest.mark.slow  # fetches the compiler from npm, and uses it for nothing else
 
@@ -63,9 +63,9 @@ def test_the_module_keeps_to_its_types(errors):
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [
-        pytest.param("scene.moments[at]", "scene.moment[at]", "TS2551", id="no such field of a scene"),
+        pytest.param("scene.frames[at]", "scene.frame[at]", "TS2551", id="no such field of a scene"),
         pytest.param("this.stop()", "this.halt()", "TS2339", id="no such method"),
-        pytest.param("get(moment.line)?.[0]", "get(moment.line)[0]", "TS2532", id="a line that may be missing"),
+        pytest.param("get(frame.line)?.[0]", "get(frame.line)[0]", "TS2532", id="a line that may be missing"),
     ],
 )
 def test_a_slip_is_noticed(errors, copy, old, new, complaint):
@@ -82,7 +82,7 @@ def test_a_slip_is_noticed(errors, copy, old, new, complaint):
 def test_python_sends_what_the_types_declare(errors, copy, predict):
     """Every stored recording's scene has exactly the declared fields, each of its declared type."""
     recordings = sorted((ROOT / "tests" / "view" / "recordings").glob("*.json"))
-    scenes = [build(from_json(file.read_bytes()), predict) for file in recordings]
+    scenes = [build_scene(from_json(file.read_bytes()), predict) for file in recordings]
     values = [f"const s{i}: Scene = {msgspec.json.encode(scene).decode()};\n" for i, scene in enumerate(scenes)]
     (copy / "scenes.ts").write_text('import type { Scene } from "./scene";\n' + "".join(values), "utf-8")
 

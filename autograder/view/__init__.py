@@ -1,4 +1,4 @@
-"""A Recording drawn: as text, as a static picture, as a page of its own, and live in a notebook. Imports no torch.
+"""Shows a Recording: as text, as a static picture, as an HTML page, and live in a notebook. Imports no torch.
 
 from autograder import tape, view
 

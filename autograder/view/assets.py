@@ -1,4 +1,4 @@
-"""Finds the front-end module and style: in the repository's assets/ in a clone, beside the package when installed."""
+"""Finds the front-end module and its style: in assets/ of a clone, or inside the installed package."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ PACKAGE = Path(__file__).resolve().parent.parent
 
 
 @cache
-def asset(name: str) -> str:
-    """Returns the text of a file of assets/.
+def read_asset(name: str) -> str:
+    """Returns the text of a file in assets/.
 
     Raises:
-        FileNotFoundError: it is in neither place; the installation is incomplete.
+        FileNotFoundError: neither the clone nor the package has it, so the installation is incomplete.
     """
     for folder in (PACKAGE.parent / "assets", PACKAGE / "assets"):
         if (folder / name).is_file():

@@ -1,9 +1,9 @@
-"""The three forms in a notebook: a live widget, a static picture and text; only the last two are ever saved.
+"""A picture in a notebook takes three forms: a live widget, a static picture and text. Only the last two are saved.
 
-The output of a cell is the static picture (HTML that holds an SVG image) with its text. A live widget is no output of its own:
-its model opens beside it, finds the picture by a class name and takes its place. So a saved notebook opened without a kernel, an
-export, a feedback page and an untrusted notebook show the picture, where JupyterLab 4.6 and ipywidgets 8.1 would show
-"Error displaying widget: model not found" for a saved widget.
+The output of a cell is the static picture, HTML with an SVG image, and its text. The live widget is not displayed itself: its
+model finds the picture by a class name and replaces it in the page. So a notebook opened without a kernel, an export, a feedback
+page and an untrusted notebook all show the picture, where JupyterLab 4.6 with ipywidgets 8.1 would show "Error displaying widget:
+model not found" for a saved widget.
 """
 
 from __future__ import annotations
@@ -15,54 +15,61 @@ from html import escape
 from typing import Any
 
 from autograder.tape.recording.schema import Recording
-from autograder.view.draw.html import as_image, described
-from autograder.view.scene.composition import Scene, build
-from autograder.view.scene.layout import library
+from autograder.view.draw.html import as_image, describe_picture
+from autograder.view.scene.composition import Scene, build_scene
+from autograder.view.scene.layout import load_igraph
 from autograder.view.text.report import as_text
 
 STEPS, BRIEF = 16, 6
-"""Steps of a longer run that a saved notebook tells in words under the picture, and where no picture is; `as_text` tells all."""
+"""Steps in words that a saved notebook holds of a longer run: below the picture, and in place of it."""
 
 
 def mimebundle(recording: Recording, predict: bool = False, place: str = "") -> dict[str, str]:
-    """Returns the saved forms: "text/html", the static picture with its words, and "text/plain", fewer words.
+    """Returns the forms that a notebook saves, as IPython's `display(..., raw=True)` takes them.
+
+    "text/html" is the static picture with up to 16 steps in words, "text/plain" the verdict with up to 6 steps.
 
     Args:
-        predict: the outcome stays hidden until the reader opens it.
-        place: class name of the element that a live widget may take; "" for none.
+        predict: hides the outcome until the reader opens the words.
+        place: class name of the element that a live widget may replace; "" for none.
     """
-    picture = _static(build(recording, predict), as_text(recording, STEPS), place)
+    picture = _static(build_scene(recording, predict), as_text(recording, STEPS), place)
     return {"text/html": picture, "text/plain": as_text(recording, BRIEF)}
 
 
 def _static(scene: Scene, words: str, place: str) -> str:
-    """Returns the static picture as HTML that a sanitiser keeps: no script, no style, no identifier."""
+    """Returns the static picture as HTML that passes JupyterLab's sanitizer: no script, no style, no id."""
     title = "What this program does, in words" if scene.ask is not None else "In words"
     return (
-        f'<div class="{escape(place)}"><img alt="{escape(described(scene))}" src="{as_image(scene)}">'
+        f'<div class="{escape(place)}"><img alt="{escape(describe_picture(scene))}" src="{as_image(scene)}">'
         f"<details><summary>{title}</summary><pre>{escape(words)}</pre></details></div>"
     )
 
 
 def widget(recording: Recording, predict: bool = False, place: str = "") -> Any:
-    """Returns the live widget, for `display` or for a layout of ipywidgets; `show` is what a notebook wants.
+    """Returns a live widget, for a layout of ipywidgets. To show a picture in a cell use `show`, whose output can be saved.
+
+    Needs anywidget, which the extra `course` installs.
 
     Args:
-        predict: the learner chooses an outcome before the last steps open.
-        place: class name of the element in the page where it belongs; "" where it is displayed itself.
+        predict: the learner chooses an outcome before the last steps are shown.
+        place: class name of the element of the page that it replaces; "" where it is displayed itself.
     """
     import msgspec
 
-    from autograder.view.live import Picture
+    from autograder.view.live import PictureWidget
 
-    return Picture(scene=msgspec.to_builtins(build(recording, predict, place)))
+    return PictureWidget(scene=msgspec.to_builtins(build_scene(recording, predict, place)))
 
 
 def show(recording: Recording, predict: bool = False) -> None:
-    """Displays a recording: step through it live, or see the static picture where no kernel runs; in a terminal, text.
+    """Displays a recording: in a notebook the picture, live while a kernel runs; in a terminal the text.
 
-    While nbgrader executes a notebook (its variable NBGRADER_EXECUTION says so, 0.9.6), and where anywidget is not installed
-    (the extra `course` brings it), no widget is made: static and text only.
+    No widget is made where anywidget is not installed (the extra `course` installs it), nor while nbgrader executes a notebook:
+    nbgrader 0.9.6 sets the environment variable NBGRADER_EXECUTION then.
+
+    Args:
+        predict: the learner chooses an outcome before the last steps are shown.
     """
     shell = _shell()
     if shell is None:
@@ -78,13 +85,13 @@ def show(recording: Recording, predict: bool = False) -> None:
 
 
 def get_ready() -> None:
-    """Loads what pictures are drawn with, in a notebook only: with its imports, rather than when the first picture is due."""
+    """Imports the layout library if this is a notebook, so that the first picture does not wait for it."""
     if _shell() is not None:
-        library()
+        load_igraph()
 
 
 def _shell() -> Any:
-    """Returns the kernel's IPython shell, or None in a plain terminal."""
+    """Returns the IPython shell of a Jupyter kernel; None in a terminal."""
     try:
         from IPython import get_ipython
     except ImportError:
@@ -94,11 +101,11 @@ def _shell() -> Any:
 
 
 _open: dict[str, tuple[str, list[Any]]] = {}
-"""Cell → (the request that ran it last, its live widgets): a cell that runs again closes what it showed before."""
+"""Cell → (the request that ran it last, its open widgets), so that a cell which runs again can close them."""
 
 
 def _replace(shell: Any, picture: Any) -> None:
-    """Remembers a live widget under its cell, and closes those of the cell's earlier runs."""
+    """Adds a live widget to its cell, and closes those of the cell's earlier runs."""
     parent = shell.get_parent() or {}
     request = str(parent.get("header", {}).get("msg_id", ""))
     cell = str(parent.get("metadata", {}).get("cellId", request))

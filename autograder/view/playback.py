@@ -1,4 +1,4 @@
-"""Plays a Recording frame by frame and knows, after each, what is true: names, versions, graph, saved tensors."""
+"""Plays a Recording frame by frame and holds the state after each: names, versions, graph, saved tensors."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from autograder.tape.recording.verdict_types import Place
 
 @dataclass(frozen=True)
 class Frame:
-    """One picture of the film: a statement that ran, a node that backward visited, or the verdict at the end.
+    """One step that a reader takes: a statement that ran, a node that backward visited, or the verdict at the end.
 
     Attributes:
-        number: 1-based, as the reader counts.
-        place: the line that is lit; None where no line of the user's ran.
+        number: counted from 1, as the reader sees it.
+        place: the line that runs; None where no line of the user's code did.
+        step: the statement; for a visit, the one that called backward.
     """
 
     number: int
@@ -27,8 +28,8 @@ class Frame:
 
 
 @dataclass
-class Touched:
-    """Ids of what a frame changed: only these are drawn anew."""
+class ChangeSet:
+    """Ids of what a frame changed; nothing else has to be drawn again."""
 
     tensors: set[int] = field(default_factory=set)
     nodes: set[int] = field(default_factory=set)
@@ -36,13 +37,13 @@ class Touched:
     storages: set[int] = field(default_factory=set)
 
 
-def changes_something(step: Step) -> bool:
-    """Returns whether the step did anything to a tensor, a name or the graph; an import or a `def` did not."""
+def has_changes(step: Step) -> bool:
+    """Returns whether a step changed a tensor, a name or the graph, as an import or a `def` does not."""
     return bool(step.names or step.tensors or step.states or step.nodes or step.saved or step.writes or step.freed)
 
 
-def backward_step(recording: Recording) -> int | None:
-    """Returns the index of the step that called backward; None where none did."""
+def find_backward(recording: Recording) -> int | None:
+    """Returns the index of the step that called backward first; None where none did."""
     if not recording.backward or not recording.steps:
         return None
     if recording.backward[0].step is not None:
@@ -50,31 +51,32 @@ def backward_step(recording: Recording) -> int | None:
     return next((step.index for step in recording.steps if step.freed), recording.steps[-1].index)
 
 
-def frames(recording: Recording) -> list[Frame]:
-    """Returns the film: statements in order, backward's visits after the statement that called it, the verdict last."""
-    film: list[Frame] = []
-    walk = backward_step(recording)
+def list_frames(recording: Recording) -> list[Frame]:
+    """Returns the frames: statements in order, backward's visits after the statement that called it, the verdict last."""
+    frames: list[Frame] = []
+    caller = find_backward(recording)
     for step in recording.steps:
-        if changes_something(step) or step is recording.steps[-1] or step.index == walk:
-            film.append(Frame(len(film) + 1, "step", step.place, step))
+        if has_changes(step) or step is recording.steps[-1] or step.index == caller:
+            frames.append(Frame(len(frames) + 1, "step", step.place, step))
         for visit in recording.backward:
-            if step.index == (walk if visit.step is None else visit.step):
-                film.append(Frame(len(film) + 1, "visit", step.place, step, visit))
-    film.append(Frame(len(film) + 1, "end", film[-1].place if film else None))
-    return film
+            if step.index == (caller if visit.step is None else visit.step):
+                frames.append(Frame(len(frames) + 1, "visit", step.place, step, visit))
+    frames.append(Frame(len(frames) + 1, "end", frames[-1].place if frames else None))
+    return frames
 
 
 class Playback:
-    """What is true after the frame that was played last.
+    """The state of the program after the frame that was played last.
 
     Attributes:
-        names: variable → tensor; `called`: tensor → the names it has now, or the last that it had.
-        states: tensor → its latest state; `versions`: counter family → its count.
-        edges: saved edges in sight; `harmed`: edge → the writes that hit it so far;
-        freed: edges that backward released, with their counter then.
+        names: variable → tensor; `called`: tensor → the names that it has now, or the last ones that it had.
+        states: tensor → its latest state; `versions`: version counter → its count.
+        edges: saved edges that exist by now; `harmed`: saved edge → the writes that have harmed it.
+        freed: saved edges that backward has freed → their version at that time.
         visits: node → what backward did there.
-        made: node → the state of its tensor while the node was its maker; `makers`: tensor → the nodes that made it, in turn.
-        family: counter → its tensors; `in_storage`: piece of memory → its tensors.
+        made: node → the last state of its tensor before another node took its place (a write in place rebases the history).
+        makers: tensor → all nodes that have made it.
+        family: version counter → its tensors; `in_storage`: storage → its tensors.
     """
 
     def __init__(self, recording: Recording):
@@ -83,7 +85,7 @@ class Playback:
         self.tensors = {tensor.id: tensor for tensor in recording.tensors}
         self.nodes = {node.id: node for node in recording.nodes}
         self.saved = {edge.id: edge for edge in recording.saved}
-        self.frames = frames(recording)
+        self.frames = list_frames(recording)
         self.names: dict[str, int] = {}
         self.called: dict[int, str] = {}
         self.states: dict[int, TensorState] = {}
@@ -96,63 +98,63 @@ class Playback:
         self.makers: dict[int, set[int]] = {}
         self.family: dict[int, set[int]] = {}
         self.in_storage: dict[int, set[int]] = {}
-        self._kept: dict[int, set[int]] = {}
+        self._saved_by_counter: dict[int, set[int]] = {}
         self._stated = {state.tensor for step in recording.steps for state in step.states}
 
-    def play(self) -> Iterator[tuple[Frame, Touched]]:
-        """Yields each frame after it happened, with what it changed."""
+    def play(self) -> Iterator[tuple[Frame, ChangeSet]]:
+        """Yields each frame after applying it, with what it changed."""
         for frame in self.frames:
-            touched = Touched()
+            changed = ChangeSet()
             if frame.kind == "step" and frame.step:
-                self._run(frame.step, touched)
+                self._apply_step(frame.step, changed)
             elif frame.visit:
                 self.visits[frame.visit.node] = frame.visit
-                touched.nodes.add(frame.visit.node)
-            yield frame, touched
+                changed.nodes.add(frame.visit.node)
+            yield frame, changed
 
-    def _run(self, step: Step, touched: Touched) -> None:
-        """Takes one statement's changes."""
+    def _apply_step(self, step: Step, changed: ChangeSet) -> None:
+        """Applies one statement."""
         for tensor in step.tensors:
             known = self.tensors[tensor]
             self.family.setdefault(known.counter, set()).add(tensor)
             self.in_storage.setdefault(known.storage, set()).add(tensor)
         for state in step.states:
-            self._see(state, touched)
-        self._rename(step, touched)
-        touched.nodes.update(step.nodes)
+            self._apply_state(state, changed)
+        self._apply_names(step, changed)
+        changed.nodes.update(step.nodes)
         for edge in step.freed:
             self.freed.setdefault(edge, self.version_of(self.saved[edge]))
-            touched.edges.add(edge)
+            changed.edges.add(edge)
         for edge in step.saved:
             self.edges.add(edge)
-            self._kept.setdefault(self._counter(self.saved[edge]), set()).add(edge)
-            touched.edges.add(edge)
+            self._saved_by_counter.setdefault(self._counter(self.saved[edge]), set()).add(edge)
+            changed.edges.add(edge)
         for write in step.writes:
-            self._alias(write, step, touched)
-            touched.storages.add(write.storage)
+            self._apply_alias(write, step, changed)
+            changed.storages.add(write.storage)
             for edge in write.harmed:
                 self.harmed.setdefault(edge, []).append(write)
-                touched.edges.add(edge)
-        touched.storages.update(self.tensors[tensor].storage for tensor in touched.tensors)
-        touched.nodes.update(node for tensor in touched.tensors for node in self.makers.get(tensor, ()))
+                changed.edges.add(edge)
+        changed.storages.update(self.tensors[tensor].storage for tensor in changed.tensors)
+        changed.nodes.update(node for tensor in changed.tensors for node in self.makers.get(tensor, ()))
 
-    def _see(self, state: TensorState, touched: Touched) -> None:
-        """Takes one tensor's new state, and shows it at the node that made it."""
+    def _apply_state(self, state: TensorState, changed: ChangeSet) -> None:
+        """Applies one tensor's new state, and keeps it for the node that made the tensor."""
         before = self.states.get(state.tensor)
         self.states[state.tensor] = state
         family = self.tensors[state.tensor].counter
         if self.versions.get(family) != state.version:
             self.versions[family] = state.version
-            touched.tensors |= self.family.get(family, set())
-            touched.edges |= self._kept.get(family, set())
-        touched.tensors.add(state.tensor)
-        touched.nodes.update(node for node in (state.node, before.node if before else None) if node is not None)
+            changed.tensors |= self.family.get(family, set())
+            changed.edges |= self._saved_by_counter.get(family, set())
+        changed.tensors.add(state.tensor)
+        changed.nodes.update(node for node in (state.node, before.node if before else None) if node is not None)
         if state.node is not None:
             self.made[state.node] = state
             self.makers.setdefault(state.tensor, set()).add(state.node)
 
-    def _alias(self, write: Write, step: Step, touched: Touched) -> None:
-        """Gives a state to the object that a write went through, where that lived for one statement only (`d.data[:] = 1`)."""
+    def _apply_alias(self, write: Write, step: Step, changed: ChangeSet) -> None:
+        """Gives a state to the tensor that a write went through, where it existed in one statement only (`d.data[:] = 1`)."""
         if write.tensor not in self.tensors or write.tensor in self._stated:
             return
         alias = self.tensors[write.tensor]
@@ -160,10 +162,10 @@ class Playback:
         values = next((s.values for s in same if self.tensors[s.tensor].shape == alias.shape), "")
         counted = any(self.tensors[state.tensor].counter == alias.counter for state in step.states)
         count = (self.versions.get(alias.counter) or 0) + (alias.counter in write.counters and not counted)
-        self._see(TensorState(alias.id, count, False, True, None, values), touched)
+        self._apply_state(TensorState(alias.id, count, False, True, None, values), changed)
 
-    def _rename(self, step: Step, touched: Touched) -> None:
-        """Takes the step's new names."""
+    def _apply_names(self, step: Step, changed: ChangeSet) -> None:
+        """Applies the names that a step bound and unbound."""
         for change in step.names:
             old = self.names.pop(change.name, None)
             if change.tensor is not None:
@@ -172,18 +174,18 @@ class Playback:
                 if tensor is not None:
                     held = [name for name, holds in self.names.items() if holds == tensor]
                     self.called[tensor] = ", ".join(held) or self.called.get(tensor, "")
-                    touched.tensors.add(tensor)
+                    changed.tensors.add(tensor)
 
     def _counter(self, edge: SavedEdge) -> int:
-        """Returns the counter family of what an edge keeps; -1 where no variable ever named it."""
+        """Returns the version counter of a saved tensor; -1 where no variable ever named the tensor."""
         return self.tensors[edge.tensor].counter if edge.tensor in self.tensors else -1
 
-    def alive(self, tensor: int) -> bool:
+    def is_alive(self, tensor: int) -> bool:
         """Returns whether a variable holds the tensor now."""
         return tensor in self.names.values()
 
     def version_of(self, edge: SavedEdge) -> int | None:
-        """Returns the counter that backward would find now, or found when it let go, for what an edge keeps."""
+        """Returns the version of a saved tensor now, or when backward freed it."""
         if edge.id in self.freed:
             return self.freed[edge.id]
         counter = self._counter(edge)
@@ -192,7 +194,11 @@ class Playback:
         return edge.version_now if edge.id in self.harmed else edge.saved_version
 
     def condition(self, edge: SavedEdge) -> Literal["", "stale", "silent", "freed"]:
-        """Returns how a saved tensor is now: as saved, refused by the counter, changed without a trace, or released."""
+        """Returns the condition of a saved tensor.
+
+        "" is as saved; "stale" is at another version, so that backward refuses it; "silent" has other values at the same version;
+        "freed" is freed by backward.
+        """
         if self.version_of(edge) != edge.saved_version:
             return "stale"
         if any(write.bytes_changed for write in self.harmed.get(edge.id, ())):

@@ -1,8 +1,8 @@
-"""Drawings as plain data: what the static picture writes and the front-end module stamps, so nothing is drawn twice.
+"""Drawings as plain data, drawn once: the static picture writes them as SVG text, the front-end module makes SVG elements.
 
-A shape is `[tag, attributes, *children]`; a child is a shape or a text. Two attributes are ours: `k` is a key whose state
-(a class name, or the text of a text element) changes from frame to frame, `s` is the memory that lights up together.
-An element with a key is hidden until a frame gives it a state.
+A shape is `[tag, attributes, *children]`; a child is a shape or a text. The tags and attributes are those of SVG, and three more:
+`k` is a key (keys.py) whose state, a class name or the words of a text element, changes from frame to frame, and which is hidden
+until a frame gives it one; `s` is the storage that a shape belongs to; `opens` is the view that a fold opens.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ from typing import Any
 
 import msgspec
 
+from autograder.view.keys import Key
+
 Shape = list[Any]
 
 
 class Drawing(msgspec.Struct):
-    """A picture of its own: shapes in a field from (left, top), `width` × `height` pixels large.
+    """One pane: shapes on a field of `width` × `height` pixels whose upper left corner is at (left, top).
 
     Attributes:
-        parent: for the inside of a fold, the number of the drawing it opens from.
+        parent: for the inside of a fold, the number of the view that it opens from.
     """
 
     left: float
@@ -36,14 +38,16 @@ MONO, SMALL, BOLD = 7.25, 6.3, 7.4
 
 
 def shape(tag: str, *children: Shape | str, **attributes: Any) -> Shape:
-    """Returns one shape; `kind` stands for the attribute "class", an attribute of None or "" is left out."""
+    """Returns one shape; `kind` is its class, `anchor` its text-anchor. An attribute that is None or "" is left out."""
     names = {"kind": "class", "anchor": "text-anchor"}
-    kept = {names.get(name, name): tidy(value) for name, value in attributes.items() if value not in (None, "")}
+    kept = {names.get(name, name): plain(value) for name, value in attributes.items() if value not in (None, "")}
     return [tag, kept, *children]
 
 
-def tidy(value: Any) -> Any:
-    """Returns a number without needless digits, anything else as it is."""
+def plain(value: Any) -> Any:
+    """Returns an attribute's value as data: a key as its text, a number rounded to a tenth of a pixel."""
+    if isinstance(value, Key):
+        return str(value)
     if isinstance(value, float):
         value = round(value, 1)
         return int(value) if value.is_integer() else value
@@ -51,12 +55,12 @@ def tidy(value: Any) -> Any:
 
 
 def group(*children: Shape | str, **attributes: Any) -> Shape:
-    """Returns a group."""
+    """Returns a group of shapes."""
     return shape("g", *children, **attributes)
 
 
 def box(x: float, y: float, width: float, height: float, radius: float | None = None, **attributes: Any) -> Shape:
-    """Returns a rectangle."""
+    """Returns a rectangle; (x, y) is its upper left corner."""
     return shape("rect", x=x, y=y, width=width, height=height, rx=radius, **attributes)
 
 
@@ -66,12 +70,12 @@ def text(x: float, y: float, words: str = "", **attributes: Any) -> Shape:
 
 
 def path(route: str, **attributes: Any) -> Shape:
-    """Returns a line along a route in SVG's path language."""
+    """Returns a path; `route` is its SVG path data."""
     return shape("path", d=route, **attributes)
 
 
 def columns(words: str) -> int:
-    """Returns how many character cells a text takes: two for wide (East Asian) characters, none for combining marks."""
+    """Returns the width of a text in columns: two for a wide (East Asian) character, none for a combining mark."""
     if words.isascii():
         return len(words)
     return sum(
@@ -81,7 +85,7 @@ def columns(words: str) -> int:
 
 
 def clip(words: str, limit: int) -> str:
-    """Returns the text on one line, cut to `limit` character cells with an ellipsis."""
+    """Returns the text on one line, cut to `limit` columns with an ellipsis."""
     words = " ".join(words.split())
     if columns(words) <= limit:
         return words
@@ -94,7 +98,7 @@ def clip(words: str, limit: int) -> str:
 
 
 def wrap(words: str, limit: int) -> list[str]:
-    """Returns the text in lines of at most `limit` character cells, broken at spaces; a longer word is clipped."""
+    """Returns the text in lines of at most `limit` columns, broken at spaces; a longer word is clipped."""
     lines = [""]
     for word in words.split():
         longer = f"{lines[-1]} {word}".strip()
@@ -103,8 +107,3 @@ def wrap(words: str, limit: int) -> list[str]:
         else:
             lines.append(clip(word, limit))
     return [line for line in lines if line]
-
-
-def letter(number: int) -> str:
-    """Returns a name for the `number`-th piece of memory, counted from 0: A, B, … Z, 27, 28, …"""
-    return chr(ord("A") + number) if number < 26 else str(number + 1)

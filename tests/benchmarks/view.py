@@ -20,8 +20,8 @@ sys.path.insert(0, str(ROOT))
 
 from autograder import tape, view  # noqa: E402
 from autograder.tape.recording.schema import Recording, from_json  # noqa: E402
-from autograder.view.assets import asset  # noqa: E402
-from autograder.view.scene.composition import build  # noqa: E402
+from autograder.view.assets import read_asset  # noqa: E402
+from autograder.view.scene.composition import build_scene  # noqa: E402
 
 SNIPPETS = ["raises_backward", "silently_wrong", "correct", "raises_forward", "views"]
 
@@ -60,7 +60,7 @@ STEPS = """async (data) => {
   const times = [];
   const walk = (count) => {
     for (let i = 0; i < count; i++) {
-      if (i % data.moments.length === data.moments.length - 1) first.click();
+      if (i % data.frames.length === data.frames.length - 1) first.click();
       const began = performance.now();
       next.click();
       el.getBoundingClientRect();
@@ -109,7 +109,7 @@ def python_side(recording: Recording, what: str, target: float) -> bool:
     times = []
     for _ in range(3):
         began = time.perf_counter()
-        build(recording)
+        build_scene(recording)
         times.append(1000 * (time.perf_counter() - began))
     return row(f"scene of {what} (Python)", median(times), "ms", target)
 
@@ -121,7 +121,7 @@ def measure(page: Page) -> list[bool]:
         tape.record(LOOP.format(rounds=15)),
         tape.record(LOOP.format(rounds=250)),
     )
-    scenes = [msgspec.to_builtins(build(recording)) for recording in (lesson, sixty, thousand)]
+    scenes = [msgspec.to_builtins(build_scene(recording)) for recording in (lesson, sixty, thousand)]
     walked = page.evaluate(STEPS, scenes[1])
     return [
         python_side(lesson, "a lesson snippet", 50),
@@ -150,8 +150,8 @@ def main() -> int:
         browser = playwright.chromium.launch(executable_path=which("chromium") or which("google-chrome"), args=flags)
         page = browser.new_page(viewport={"width": 1200, "height": 900})
         page.set_content("<main></main>")
-        page.add_style_tag(content=asset("graph.css"))
-        page.add_script_tag(content=asset("graph.js").replace("export default", "window.graph ="), type="module")
+        page.add_style_tag(content=read_asset("graph.css"))
+        page.add_script_tag(content=read_asset("graph.js").replace("export default", "window.graph ="), type="module")
         page.wait_for_function("window.graph")
         good += measure(page)
         browser.close()

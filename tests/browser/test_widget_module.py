@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Page
 
 from autograder.tape.recording.schema import from_json
-from autograder.view.assets import asset
-from autograder.view.scene.composition import build
+from autograder.view.assets import read_asset
+from autograder.view.scene.composition import build_scene
 
 RECORDINGS = Path(__file__).parents[1] / "view" / "recordings"
 
@@ -30,16 +30,16 @@ window.model = (scene) => {
 
 def scene(name: str, **options) -> dict:
     """Returns a stored recording's scene as plain data."""
-    return msgspec.to_builtins(build(from_json((RECORDINGS / f"{name}.json").read_bytes()), **options))
+    return msgspec.to_builtins(build_scene(from_json((RECORDINGS / f"{name}.json").read_bytes()), **options))
 
 
 @pytest.fixture
 def bare(page: Page) -> Page:
     """A page that holds the module, a fake model and an empty element."""
     page.set_content('<main id="here"></main>')
-    page.add_style_tag(content=asset("graph.css"))
+    page.add_style_tag(content=read_asset("graph.css"))
     page.add_script_tag(content=FAKE)
-    page.add_script_tag(content=asset("graph.js").replace("export default", "window.graph ="), type="module")
+    page.add_script_tag(content=read_asset("graph.js").replace("export default", "window.graph ="), type="module")
     page.wait_for_function("window.graph")
     return page
 
@@ -79,8 +79,8 @@ def test_another_scene_is_drawn_anew(bare):
     ("data", "why"),
     [
         pytest.param(None, "the recording holds no step", id="no scene"),
-        pytest.param({"moments": []}, "the recording holds no step", id="no step"),
-        pytest.param({"moments": [{}], "programs": []}, "This picture cannot be drawn", id="cut off"),
+        pytest.param({"frames": []}, "the recording holds no step", id="no step"),
+        pytest.param({"frames": [{}], "programs": []}, "This picture cannot be drawn", id="cut off"),
     ],
 )
 def test_what_cannot_be_drawn_says_why(bare, data, why):
@@ -123,10 +123,10 @@ def test_going_back_undoes_going_forward(bare):
 
 
 def test_what_stays_does_not_move(bare):
-    """From step to step, no block of the graph and no piece of memory changes its place in the drawing."""
+    """From step to step, no block of the graph and no lane of memory changes its place in the drawing."""
     render(bare, scene("views"))
     places = """() => {
-        const cards = document.querySelectorAll(".graph .block:not(.off) > .card, .memory .piece:not(.off) > .card");
+        const cards = document.querySelectorAll(".graph .block:not(.off) > .card, .memory .lane:not(.off) > .card");
         const name = (card) => card.parentNode.querySelector(".title").textContent;
         return Object.fromEntries([...cards].map((card) => [`${card.getAttribute("x")} ${card.getAttribute("y")}`, name(card)]));
     }"""

@@ -96,7 +96,7 @@ def test_the_harm_is_seen_and_said(opened):
     assert "silently wrong" in page.inner_text(".badge")
     assert "cannot see this write" in sentence(page)
     assert "saved v0, now v0" in page.text_content(".graph .kept.silent")
-    assert "did not count it" in page.text_content(".memory .piece.unseen")
+    assert "did not count it" in page.text_content(".memory .lane.unseen")
     assert 1 == page.locator(".links path.silent").count()
     assert "unseen" in page.get_attribute(".line.now", "class")
 
@@ -140,8 +140,8 @@ def test_same_memory_lights_together(opened):
     assert len(lit) > 1
     assert 1 == len(set(lit))
 
-    page.focus(".memory .piece >> nth=1")
-    assert page.get_attribute(".memory .piece >> nth=1", "data-memory") in set(
+    page.focus(".memory .lane >> nth=1")
+    assert page.get_attribute(".memory .lane >> nth=1", "data-memory") in set(
         page.evaluate("[...document.querySelectorAll('.lit')].map((e) => e.dataset.memory)")
     )
 
@@ -191,7 +191,7 @@ def test_the_keyboard_reaches_everything(opened):
         page.keyboard.press("Tab")
 
     assert ["first step", "back", "play", "forward", "last step", "step", "BUTTON", "graph"] == seen[:8]
-    assert any("piece" in name for name in seen)
+    assert any("lane" in name for name in seen)
     assert "SUMMARY" in seen
 
 

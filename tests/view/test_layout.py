@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from autograder.view.scene.layout import place
+from autograder.view.scene.layout import place_blocks
 
 
 @st.composite
@@ -24,7 +24,7 @@ def graphs(draw):
 @given(graphs())
 def test_blocks_do_not_overlap(graph):
     """Any two blocks are apart, whatever their sizes."""
-    placed, _ = place(*graph)
+    placed, _ = place_blocks(*graph)
     for one, other in combinations(placed.values(), 2):
         beside = abs(one.x - other.x) >= (one.width + other.width) / 2 - 1e-6
         above = one.y + one.height <= other.y + 1e-6 or other.y + other.height <= one.y + 1e-6
@@ -35,7 +35,7 @@ def test_blocks_do_not_overlap(graph):
 @given(graphs())
 def test_a_block_stands_below_its_makers(graph):
     """Gradient paths all point the same way: up."""
-    placed, _ = place(*graph)
+    placed, _ = place_blocks(*graph)
 
     assert all(placed[upper].y + placed[upper].height < placed[lower].y for upper, lower in graph[1])
 
@@ -43,4 +43,4 @@ def test_a_block_stands_below_its_makers(graph):
 @given(graphs())
 def test_the_same_graph_stands_the_same(graph):
     """Nothing moves from one drawing of a recording to the next."""
-    assert place(*graph) == place(*graph)
+    assert place_blocks(*graph) == place_blocks(*graph)

@@ -10,7 +10,7 @@ mpl.use("Agg")
 
 def test_versions_rise_where_a_counter_counted(recorded):
     """The preallocated output's counter climbs once for each of the loop's twelve writes."""
-    axes = plots.versions(recorded("loop"))
+    axes = plots.plot_versions(recorded("loop"))
     line = next(line for line in axes.lines if line.get_label() == "out")
 
     assert (0, 12) == (min(line.get_ydata()), max(line.get_ydata()))
@@ -19,7 +19,7 @@ def test_versions_rise_where_a_counter_counted(recorded):
 
 def test_a_write_that_nobody_counted_is_marked(recorded):
     """The `.data` write is a cross on d's flat line."""
-    axes = plots.versions(recorded("silently_wrong"))
+    axes = plots.plot_versions(recorded("silently_wrong"))
     line = next(line for line in axes.lines if line.get_label() == "d")
 
     assert {0} == set(line.get_ydata())
@@ -30,17 +30,17 @@ def test_wrong_elements_stand_beside_the_line(recorded):
     """The wrong gradient is counted as wrong, the right one as right."""
     recording = recorded("silently_wrong")
 
-    assert ["wrong: 1"] == [text.get_text() for text in plots.gradients(recording, "w2").get_legend().get_texts()]
-    assert ["right: 2"] == [text.get_text() for text in plots.gradients(recording, "w1").get_legend().get_texts()]
+    assert ["wrong: 1"] == [text.get_text() for text in plots.plot_gradients(recording, "w2").get_legend().get_texts()]
+    assert ["right: 2"] == [text.get_text() for text in plots.plot_gradients(recording, "w1").get_legend().get_texts()]
 
 
 def test_an_unknown_leaf_is_named(recorded):
     """The message says which leaves there are."""
-    with pytest.raises(KeyError, match="the verdict knows w1, w2"):
-        plots.gradients(recorded("silently_wrong"), "w3")
+    with pytest.raises(KeyError, match="the verdict has w1, w2"):
+        plots.plot_gradients(recorded("silently_wrong"), "w3")
 
 
 def test_without_a_gradient_there_is_no_plot(recorded):
     """A run that raised left nothing to compare."""
     with pytest.raises(ValueError, match="has no gradient to compare"):
-        plots.gradients(recorded("raises_backward"), "w2")
+        plots.plot_gradients(recorded("raises_backward"), "w2")

@@ -8,11 +8,19 @@ import msgspec
 import pytest
 
 from autograder.tape.recording.schema import RecordingError, from_json, to_json
-from autograder.view.draw.svg import freeze
-from autograder.view.scene.composition import Scene, build
-from autograder.view.text import gradient_rows
+from autograder.tape.recording.verdict_types import Gradient
+from autograder.view.draw.static_frame import freeze
+from autograder.view.keys import Key
+from autograder.view.scene.composition import Scene, build_scene
+from autograder.view.scene.gradient_panel import draw_gradients
+from autograder.view.text import gradient_values
 
 TAGS = {"g", "rect", "path", "text", "tspan", "circle", "title"}
+
+
+def version(part: str, number: int) -> str:
+    """Returns the key of a part's version."""
+    return str(Key(part, number, "version"))
 
 
 def shapes(scene: Scene) -> Iterator[list]:
@@ -31,41 +39,41 @@ def shapes(scene: Scene) -> Iterator[list]:
 
 def test_every_key_of_a_drawing_gets_a_state(recording):
     """No block, row or text waits for a state that no frame gives (it would never be seen)."""
-    scene = build(recording)
-    given = {key for moment in scene.moments for key in moment.changes} | {"end"}
+    scene = build_scene(recording)
+    given = {key for frame in scene.frames for key in frame.changes}
     drawn = {tree[1]["k"] for tree in shapes(scene) if "k" in tree[1]}
-    visited = {f"{letter}{visit.node}" for visit in recording.backward for letter in "brx"}
+    visited = {str(Key(part, visit.node)) for visit in recording.backward for part in ("got", "right", "stop")}
 
     assert drawn - visited <= given
 
 
 def test_every_block_that_appears_is_drawn(recording):
     """A node, a leaf in the graph or a kept tensor that a frame shows has a shape in some view."""
-    scene = build(recording)
+    scene = build_scene(recording)
     drawn = {tree[1]["k"] for tree in shapes(scene) if "k" in tree[1]}
-    nodes = {f"n{node.id}" for node in recording.nodes if not node.name.endswith("AccumulateGrad")}
+    nodes = {str(Key("node", node.id)) for node in recording.nodes if not node.name.endswith("AccumulateGrad")}
 
     assert nodes <= drawn
-    assert {f"e{edge.id}" for edge in recording.saved} <= drawn
+    assert {str(Key("saved", edge.id)) for edge in recording.saved} <= drawn
 
 
 def test_a_frame_changes_only_states(recording):
     """Positions stand in the drawings alone: what stays does not move from step to step."""
-    for moment in build(recording).moments:
-        assert all(isinstance(state, str) for state in moment.changes.values())
+    for frame in build_scene(recording).frames:
+        assert all(isinstance(state, str) for state in frame.changes.values())
 
 
 def test_a_frame_tells_only_what_changed(recording):
     """A change is a change: the data grow with what happens, not with frames × nodes."""
     states: dict[str, str] = {}
-    for moment in build(recording).moments:
-        assert not [key for key, state in moment.changes.items() if states.get(key) == state]
-        states |= moment.changes
+    for frame in build_scene(recording).frames:
+        assert not [key for key, state in frame.changes.items() if states.get(key) == state]
+        states |= frame.changes
 
 
 def test_drawings_hold_shapes_and_nothing_else(hostile):
     """Whatever a program is called, no name becomes a tag or an attribute."""
-    for tag, attributes, *_ in shapes(build(hostile)):
+    for tag, attributes, *_ in shapes(build_scene(hostile)):
         assert tag in TAGS
         assert not any(name.startswith("on") or name in ("href", "style") for name in attributes)
 
@@ -74,39 +82,48 @@ def test_the_harmed_tensor_changes_its_look(recorded):
     """From the harmful write on, the saved tensor is stale, or silent where no counter told."""
     for name, state in (("raises_backward", "on stale"), ("silently_wrong", "on silent")):
         recording = recorded(name)
-        scene = build(recording)
-        edge = f"e{recording.verdict.harms[0].edge}"
+        scene = build_scene(recording)
+        edge = str(Key("saved", recording.verdict.harms[0].edge))
 
-        assert "on" == freeze(scene, scene.telling - 1).states[edge]
-        assert state == freeze(scene, scene.telling).states[edge]
-        assert [(edge, "l0.9")] == scene.moments[scene.telling].links
+        assert "on" == freeze(scene, scene.decisive - 1).states[edge]
+        assert state == freeze(scene, scene.decisive).states[edge]
+        assert [(edge, str(Key("line", 9)))] == scene.frames[scene.decisive].links
 
 
 def test_versions_tick_on_every_name_of_the_counter(recorded):
     """A write through the base ticks the view's number too; `.data` ticks its own and leaves the base's."""
-    seen = freeze(build(recorded("views")), 5).states
-    blind = freeze(build(recorded("silently_wrong")), 5).states
+    seen = freeze(build_scene(recorded("views")), 5).states
+    blind = freeze(build_scene(recorded("silently_wrong")), 5).states
 
-    assert {"v1"} == {state.split()[1] for key, state in seen.items() if key in ("m2c", "m3c")}
-    assert ["v0", "v1"] == sorted(state.split()[1] for key, state in blind.items() if key in ("m3c", "m5c"))
+    assert ["■ v1", "■ v1"] == [seen[version("alias", tensor)] for tensor in (2, 3)]
+    assert ["v0", "v1"] == [blind[version("alias", tensor)].split()[1] for tensor in (3, 5)]
+
+
+def test_every_version_that_a_write_reaches_is_highlighted(recorded):
+    """The tick to version 10 is as visible as those to 1 and to 12."""
+    recording = recorded("loop")
+    key = version("alias", next(c.tensor for step in recording.steps for c in step.names if c.name == "out"))
+    ticks = [frame.changes[key] for frame in build_scene(recording).frames if key in frame.now]
+
+    assert [f"v{count}" for count in range(1, 13)] == [tick.split()[1] for tick in ticks]
 
 
 def test_a_released_tensor_does_not_turn_stale_later(recorded):
     """After backward let go, the optimizer's writes into weights harm nothing."""
-    scene = build(recorded("training"))
-    states = freeze(scene, len(scene.moments) - 1).states
+    scene = build_scene(recorded("training"))
+    states = freeze(scene, len(scene.frames) - 1).states
 
-    assert {"on freed"} == {states[key] for key in states if key[0] == "e" and key[1:].isdigit()}
-    assert "v2" in {state.split()[1] for key, state in states.items() if key.startswith("t") and key.endswith("c")}
+    assert {"on freed"} == {states[str(Key("saved", edge.id))] for edge in recorded("training").saved}
+    assert "v2" == states[version("tensor", 0)].split()[1]
 
 
 def test_predicting_stops_before_the_outcome(recording):
     """The frame to predict before comes ahead of every visit and of the verdict."""
-    scene = build(recording, predict=True)
+    scene = build_scene(recording, predict=True)
 
     assert scene.ask is not None
-    assert all(moment.kind == "step" for moment in scene.moments[: scene.ask])
-    assert scene.ask < len(scene.moments) - 1
+    assert all(frame.kind == "step" for frame in scene.frames[: scene.ask])
+    assert scene.ask < len(scene.frames) - 1
 
 
 def test_a_recording_without_a_step_still_has_a_verdict():
@@ -116,7 +133,7 @@ def test_a_recording_without_a_step_still_has_a_verdict():
 
     empty = Recording(VERSION, "2.13.0", (), (), (), (), (), (), (), Verdict("correct"))
 
-    assert ["end"] == [moment.kind for moment in build(empty).moments]
+    assert ["end"] == [frame.kind for frame in build_scene(empty).frames]
 
 
 def test_a_newer_or_cut_recording_is_refused_in_one_sentence(recorded):
@@ -140,14 +157,26 @@ def test_a_newer_or_cut_recording_is_refused_in_one_sentence(recorded):
 )
 def test_gradients_agree_or_differ(got, true, same):
     """Two elements agree to the accuracy of a float32; NaN agrees with NaN."""
-    assert same is gradient_rows.same(got, true)
+    assert same is gradient_values.is_close(got, true)
 
 
 def test_a_live_picture_opens_at_the_point_unless_the_reader_is_asked(recorded):
     """It opens where the static picture stands; at the first step where the outcome or the line that harmed is to be found."""
     recording = recorded("silently_wrong")
     nameless = msgspec.structs.replace(recording.verdict, harms=())
-    asked = build(msgspec.structs.replace(recording, verdict=nameless))
+    asked = build_scene(msgspec.structs.replace(recording, verdict=nameless))
 
-    assert build(recording).telling == build(recording).start > 0
-    assert 0 == build(recording, predict=True).start == asked.start
+    assert build_scene(recording).decisive == build_scene(recording).start > 0
+    assert 0 == build_scene(recording, predict=True).start == asked.start
+
+
+def test_a_long_gradient_lists_each_element_once(recorded):
+    """Of 20 elements the wrong one comes first, and the eleven after it are right."""
+    recording = recorded("silently_wrong")
+    gradients = {"w": Gradient([float(i) for i in range(20)], [float(i) for i in range(19)] + [0.5])}
+    verdict = msgspec.structs.replace(recording.verdict, gradients=gradients)
+    panel = draw_gradients(msgspec.structs.replace(recording, verdict=verdict)).shapes[0]
+    rows = [tree for tree in panel[2:] if isinstance(tree, list) and tree[1].get("class", "").startswith("row")]
+
+    assert ["w.grad[19]", *(f"w.grad[{i}]" for i in range(11))] == [row[2][2] for row in rows]
+    assert "and 8 more, none of them wrong" == panel[-1][2]

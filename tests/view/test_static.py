@@ -14,7 +14,7 @@ import pytest
 
 from autograder import view
 from autograder.view.draw.html import as_image
-from autograder.view.scene.composition import build
+from autograder.view.scene.composition import build_scene
 
 SVG = "{http://www.w3.org/2000/svg}"
 LESSON_SNIPPETS = ["raises_backward", "silently_wrong", "correct", "raises_forward", "views"]
@@ -47,7 +47,7 @@ class Tags(HTMLParser):
 
 def test_each_frame_is_well_formed(recording):
     """Every frame of every recording is an XML document of shapes."""
-    for step in range(1, len(build(recording).moments) + 1):
+    for step in range(1, len(build_scene(recording).frames) + 1):
         tree = ElementTree.fromstring(view.as_svg(recording, step))
 
         assert f"{SVG}svg" == tree.tag
@@ -58,7 +58,7 @@ def test_no_picture_points_at_a_line_that_is_to_be_found(recorded, name):
     """Where the verdict withholds who did the harm, the saved picture marks no line either; with the verdict it does."""
     whole = recorded(name)
     withheld = msgspec.structs.replace(whole, verdict=msgspec.structs.replace(whole.verdict, harms=()))
-    marks = [re.findall("✎", unquote(as_image(build(shown)))) for shown in (whole, withheld)]
+    marks = [re.findall("✎", unquote(as_image(build_scene(shown)))) for shown in (whole, withheld)]
 
     assert marks[0]
     assert not marks[1]
@@ -101,7 +101,7 @@ def test_the_picture_shows_the_point(recorded):
         assert fact in words
 
 
-def test_a_step_out_of_the_film_is_refused(recorded):
+def test_a_step_out_of_range_is_refused(recorded):
     """The message says which steps there are."""
     with pytest.raises(ValueError, match="has the steps 1 to 10; you asked for step 11"):
         view.as_svg(recorded("raises_backward"), 11)

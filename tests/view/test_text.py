@@ -20,13 +20,15 @@ from autograder.view.playback import Playback
         ),
         pytest.param("raises_backward", "d was saved at version 0 and is at version 1.", id="why backward stopped"),
         pytest.param("silently_wrong", "It writes into d.data, the same memory as d.", id="the alias and its memory"),
-        pytest.param("silently_wrong", "another counter than the one that autograd checks", id="what autograd misses"),
+        pytest.param(
+            "silently_wrong", "a different counter from the one that autograd checks", id="what autograd misses"
+        ),
         pytest.param("silently_wrong", "the check will pass and the gradient will be wrong.", id="what follows"),
         pytest.param("silently_wrong", "If you call backward now: silently wrong.", id="the forecast"),
         pytest.param("silently_wrong", "w2.grad gets [1]; right is [4].", id="the wrong gradient beside the right one"),
         pytest.param("silently_wrong", "w2.grad  got [1.0]  right [4.0]  <- differs", id="the gradients' table"),
         pytest.param("correct", "It shares memory and version counter with out.", id="detach shares both"),
-        pytest.param("correct", "lets go of 1 saved tensor.", id="backward frees"),
+        pytest.param("correct", "frees 1 saved tensor.", id="backward frees"),
         pytest.param(
             "raises_forward", "Line 4 stops: a leaf Variable that requires grad", id="an error in the forward"
         ),
@@ -56,10 +58,10 @@ def test_text_tells(recorded, name, sentence):
 def test_every_step_has_its_sentence(recording):
     """No frame of any recording is left without words."""
     text = view.as_text(recording)
-    film = Playback(recording).frames
+    frames = Playback(recording).frames
 
-    assert all(f"{frame.number:>3}  " in text for frame in film if frame.kind == "step")
-    assert len(recording.backward) == sum(frame.kind == "visit" for frame in film)
+    assert all(f"{frame.number:>3}  " in text for frame in frames if frame.kind == "step")
+    assert len(recording.backward) == sum(frame.kind == "visit" for frame in frames)
 
 
 def test_a_long_run_is_cut_in_the_middle_only_where_asked(recorded):
@@ -78,5 +80,5 @@ def test_a_backward_that_is_refused_does_not_run_to_its_end(recorded):
     freed = msgspec.structs.replace(whole, steps=(*before, msgspec.structs.replace(last, freed=(whole.saved[0].id,))))
     text = view.as_text(freed)
 
-    assert "Backward begins, lets go of 1 saved tensor on its way, and stops." in text
+    assert "Backward starts, frees 1 saved tensor, and stops with an error." in text
     assert "Backward runs" not in text

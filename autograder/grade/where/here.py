@@ -21,7 +21,7 @@ from autograder.grade.submission.shared_process import OneProcess
 from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.submission_grader import Examiner
 from autograder.grade.wire.limits import Limits
-from autograder.view.scene.layout import library
+from autograder.view.scene.layout import load_igraph
 
 MARGIN_SECONDS = 60  # for the trusted side's own work on one notebook
 TRIES = 2
@@ -108,7 +108,7 @@ class _Lane:
 
     def _start(self) -> None:
         if not self.terms.one_process:
-            library()  # before the fork: each process would load it for its first picture
+            load_igraph()  # before the fork: each process would load it for its first picture
         self.pipe, theirs = multiprocessing.Pipe()
         context = multiprocessing.get_context("fork")  # PyTorch is loaded here already, and there is no thread yet
         self.process = context.Process(

@@ -1,1 +1,1 @@
-"""A scene drawn: SVG, self-contained HTML, plots."""
+"""A scene as an SVG document, as an HTML page without other files, and as plots."""

@@ -1,7 +1,6 @@
-"""A self-contained page: the front-end module, one packed scene, and the static picture and text where no script runs.
+"""A self-contained page: the front-end module and a compressed scene, and the static picture and text where no script runs.
 
-Nothing is fetched, and the page says so itself: its content policy allows its own script and style, by their hashes, and
-nothing else.
+The page fetches nothing. Its content security policy allows its own script and style, by their hashes, and nothing else.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from urllib.parse import quote
 import msgspec
 
 from autograder.tape.recording.schema import Recording
-from autograder.view.assets import asset
-from autograder.view.draw.svg import draw
-from autograder.view.scene.composition import Scene, build
+from autograder.view.assets import read_asset
+from autograder.view.draw.svg import draw_picture
+from autograder.view.scene.composition import Scene, build_scene
 from autograder.view.text.report import as_text
 
-UNSAFE = re.compile(r"[^\w~()*!/:;=,@ $.+?'{}\[\]|^`<>-]+", re.ASCII)  # in an address between double quotes
+UNSAFE = re.compile(r"[^\w~()*!/:;=,@ $.+?'{}\[\]|^`<>-]+", re.ASCII)  # in a data URL between double quotes
 PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy"
@@ -48,25 +47,25 @@ unpacked.json().then((scene) => {
   graph.render({ model: { get: () => scene, on() {}, off() {} }, el: document.getElementById("picture") });
 });
 """
-"""Unpacks the scene (zlib in base64: a run of 1,000 nodes is 2.4 MB of JSON) and renders it as a notebook would."""
+"""Decompresses the scene (zlib in base64; that of 1,000 nodes is 2.4 MB of JSON) and renders it as a notebook does."""
 
 
 def as_html(recording: Recording, predict: bool = False) -> str:
-    """Returns a page that needs no kernel, no network and no other file.
+    """Returns an HTML page that needs no kernel, no network and no other file.
 
     Args:
-        predict: the learner chooses an outcome before the last steps open.
+        predict: the learner chooses an outcome before the last steps are shown.
     """
-    scene = build(recording, predict)
-    script = asset("graph.js").replace("export default", "const graph =") + START
-    style = asset("graph.css") + FRAME
+    scene = build_scene(recording, predict)
+    script = read_asset("graph.js").replace("export default", "const graph =") + START
+    style = read_asset("graph.css") + FRAME
     return PAGE.format(
         style_hash=_hash(style),
         script_hash=_hash(script),
         title=escape("What autograd held" if predict else f"{scene.outcome}: {scene.headline}"),
         style=style,
         script=script,
-        alt=escape(described(scene), quote=True),
+        alt=escape(describe_picture(scene), quote=True),
         image=as_image(scene),
         words=escape(as_text(recording)),
         scene=base64.b64encode(zlib.compress(msgspec.json.encode(scene), 9)).decode(),
@@ -74,24 +73,24 @@ def as_html(recording: Recording, predict: bool = False) -> str:
 
 
 def _hash(text: str) -> str:
-    """Returns the text's hash as a content policy names it."""
+    """Returns the text's hash as a content security policy writes it."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def still_frame(scene: Scene) -> int:
-    """Returns the frame of the static picture: the one that the widget opens on, or the last that a predicting learner may see."""
+def static_frame_number(scene: Scene) -> int:
+    """Returns the 0-based frame of the static picture: where the widget opens, or the last one before a prediction."""
     return scene.start if scene.ask is None else max(scene.ask - 1, 0)
 
 
 def as_image(scene: Scene) -> str:
-    """Returns the static picture as a data address."""
-    picture = draw(scene, still_frame(scene), verdict=scene.ask is None)
+    """Returns the static picture as a data URL."""
+    picture = draw_picture(scene, static_frame_number(scene), verdict=scene.ask is None)
     return "data:image/svg+xml," + UNSAFE.sub(lambda found: quote(found[0]), picture)
 
 
-def described(scene: Scene) -> str:
-    """Returns the static picture in words, for those who do not see it."""
-    moment = scene.moments[still_frame(scene)]
+def describe_picture(scene: Scene) -> str:
+    """Returns the alternative text of the static picture."""
+    frame = scene.frames[static_frame_number(scene)]
     if scene.ask is not None:
-        return f"{moment.fact} What will this program do?"
-    return " ".join(filter(None, [f"{scene.outcome}: {scene.headline}.", moment.fact, moment.effect]))
+        return f"{frame.fact} What will this program do?"
+    return " ".join(filter(None, [f"{scene.outcome}: {scene.headline}.", frame.fact, frame.effect]))

@@ -1,4 +1,4 @@
-"""Shapes as SVG text, and the style they need with its colours written out."""
+"""Shapes as SVG text, and the style sheet that they need, with its colours written out."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from collections.abc import Iterator
 from functools import cache, lru_cache
 from xml.sax.saxutils import escape
 
-from autograder.view.assets import asset
+from autograder.view.assets import read_asset
 from autograder.view.shapes import Shape
 
-STILL = """
+STATIC = """
 .ground{fill:var(--ag-card);stroke:var(--ag-rule)}.pane{fill:var(--ag-paper)}
 .code{font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:11px;white-space:pre}
 .lit{fill:var(--ag-lit)}.pen{font-weight:700}.hit .pen,.failed .pen{fill:var(--ag-hit)}.unseen .pen{fill:var(--ag-unseen)}
 .keyword{fill:var(--ag-f3)}.string{fill:var(--ag-f2)}.number{fill:var(--ag-f0)}.comment{fill:var(--ag-soft)}
-.banner{fill:var(--ag-leaf)}.bad .banner{fill:var(--ag-hit-field)}.sly .banner{fill:var(--ag-unseen-field)}
+.banner{fill:var(--ag-leaf)}.bad .banner{fill:var(--ag-hit-field)}.silent .banner{fill:var(--ag-unseen-field)}
 .pointer path{fill:none;stroke:var(--ag-hit);stroke-width:2}.pointer .tip{fill:var(--ag-hit);stroke:none}
-.pointer.sly path{stroke:var(--ag-unseen)}.pointer.sly .tip{fill:var(--ag-unseen);stroke:none}
+.pointer.silent path{stroke:var(--ag-unseen)}.pointer.silent .tip{fill:var(--ag-unseen);stroke:none}
 """
 
 
 def style(tree: Shape) -> str:
-    """Returns the drawing's rules for the classes and tags that a picture uses, colours written out, once light and once dark."""
-    used, (light, dark) = set(_used(tree)), _rules()
+    """Returns the CSS rules for the classes and tags that a drawing uses, in light colours and, in a media query, in dark ones."""
+    used, (light, dark) = set(_names(tree)), _rules()
     kept = [[rule for rule in rules if any(names <= used for names in _selectors(rule))] for rules in (light, dark)]
     return f"{''.join(kept[0])}@media(prefers-color-scheme:dark){{{''.join(rule for rule in kept[1] if '#' in rule)}}}"
 
@@ -36,10 +36,10 @@ def _selectors(rule: str) -> list[set[str]]:
 
 @cache
 def _rules() -> tuple[list[str], list[str]]:
-    """Returns the drawing's rules in light and in dark colours."""
-    whole = asset("graph.css")
+    """Returns graph.css's rules for drawings, in light and in dark colours; of the dark ones only what sets a colour."""
+    whole = read_asset("graph.css")
     pairs = dict(re.findall(r"(--ag-[\w-]+): light-dark\((#\w+, #\w+)\)", whole))
-    drawing = whole.split("/* drawing", 1)[1].split("*/", 1)[1].split("/* end of drawing", 1)[0] + STILL
+    drawing = whole.split("/* drawing", 1)[1].split("*/", 1)[1].split("/* end of drawing", 1)[0] + STATIC
     small = re.sub(r"\s*([{};:,>])\s*", r"\1", re.sub(r"\s+", " ", drawing)).strip().replace(";}", "}")
     rules = re.findall(r"[^{}]+\{[^{}]*\}", small)
     light, dark = (
@@ -53,44 +53,44 @@ def _fill(rules: str, colours: dict[str, str]) -> str:
     return re.sub(r"var\((--ag-[\w-]+)\)", lambda found: colours[found[1]], rules)
 
 
-def _used(tree: Shape) -> Iterator[str]:
+def _names(tree: Shape) -> Iterator[str]:
     """Yields every tag and class of a drawing."""
     yield tree[0]
     yield from str(tree[1].get("class", "")).split()
     for child in tree[2:]:
         if not isinstance(child, str):
-            yield from _used(child)
+            yield from _names(child)
 
 
 def markup(tree: Shape) -> str:
-    """Returns a shape as SVG text; every text and every value is escaped."""
+    """Returns a shape as SVG text, with all text and attribute values escaped."""
     return "".join(_markup(tree))
 
 
 def _markup(tree: Shape) -> Iterator[str]:
-    """Yields the parts of a shape's text."""
+    """Yields a shape's SVG text in pieces."""
     tag, attributes, *children = tree
-    pairs = "".join(f" {name}={quoted(value)}" for name, value in attributes.items())
+    pairs = "".join(f" {name}={quote_value(value)}" for name, value in attributes.items())
     if not children:
         yield f"<{tag}{pairs}/>"
         return
     yield f"<{tag}{pairs}>"
     for child in children:
         if isinstance(child, str):
-            yield escape(clean(child))
+            yield escape(replace_invalid(child))
         else:
             yield from _markup(child)
     yield f"</{tag}>"
 
 
 @lru_cache(maxsize=10_000, typed=True)  # most of a picture's values are the same few
-def quoted(value: object) -> str:
-    """Returns an attribute's value between single quotes, which cost nothing where the picture stands in an address."""
-    return "'" + escape(clean(str(value)), {"'": "&apos;"}) + "'"
+def quote_value(value: object) -> str:
+    """Returns an attribute's value in single quotes, which need no escape in a data URL."""
+    return "'" + escape(replace_invalid(str(value)), {"'": "&apos;"}) + "'"
 
 
-def clean(words: str) -> str:
-    """Returns a text without the characters that XML cannot hold."""
+def replace_invalid(words: str) -> str:
+    """Returns a text with U+FFFD in place of each character that XML 1.0 does not allow."""
     if words.isprintable():
         return words
     return re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", words)

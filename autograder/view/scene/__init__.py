@@ -1,1 +1,1 @@
-"""A Recording laid out: what the picture shows at each step, and where."""
+"""A Recording as a scene: what the picture shows at each step, and where."""

@@ -1,4 +1,4 @@
-"""Source text as lines of coloured runs, by Python's own tokenizer."""
+"""Syntax highlighting: source text as lines of tokens, by Python's own tokenizer."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import io
 import keyword
 import tokenize
 
-Run = tuple[str, str]
-"""(text, kind), where kind is "" or one of "keyword", "string", "number", "comment"."""
+CodeToken = tuple[str, str]
+"""(text, kind); kind is "" or one of "keyword", "string", "number", "comment"."""
 
 KINDS = {tokenize.COMMENT: "comment", tokenize.STRING: "string", tokenize.NUMBER: "number"}
 
 
-def coloured(source: str) -> list[list[Run]]:
-    """Returns each line's runs; a source that is no Python comes back without colours."""
+def highlight(source: str) -> list[list[CodeToken]]:
+    """Returns the tokens of each line; a line of a source that is not valid Python is one token without a kind."""
     lines = source.rstrip("\n").split("\n")
     marks: list[list[tuple[int, int, str]]] = [[] for _ in lines]
     try:
@@ -25,11 +25,11 @@ def coloured(source: str) -> list[list[Run]]:
                 _mark(marks, lines, token, kind)
     except (tokenize.TokenError, SyntaxError):
         return [[(line, "")] if line else [] for line in lines]
-    return [_runs(line, spans) for line, spans in zip(lines, marks, strict=True)]
+    return [_split(line, spans) for line, spans in zip(lines, marks, strict=True)]
 
 
 def _mark(marks: list[list[tuple[int, int, str]]], lines: list[str], token: tokenize.TokenInfo, kind: str) -> None:
-    """Notes a token's span on each line it covers."""
+    """Adds a token's span, (start, end, kind) in columns, to each line that it covers."""
     (first, start), (last, end) = token.start, token.end
     for row in range(first, min(last, len(lines)) + 1):
         left = start if row == first else 0
@@ -37,11 +37,11 @@ def _mark(marks: list[list[tuple[int, int, str]]], lines: list[str], token: toke
         marks[row - 1].append((left, right, kind))
 
 
-def _runs(line: str, spans: list[tuple[int, int, str]]) -> list[Run]:
-    """Returns a line cut into runs."""
-    runs: list[Run] = []
+def _split(line: str, spans: list[tuple[int, int, str]]) -> list[CodeToken]:
+    """Returns a line's tokens; what lies between the spans has no kind."""
+    tokens: list[CodeToken] = []
     at = 0
     for left, right, kind in spans:
-        runs += [(line[at:left], ""), (line[left:right], kind)]
+        tokens += [(line[at:left], ""), (line[left:right], kind)]
         at = right
-    return [run for run in [*runs, (line[at:], "")] if run[0]]
+    return [token for token in [*tokens, (line[at:], "")] if token[0]]

@@ -1,4 +1,4 @@
-"""A Recording as a scene: drawings with keys, and for each frame what changes. The static picture and the widget draw this."""
+"""A Recording as a scene: drawings, and for each frame what changes in them. The static picture and the widget both draw it."""
 
 from __future__ import annotations
 
@@ -8,26 +8,46 @@ import msgspec
 
 from autograder.tape.recording.schema import Recording, to_json
 from autograder.tape.recording.verdict_types import OUTCOMES
-from autograder.view.playback import Frame, Touched
+from autograder.view.keys import Key
+from autograder.view.playback import Frame
 from autograder.view.scene import memory_lanes
-from autograder.view.scene.blocks import Facts, learn
-from autograder.view.scene.code_tokens import Run, coloured
-from autograder.view.scene.frame_states import States
+from autograder.view.scene.code_tokens import CodeToken, highlight
+from autograder.view.scene.frame_states import States, StateTracker
+from autograder.view.scene.gradient_panel import draw_gradients
 from autograder.view.scene.node_graph import MARGIN, NodeGraph
+from autograder.view.scene.recording_index import RecordingIndex, index_recording
 from autograder.view.shapes import Drawing
-from autograder.view.text import gradient_rows
-from autograder.view.text.sentences import FORECAST, MEANING, telling
+from autograder.view.text.sentences import FORECAST, MEANING, decisive_frame
+
+MOST_HIGHLIGHTS, MOST_LINKS = 6, 6
+"""Parts that are highlighted while backward visits a node, and arrows from saved tensors to lines, at most."""
 
 
-class Moment(msgspec.Struct):
-    """One frame: what the reader is told, and what changes in the drawings.
+class CodeLine(msgspec.Struct):
+    """One line of a program, highlighted, with the key of its state."""
+
+    key: str
+    tokens: list[CodeToken]
+
+
+class CodeFile(msgspec.Struct):
+    """One program: the name of its file or cell, and its lines."""
+
+    file: str
+    lines: list[CodeLine]
+
+
+class SceneFrame(msgspec.Struct):
+    """One frame: what it says, and what changes in the drawings.
 
     Attributes:
-        line: key of the code line that is lit, "l0.8" for line 8 of the first program.
-        changes: key → new class name or text; `now`: keys to point out in this frame.
-        forecast: an outcome and its word, or None.
-        links: pairs (saved edge's key, key of the line that wrote what it keeps).
-        step: whether a statement ran (else backward visits, or the end).
+        line: key of the line that runs; "" where none does.
+        fact: what happened; `effect`: what that means for backward, hidden while the learner predicts.
+        changes: key → new class name or text.
+        now: keys to highlight in this frame.
+        forecast: an outcome and the badge's word for it; None where nothing in sight requires grad.
+        links: pairs (key of a saved tensor, key of the line that wrote into it).
+        kind: "step" where a statement ran, "visit" where backward visits a node, "end" for the verdict.
     """
 
     line: str
@@ -41,124 +61,129 @@ class Moment(msgspec.Struct):
 
 
 class Scene(msgspec.Struct):
-    """Everything that a front end needs; nothing in it is code or markup.
+    """All that a front end needs; nothing in it is code or markup.
 
     Attributes:
-        id: the same for the same recording; the page's score counts it once.
-        telling: 0-based frame that shows the point.
-        start: 0-based frame where a live picture opens.
-        ask: 0-based frame before which a learner predicts, or None.
+        id: the same for the same recording, so that a page counts a prediction once.
+        views: the graph; the first is the whole program, the others are the insides of its folds.
+        decisive: 0-based frame of the last harmful write, else of the error, else of the verdict.
+        start: 0-based frame at which a live picture opens.
+        ask: 0-based frame before which the learner predicts, or None.
+        outcomes: each outcome with its meaning.
+        place: class name of the element of the page that a live widget replaces; "" for none.
     """
 
     id: str
     outcome: str
     headline: str
-    programs: list[list[list[Run]]]
-    files: list[str]
-    moments: list[Moment]
+    programs: list[CodeFile]
+    frames: list[SceneFrame]
     views: list[Drawing]
     memory: Drawing
     gradients: Drawing | None
-    telling: int
+    decisive: int
     start: int = 0
     ask: int | None = None
     outcomes: list[tuple[str, str]] = []
     place: str = ""
 
 
-def build(recording: Recording, predict: bool = False, place: str = "") -> Scene:
+def build_scene(recording: Recording, predict: bool = False, place: str = "") -> Scene:
     """Returns the scene of a recording.
 
     Args:
-        predict: the learner chooses an outcome before the last step is shown.
-        place: class name of the element in the page where a live widget belongs; "" where it gets its own.
+        predict: the learner chooses an outcome before the last frames are shown.
+        place: class name of the element of the page that a live widget replaces; "" for none.
     """
-    facts = learn(recording)
-    graph = NodeGraph(facts)
-    moments = _moments(recording, facts, graph)
-    point = telling(recording, facts.playback.frames) - 1
+    index = index_recording(recording)
+    graph = NodeGraph(index)
+    frames = _frames(recording, index, graph)
+    decisive = decisive_frame(recording, index.playback.frames) - 1
     return Scene(
         id=hashlib.sha256(to_json(recording).encode()).hexdigest()[:12],
         outcome=recording.verdict.outcome,
         headline=MEANING[recording.verdict.outcome],
-        programs=[coloured(program.source) for program in recording.programs],
-        files=[program.file for program in recording.programs],
-        moments=moments,
-        views=[Drawing(-MARGIN, -MARGIN, v.width, v.height, v.tree, v.title, v.parent) for v in graph.views],
-        memory=_memory(facts),
-        gradients=gradient_rows.draw(recording),
-        telling=point,
-        start=0 if predict or _withheld(recording) else point,
-        ask=_ask(moments) if predict else None,
+        programs=_programs(recording),
+        frames=frames,
+        views=[Drawing(-MARGIN, -MARGIN, v.width, v.height, v.shapes, v.title, v.parent) for v in graph.views],
+        memory=_memory(index),
+        gradients=draw_gradients(recording),
+        decisive=decisive,
+        start=0 if predict or _is_withheld(recording) else decisive,
+        ask=_ask(frames) if predict else None,
         outcomes=[(outcome, MEANING[outcome]) for outcome in OUTCOMES],
         place=place,
     )
 
 
-def _withheld(recording: Recording) -> bool:
-    """Returns whether the verdict leaves out who did the harm, so that the reader finds the line: then no picture opens on it."""
+def _is_withheld(recording: Recording) -> bool:
+    """Returns whether the verdict leaves out the harms because the reader has to find the line: no picture opens on it then."""
     harmed = any(write.harmed for step in recording.steps for write in step.writes)
     failed = recording.verdict.outcome in ("raises-backward", "silently-wrong")
     return failed and harmed and not recording.verdict.harms
 
 
-def _memory(facts: Facts) -> Drawing:
+def _programs(recording: Recording) -> list[CodeFile]:
+    """Returns the code pane: each program's lines with their keys."""
+    found = []
+    for number, program in enumerate(recording.programs):
+        lines = enumerate(highlight(program.source), 1)
+        rows = [CodeLine(str(Key("line", line, program=number)), tokens) for line, tokens in lines]
+        found.append(CodeFile(program.file, rows))
+    return found
+
+
+def _memory(index: RecordingIndex) -> Drawing:
     """Returns the memory pane."""
     shapes, top = [], 0.0
-    for piece in memory_lanes.pieces(facts):
-        shapes.append(memory_lanes.draw(piece, facts, top))
-        top += piece.height + memory_lanes.GAP
+    for lane in memory_lanes.collect_lanes(index):
+        shapes.append(memory_lanes.draw_lane(lane, index, top))
+        top += lane.height + memory_lanes.GAP
     return Drawing(0, 0, memory_lanes.WIDTH, max(top - memory_lanes.GAP, 20), shapes)
 
 
-def _ask(moments: list[Moment]) -> int:
-    """Returns the 0-based frame that a prediction must come before: backward's statement, or the one that raised."""
-    visit = next((i for i, moment in enumerate(moments) if moment.kind == "visit"), None)
+def _ask(frames: list[SceneFrame]) -> int:
+    """Returns the 0-based frame of the statement that calls backward or raises: a prediction must come before it."""
+    visit = next((i for i, frame in enumerate(frames) if frame.kind == "visit"), None)
     if visit is not None:
         return max(visit - 1, 0)
-    return max(len(moments) - 2, 0)
+    return max(len(frames) - 2, 0)
 
 
-def _moments(recording: Recording, facts: Facts, graph: NodeGraph) -> list[Moment]:
-    """Returns the film: only what differs from the frame before."""
-    states = States(recording, facts, graph)
-    current: dict[str, str] = {}
-    moments = []
-    for frame, touched in states.now.play():
-        changes = {key: value for key, value in states.changes(frame, touched).items() if current.get(key) != value}
+def _frames(recording: Recording, index: RecordingIndex, graph: NodeGraph) -> list[SceneFrame]:
+    """Returns all frames, each with only what differs from the frame before."""
+    tracker = StateTracker(recording, index, graph)
+    current: States = {}
+    frames = []
+    for frame, changed in tracker.playback.play():
+        changes = {key: value for key, value in tracker.changes(frame, changed).items() if current.get(key) != value}
         current |= changes
-        moments.append(
-            Moment(
-                line=_line(recording, frame),
-                fact=states.words.fact(frame),
-                effect=states.words.effect(frame),
-                changes=changes,
-                now=_now(frame, touched, changes, current),
-                forecast=_forecast(frame),
-                links=_links(states, recording) if frame.kind == "step" else [],
-                kind=frame.kind,
-            )
-        )
-    return moments
+        frames.append(_frame(tracker, frame, changes))
+    return frames
 
 
-def _line(recording: Recording, frame: Frame) -> str:
-    """Returns the key of the lit line."""
-    if frame.place is None:
-        return ""
-    files = [program.file for program in recording.programs]
-    number = files.index(frame.place.file) if frame.place.file in files else 0
-    return f"l{number}.{frame.place.line}"
+def _frame(tracker: StateTracker, frame: Frame, changes: States) -> SceneFrame:
+    """Returns one frame, its keys as text."""
+    return SceneFrame(
+        line=str(tracker.line_key(frame.place)) if frame.place else "",
+        fact=tracker.sentences.describe(frame),
+        effect=tracker.sentences.describe_effect(frame),
+        changes={str(key): value for key, value in changes.items()},
+        now=[str(key) for key in _highlights(frame, changes, tracker.versions)],
+        forecast=_forecast(frame),
+        links=_links(tracker) if frame.kind == "step" else [],
+        kind=frame.kind,
+    )
 
 
-def _now(frame: Frame, touched: Touched, changes: dict[str, str], current: dict[str, str]) -> list[str]:
-    """Returns what the frame points out: new nodes, written memory, versions that ticked, the node backward visits."""
+def _highlights(frame: Frame, changes: States, versions: dict[Key, int | None]) -> list[Key]:
+    """Returns what the frame is about: new nodes, written memory, versions that count a write, the node backward visits."""
     if frame.visit:
-        return [key for key in changes if key[0] in "ntbr" and current.get(key) is not None][:6]
+        return [key for key in changes if key.part in ("node", "tensor", "got", "right")][:MOST_HIGHLIGHTS]
     if frame.kind == "end":
         return []
-    ticked = [key for key in changes if key.endswith("c") and changes[key][-1] != "0"]
-    return [key for key in changes if key[0] in "ntse" and key[1:].isdigit()] + ticked
+    parts = [key for key in changes if key.part in ("node", "tensor", "memory", "saved") and not key.label]
+    return parts + [key for key in changes if key.label == "version" and versions[key]]
 
 
 def _forecast(frame: Frame) -> tuple[str, str] | None:
@@ -167,11 +192,11 @@ def _forecast(frame: Frame) -> tuple[str, str] | None:
     return (forecast.outcome, FORECAST[forecast.outcome]) if forecast else None
 
 
-def _links(states: States, recording: Recording) -> list[tuple[str, str]]:
-    """Returns each harmed saved edge with the line whose write hit it last."""
-    files = {program.file: i for i, program in enumerate(recording.programs)}
+def _links(tracker: StateTracker) -> list[tuple[str, str]]:
+    """Returns each harmed saved tensor with the line of the last write into it."""
+    playback = tracker.playback
     return [
-        (f"e{edge}", f"l{files.get(writes[-1].place.file, 0)}.{writes[-1].place.line}")
-        for edge, writes in states.now.harmed.items()
-        if states.now.condition(states.now.saved[edge]) in ("stale", "silent")
-    ][:6]
+        (str(Key("saved", edge)), str(tracker.line_key(writes[-1].place)))
+        for edge, writes in playback.harmed.items()
+        if playback.condition(playback.saved[edge]) in ("stale", "silent")
+    ][:MOST_LINKS]

@@ -1,6 +1,6 @@
-"""Which nodes fold away: rounds of a loop, module and function calls, long straight stretches.
+"""Folds, as in a code editor: iterations of a loop, calls of modules and functions, long runs of nodes shown as one block.
 
-Nodes that an `Outline` keeps (a harmed saved tensor, who made it) stay in sight at the top.
+Nodes that the reader has to see (those with a harmed saved tensor, and those that made it) are never folded.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from itertools import groupby
 from autograder.tape.recording.schema import Node
 
 LIMIT = 26
-"""Nodes that a picture shows before anything folds."""
+"""The largest number of nodes that is shown without folds."""
 
 CHUNKS = 10
-"""Parts into which a long fold opens."""
+"""The number of parts that a long fold opens into."""
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Nodes that stand as one block; opening it shows `inside`."""
+    """Nodes shown as one block; opening it shows `inside`, nodes and further folds."""
 
     title: str
     inside: list[Node | Fold] = field(default_factory=list)
@@ -40,22 +40,23 @@ class Fold:
 
 
 @dataclass(frozen=True)
-class Outline:
-    """Folds nodes given in order of creation.
+class FoldPlanner:
+    """Decides which nodes fold.
 
     Attributes:
-        keep: ids of nodes that must not be hidden.
-        born: node → the step that made it.
+        keep: ids of nodes that no fold may hide.
+        born: node → index of the step that made it.
     """
 
     keep: set[int]
     born: dict[int, int]
 
-    def of(self, nodes: Sequence[Node], depth: int = 0) -> list[Node | Fold]:
-        """Returns the nodes, with folds in place of runs where they are more than LIMIT.
+    def fold(self, nodes: Sequence[Node], depth: int = 0) -> list[Node | Fold]:
+        """Returns the nodes, with folds among them where they are more than LIMIT.
 
         Args:
-            depth: how many names of the nodes' scope the reader is already inside.
+            nodes: in the order in which the program made them.
+            depth: how many names of the nodes' scope the enclosing folds already stand for.
         """
         if len(nodes) <= LIMIT:
             return list(nodes)
@@ -65,13 +66,13 @@ class Outline:
             if not name:
                 entries += self._rounds(run)
             elif len(calls) == 1:
-                entries += self.of(run, depth + 1)
+                entries += self.fold(run, depth + 1)
             else:
-                entries += self._hide(name[0], self.of(run, depth + 1))
+                entries += self._hide(name[0], self.fold(run, depth + 1))
         return self._chunks(entries) if len(entries) > 2 * LIMIT else entries
 
     def _rounds(self, nodes: list[Node]) -> list[Node | Fold]:
-        """Returns the nodes with the middle rounds of a loop folded; the first and the last round stay."""
+        """Returns the nodes with the iterations of a loop folded, except the first and the last."""
         rounds = self._split(nodes)
         if len(nodes) <= LIMIT or len(rounds) < 3:
             return list(nodes)
@@ -80,7 +81,7 @@ class Outline:
         return [*rounds[0], *self._hide(f"{count} of {Fold('', middle).lines}", self._chunks(middle)), *rounds[-1]]
 
     def _split(self, nodes: list[Node]) -> list[list[Node]]:
-        """Returns the nodes cut where the program jumped back to a line that it had run before."""
+        """Returns the nodes of each iteration; a new one starts where the program goes back to a line that it has run before."""
         rounds: list[list[Node]] = [[]]
         seen: set[int] = set()
         last, step = -1, None
@@ -94,7 +95,7 @@ class Outline:
         return rounds
 
     def _chunks(self, entries: list[Node | Fold]) -> list[Node | Fold]:
-        """Returns the entries in at most about CHUNKS folds of neighbours, again inside each."""
+        """Returns the entries as about CHUNKS folds of neighbours; each fold is divided in the same way."""
         nodes = Fold("", entries).nodes
         if len(nodes) <= LIMIT:
             return list(nodes)
@@ -108,7 +109,7 @@ class Outline:
         return folded
 
     def _hide(self, title: str, inside: list[Node | Fold]) -> list[Node | Fold]:
-        """Returns one fold, or its inside where that is short or must stay in sight."""
+        """Returns one fold, or what it would hold where that is short; nodes to keep stay between folds."""
         fold = Fold(title, inside)
         if len(fold.nodes) < 2:
             return inside

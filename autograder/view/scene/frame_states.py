@@ -1,161 +1,167 @@
-"""What a frame changes in the drawings: key → class name, or the text of a text element.
-
-The keys: n node, t tensor without a node, f fold, e saved edge, m tensor in memory, s piece of memory, b and r backward's
-gradient that came and the right one, x where it stops, l line of code. A letter after the number is a text inside: n name,
-v values, c counter, t versions, w what became of the values.
-"""
+"""What a frame changes in the drawings: the new class name of a part, or the new words of a text."""
 
 from __future__ import annotations
 
 from autograder.tape.recording.schema import Recording, SavedEdge
-from autograder.view.playback import Frame, Playback, Touched
-from autograder.view.scene.blocks import Facts, mark
-from autograder.view.scene.memory_lanes import room
+from autograder.tape.recording.verdict_types import Place
+from autograder.view.keys import Key
+from autograder.view.playback import ChangeSet, Frame, Playback
+from autograder.view.scene.blocks import LONGEST as LONGEST_NAME
+from autograder.view.scene.blocks import counter_mark
+from autograder.view.scene.memory_lanes import value_columns
 from autograder.view.scene.node_graph import NodeGraph
+from autograder.view.scene.recording_index import RecordingIndex
 from autograder.view.shapes import clip
 from autograder.view.text.sentences import Sentences
 
-LONGEST = 28
+LONGEST, LONGEST_ALIAS = 28, 22
+"""Columns of the longest values in a block, and of the longest name in the memory pane."""
+
+States = dict[Key, str]
 
 
-class States:
-    """Follows a playback and says after each frame what looks different."""
+class StateTracker:
+    """Follows a playback, and gives the new states after each frame.
 
-    def __init__(self, recording: Recording, facts: Facts, graph: NodeGraph):
+    Attributes:
+        versions: key of a version's text → the count that it shows; None where no counter counts.
+    """
+
+    def __init__(self, recording: Recording, index: RecordingIndex, graph: NodeGraph):
         """Starts before the first frame."""
-        self.now, self.facts, self.graph = Playback(recording), facts, graph
-        self.words = Sentences(self.now)
+        self.playback, self.index, self.graph = Playback(recording), index, graph
+        self.sentences = Sentences(self.playback)
+        self.versions: dict[Key, int | None] = {}
         self._saved_values: dict[int, str] = {}
-        self._lines = {program.file: i for i, program in enumerate(recording.programs)}
-        self._marks: dict[str, set[str]] = {}
-        self._leaf_nodes = {leaf: node for node, leaf in facts.fills.items()}
+        self._programs = {program.file: i for i, program in enumerate(recording.programs)}
+        self._line_marks: dict[Key, set[str]] = {}
 
-    def changes(self, frame: Frame, touched: Touched) -> dict[str, str]:
-        """Returns the new state of every key that the frame touched."""
-        new: dict[str, str] = {}
-        for tensor in sorted(touched.tensors):
+    def changes(self, frame: Frame, changed: ChangeSet) -> States:
+        """Returns the state of every part that the frame may have changed."""
+        new: States = {}
+        for tensor in sorted(changed.tensors):
             new |= self._tensor(tensor)
-        for node in sorted(touched.nodes):
+        for node in sorted(changed.nodes):
             new |= self._node(node)
-        for edge in sorted(touched.edges):
-            new |= self._edge(self.now.saved[edge])
-        for storage in sorted(touched.storages):
+        for edge in sorted(changed.edges):
+            new |= self._edge(self.playback.saved[edge])
+        for storage in sorted(changed.storages):
             new |= self._storage(storage, frame)
         if frame.visit:
             new |= self._gradient(frame)
         return new | self._code(frame)
 
-    def _version(self, tensor: int) -> str:
-        """Returns a counter as drawn: its mark and its count."""
-        known = self.now.tensors[tensor]
-        version = self.now.versions.get(known.counter)
-        return f"{mark(self.facts.family(known))} {'–' if version is None else f'v{version}'}"
+    def line_key(self, place: Place) -> Key:
+        """Returns the key of a line of code."""
+        return Key("line", place.line, program=self._programs.get(place.file, 0))
 
-    def _tensor(self, tensor: int) -> dict[str, str]:
-        """Returns the state of a tensor, in memory and in its own block or its node's."""
-        state = self.now.states.get(tensor)
+    def _version(self, key: Key, tensor: int) -> States:
+        """Returns the version of a part's tensor: the counter's mark and its count."""
+        known = self.playback.tensors[tensor]
+        count = self.versions[key.text("version")] = self.playback.versions.get(known.counter)
+        mark = counter_mark(self.index.counter(known))
+        return {key.text("version"): f"{mark} {'–' if count is None else f'v{count}'}"}
+
+    def _tensor(self, tensor: int) -> States:
+        """Returns the states of a tensor: in the memory pane, and of its own block where no node made it."""
+        state = self.playback.states.get(tensor)
         if state is None:
             return {}
-        shown = self.words.names.label(tensor)
-        gone = "on" if self.now.alive(tensor) or not self.now.called.get(tensor) else "on gone"
-        new = {
-            f"m{tensor}": gone,
-            f"m{tensor}n": clip(shown, 22),
-            f"m{tensor}v": clip(state.values, room(clip(shown, 22))),
-            f"m{tensor}c": self._version(tensor),
-        }
+        alias, block = Key("alias", tensor), Key("tensor", tensor)
+        name = self.sentences.names.label(tensor)
+        alive = "on" if self.playback.is_alive(tensor) or not self.playback.called.get(tensor) else "on gone"
+        short = clip(name, LONGEST_ALIAS)
+        new = {alias: alive, alias.text("name"): short}
+        new |= {alias.text("values"): clip(state.values, value_columns(short))} | self._version(alias, tensor)
         if state.node is None:
-            block = f"t{tensor}"
-            new |= {block: gone + self._visited(self._leaf_nodes.get(tensor)), f"{block}n": clip(shown, 24)}
-            new |= {f"{block}v": clip(state.values, LONGEST), f"{block}c": self._version(tensor)}
+            new |= {block: alive + self._visited(self.index.accumulators.get(tensor))}
+            new |= {block.text("name"): clip(name, LONGEST_NAME), block.text("values"): clip(state.values, LONGEST)}
+            new |= self._version(block, tensor)
         return new
 
-    def _node(self, node: int) -> dict[str, str]:
-        """Returns the state of a node, its tensor, and the folds around it."""
-        if node in self.facts.fills:
-            leaf = self.facts.fills[node]
-            return {f"t{leaf}": "on" + self._visited(node)} if leaf in self.now.states else {}
-        made = self.now.made.get(node)
-        block = f"n{node}"
+    def _node(self, node: int) -> States:
+        """Returns the states of a node, of its tensor, and of the folds around it."""
+        if node in self.index.leaves:
+            leaf = self.index.leaves[node]
+            return {Key("tensor", leaf): "on" + self._visited(node)} if leaf in self.playback.states else {}
+        made, block = self.playback.made.get(node), Key("node", node)
         state = "on" + self._visited(node)
-        new: dict[str, str] = {f"f{fold}": state for fold in self.graph.inside.get(node, ())}
+        new: States = {Key("fold", view): state for view in self.graph.folds_around.get(node, ())}
         if made:
-            latest = self.now.states[made.tensor]
-            state += "" if latest.node == node else " past"
-            new |= {f"{block}n": clip(self.words.names.label(made.tensor), 24)}
-            new |= {f"{block}v": clip(made.values, LONGEST), f"{block}c": self._version(made.tensor)}
+            state += "" if self.playback.states[made.tensor].node == node else " past"
+            new[block.text("name")] = clip(self.sentences.names.label(made.tensor), LONGEST_NAME)
+            new[block.text("values")] = clip(made.values, LONGEST)
+            new |= self._version(block, made.tensor)
         return new | {block: state}
 
     def _visited(self, node: int | None) -> str:
         """Returns how backward left a node: "", " passed", " wrong" or " raised"."""
-        visit = self.now.visits.get(node) if node is not None else None
+        visit = self.playback.visits.get(node) if node is not None else None
         if visit is None:
             return ""
         if visit.status == "raised":
             return " raised"
         return " wrong" if visit.true and visit.got != visit.true else " passed"
 
-    def _edge(self, edge: SavedEdge) -> dict[str, str]:
-        """Returns the state of a saved tensor: the versions then and now, and what became of the values."""
-        condition, key = self.now.condition(edge), f"e{edge.id}"
-        values = self.now.states[edge.tensor].values if edge.tensor in self.now.states else ""
+    def _edge(self, edge: SavedEdge) -> States:
+        """Returns the states of a saved tensor: its versions when saved and now, and how its values changed."""
+        condition, key = self.playback.condition(edge), Key("saved", edge.id)
+        values = self.playback.states[edge.tensor].values if edge.tensor in self.playback.states else ""
         before = self._saved_values.setdefault(edge.id, values)
-        said = f"saved v{edge.saved_version}, now v{self.now.version_of(edge)}"
+        versions = f"saved v{edge.saved_version}, now v{self.playback.version_of(edge)}"
         if edge.saved_version is None:
-            said = "has no counter"
+            versions = "has no counter"
         elif condition == "freed":
-            said = "let go"
-        new = {key: f"on {condition}".strip(), f"{key}t": said}
-        if edge.id in self.facts.harmed:
-            changed = before != values and condition in ("stale", "silent")
-            new[f"{key}w"] = f"{clip(before, 13)} became {clip(values, 13)}" if changed else clip(before, LONGEST)
+            versions = "let go"
+        new = {key: f"on {condition}".strip(), key.text("versions"): versions}
+        if edge.id in self.index.harmed:
+            differs = before != values and condition in ("stale", "silent")
+            change = f"{clip(before, 13)} became {clip(values, 13)}" if differs else clip(before, LONGEST)
+            new[key.text("change")] = change
         return new
 
-    def _storage(self, storage: int, frame: Frame) -> dict[str, str]:
-        """Returns the state of a piece of memory: written, and whether a counter saw it."""
-        new = {f"s{storage}": "on"}
+    def _storage(self, storage: int, frame: Frame) -> States:
+        """Returns the states of a storage: whether the frame wrote harmfully into it, and whether a counter counted that."""
+        key = Key("memory", storage)
         writes = [write for write in frame.step.writes if write.storage == storage] if frame.step else []
-        sign = mark(
-            min((self.facts.family(self.now.tensors[t]) for t in self.now.in_storage.get(storage, ())), default=0)
-        )
-        if any(not w.counters or any(map(self._silent, w.harmed)) for w in writes):
-            return {f"s{storage}": "on unseen", f"s{storage}t": f"bytes changed; {sign} did not count it"}
+        tensors = (self.playback.tensors[tensor] for tensor in self.playback.in_storage.get(storage, ()))
+        mark = counter_mark(min(map(self.index.counter, tensors), default=0))
+        if any(not write.counters or any(map(self._is_silent, write.harmed)) for write in writes):
+            return {key: "on unseen", key.text("note"): f"bytes changed; {mark} did not count it"}
         if any(write.harmed for write in writes):
-            return {f"s{storage}": "on hit", f"s{storage}t": f"written after it was saved; {sign} counted it"}
-        return new
+            return {key: "on hit", key.text("note"): f"written after it was saved; {mark} counted it"}
+        return {key: "on"}
 
-    def _silent(self, edge: int) -> bool:
-        """Returns whether a saved tensor changed without a trace."""
-        return self.now.condition(self.now.saved[edge]) == "silent"
+    def _is_silent(self, edge: int) -> bool:
+        """Returns whether a saved tensor changed and its counter did not."""
+        return self.playback.condition(self.playback.saved[edge]) == "silent"
 
-    def _gradient(self, frame: Frame) -> dict[str, str]:
-        """Returns backward's gradient at the node it visits, and the right one where it differs."""
+    def _gradient(self, frame: Frame) -> States:
+        """Returns backward's gradient at the node it visits, and the right one where that differs."""
         assert frame.visit
         visit = frame.visit
+        got, right = Key("got", visit.node), Key("right", visit.node)
         if visit.status == "raised":
-            return {f"x{visit.node}": "backward stops here", f"b{visit.node}": "", f"r{visit.node}": ""}
+            return {Key("stop", visit.node): "backward stops here", got: "", right: ""}
         wrong = bool(visit.true) and visit.got != visit.true
         fits = min(self.graph.room.get(visit.node, LONGEST), LONGEST + 6)
-        new = {f"b{visit.node}": clip(f"got {visit.got}", fits) if wrong else ""}
-        return new | {f"r{visit.node}": clip(f"right {visit.true}" if wrong else f"grad {visit.got}", fits)}
+        new = {got: clip(f"got {visit.got}", fits) if wrong else ""}
+        return new | {right: clip(f"right {visit.true}" if wrong else f"grad {visit.got}", fits)}
 
-    def _code(self, frame: Frame) -> dict[str, str]:
-        """Returns the marks in the code: lines that saved, and lines that wrote what was saved."""
-        new: dict[str, str] = {}
+    def _code(self, frame: Frame) -> States:
+        """Returns the marks in the code: lines that saved, lines that wrote into what was saved, the line that failed."""
         if frame.kind != "step" or not frame.step:
-            return new
-        error = self.now.recording.verdict.error
-        stops = error and frame.step is self.now.recording.steps[-1] and error.line == frame.step.place.line
-        for place, said in [
-            *([(frame.step.place, "failed")] if stops else []),
-            *((self.now.saved[e].place or frame.step.place, "saved") for e in frame.step.saved),
-            *(
-                (w.place, "unseen" if any(map(self._silent, w.harmed)) else "hit")
-                for w in frame.step.writes
-                if w.harmed
-            ),
-        ]:
-            key = f"l{self._lines.get(place.file, 0)}.{place.line}"
-            self._marks.setdefault(key, set()).add(said)
-            new[key] = " ".join(sorted(self._marks[key]))
+            return {}
+        step, error = frame.step, self.playback.recording.verdict.error
+        marks = [(self.playback.saved[edge].place or step.place, "saved") for edge in step.saved]
+        for write in step.writes:
+            if write.harmed:
+                marks.append((write.place, "unseen" if any(map(self._is_silent, write.harmed)) else "hit"))
+        if error and step is self.playback.recording.steps[-1] and error.line == step.place.line:
+            marks.append((step.place, "failed"))
+        new: States = {}
+        for place, mark in marks:
+            key = self.line_key(place)
+            self._line_marks.setdefault(key, set()).add(mark)
+            new[key] = " ".join(sorted(self._line_marks[key]))
         return new

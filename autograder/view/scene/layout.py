@@ -1,19 +1,26 @@
-"""Where blocks stand: layers by igraph's Sugiyama, then true widths and heights, so that nothing overlaps."""
+"""The layout of the graph: layers and their order by igraph's Sugiyama, then positions from true sizes, so nothing overlaps."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import ModuleType
+from typing import TypeVar
 
 GAP_X, GAP_Y = 30.0, 46.0
+"""Pixels between two blocks side by side, and between two layers."""
+
 SWEEPS = 6
+"""How often the layers are aligned with their neighbours, in turns upwards and downwards."""
+
+Name = TypeVar("Name", bound=Hashable)
+Point = tuple[float, float]
 
 
 @dataclass
-class Placed:
-    """One block's size, and its centre (x) and top (y) once it stands."""
+class Placement:
+    """A block's size, its layer, and its position once it has one: centre (x) and top (y), all in pixels."""
 
     width: float
     height: float
@@ -22,26 +29,24 @@ class Placed:
     layer: int = 0
 
 
-def library() -> ModuleType:
-    """Returns igraph. It imports matplotlib, where that is installed: 0.4 s, which only those who draw should wait for."""
+def load_igraph() -> ModuleType:
+    """Returns igraph, imported at the first call: where matplotlib is installed igraph imports it too, which takes 0.4 s."""
     import igraph
 
     return igraph
 
 
-def place(
-    sizes: dict[str, tuple[float, float]],
-    links: Sequence[tuple[str, str]],
-    sources: set[str],
-) -> tuple[dict[str, Placed], dict[tuple[str, str], list[tuple[float, float]]]]:
-    """Returns where each block stands, in pixels from the top left, and the points that each long link passes.
+def place_blocks(
+    sizes: dict[Name, Point], links: Iterable[tuple[Name, Name]], sources: Iterable[Name]
+) -> tuple[dict[Name, Placement], dict[tuple[Name, Name], list[Point]]]:
+    """Returns the placement of each block, and the points between its ends that each long link passes.
 
     Args:
-        sizes: block → (width, height), in the order in which the program made them.
+        sizes: block → (width, height) in pixels, in the order in which the program made them.
         links: pairs (upper block, lower block), without a cycle.
-        sources: blocks that move down to stand right above the first block that uses them.
+        sources: blocks that belong in the layer above the first block that uses them, instead of the topmost.
     """
-    blocks: dict[str, Placed] = {name: Placed(*size) for name, size in sizes.items()}
+    blocks: dict[Hashable, Placement] = {name: Placement(*size) for name, size in sizes.items()}
     links = list(dict.fromkeys((upper, lower) for upper, lower in links if upper != lower))
     _layers(blocks, links, sources)
     chains = {link: _chain(link, blocks) for link in links}
@@ -49,15 +54,17 @@ def place(
     rows = _order(blocks, segments)
     _columns(blocks, rows, segments)
     _heights(blocks, rows)
-    real = {name: block for name, block in blocks.items() if name in sizes}
+    real = {name: blocks[name] for name in sizes}
     bends = {link: [(blocks[p].x, blocks[p].y) for p in chain[1:-1]] for link, chain in chains.items()}
     return real, bends
 
 
-def _layers(blocks: dict[str, Placed], links: list[tuple[str, str]], sources: set[str]) -> None:
-    """Gives each block the layer below its lowest maker; sources move down to their first user."""
-    below: dict[str, list[str]] = {name: [] for name in blocks}
-    waits = dict.fromkeys(blocks, 0)
+def _layers(
+    blocks: dict[Hashable, Placement], links: Sequence[tuple[Hashable, Hashable]], sources: Iterable[Hashable]
+) -> None:
+    """Sets each block's layer: one below the lowest block that it came from; for sources, one above the first that uses them."""
+    below: dict[Hashable, list[Hashable]] = {name: [] for name in blocks}
+    waits: dict[Hashable, int] = dict.fromkeys(blocks, 0)
     for upper, lower in links:
         below[upper].append(lower)
         waits[lower] += 1
@@ -73,33 +80,35 @@ def _layers(blocks: dict[str, Placed], links: list[tuple[str, str]], sources: se
             blocks[name].layer = min(blocks[lower].layer for lower in below[name]) - 1
 
 
-def _chain(link: tuple[str, str], blocks: dict[str, Placed]) -> list[str]:
-    """Returns upper, one bend for each layer between, lower; adds the bends to `blocks`."""
+def _chain(link: tuple[Hashable, Hashable], blocks: dict[Hashable, Placement]) -> list[Hashable]:
+    """Returns the upper block, a bend for each layer between, and the lower block; adds the bends to `blocks`."""
     upper, lower = link
-    bends: list[str] = []
+    bends: list[Hashable] = []
     for layer in range(blocks[upper].layer + 1, blocks[lower].layer):
-        bend = f"{upper} {lower} {layer}"
-        blocks[bend] = Placed(8.0, 0.0, layer=layer)
+        bend = (upper, lower, layer)
+        blocks[bend] = Placement(8.0, 0.0, layer=layer)
         bends.append(bend)
     return [upper, *bends, lower]
 
 
-def _order(blocks: dict[str, Placed], segments: list[tuple[str, str]]) -> list[list[str]]:
-    """Returns the rows from top to bottom, each from left to right, with few crossings."""
+def _order(blocks: dict[Hashable, Placement], segments: list[tuple[Hashable, Hashable]]) -> list[list[Hashable]]:
+    """Returns the layers from top to bottom, each from left to right in an order with few crossings."""
     names = list(blocks)
     number = {name: i for i, name in enumerate(names)}
-    graph = library().Graph(len(names), [(number[a], number[b]) for a, b in segments], directed=True)
+    graph = load_igraph().Graph(len(names), [(number[a], number[b]) for a, b in segments], directed=True)
     spots = graph.layout_sugiyama(layers=[block.layer for block in blocks.values()], maxiter=100)
-    rows: dict[int, list[str]] = {}
+    rows: dict[int, list[Hashable]] = {}
     for i, name in enumerate(names):
         blocks[name].x = spots[i][0]
         rows.setdefault(blocks[name].layer, []).append(name)
     return [sorted(rows[layer], key=lambda name: blocks[name].x) for layer in sorted(rows)]
 
 
-def _columns(blocks: dict[str, Placed], rows: list[list[str]], segments: list[tuple[str, str]]) -> None:
-    """Sets each centre near the middle of its neighbours, in the rows' order and without overlap."""
-    near: dict[str, list[str]] = {name: [] for name in blocks}
+def _columns(
+    blocks: dict[Hashable, Placement], rows: list[list[Hashable]], segments: list[tuple[Hashable, Hashable]]
+) -> None:
+    """Sets each centre near the mean of its neighbours' centres; the order in a row stays, and nothing overlaps."""
+    near: dict[Hashable, list[Hashable]] = {name: [] for name in blocks}
     for upper, lower in segments:
         near[upper].append(lower)
         near[lower].append(upper)
@@ -114,8 +123,8 @@ def _columns(blocks: dict[str, Placed], rows: list[list[str]], segments: list[tu
         block.x -= left
 
 
-def _spread(blocks: dict[str, Placed], row: list[str], wish: list[float]) -> None:
-    """Places a row as near to the wished centres as its widths allow (pool adjacent violators)."""
+def _spread(blocks: dict[Hashable, Placement], row: list[Hashable], wish: list[float]) -> None:
+    """Sets a row's centres as near to the wished ones as its widths allow: isotonic regression by pooling adjacent violators."""
     offset, offsets = 0.0, []
     for i, name in enumerate(row):
         if i:
@@ -134,8 +143,8 @@ def _spread(blocks: dict[str, Placed], row: list[str], wish: list[float]) -> Non
         blocks[name].x = start + shift
 
 
-def _heights(blocks: dict[str, Placed], rows: list[list[str]]) -> None:
-    """Stacks the rows; a block hangs from its row's top, a bend passes at the row's middle."""
+def _heights(blocks: dict[Hashable, Placement], rows: list[list[Hashable]]) -> None:
+    """Sets each top: blocks are aligned at the top of their row, bends in its middle."""
     top = 0.0
     for row in rows:
         height = max(blocks[name].height for name in row)

@@ -1,221 +1,200 @@
-"""The graph pane: one view of the whole program, and one more for each fold that opens."""
+"""The graph pane: one view of the whole program, and another for each fold."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from autograder.tape.recording.schema import Node, SavedEdge
-from autograder.view.scene.blocks import Block, Facts, draw, fold_block, kept_by, node_block, tensor_block
-from autograder.view.scene.folding import Fold, Outline
-from autograder.view.scene.layout import Placed, place
+from autograder.view.keys import Key
+from autograder.view.scene.blocks import (
+    NAME_MIDDLE,
+    ROW_MIDDLE,
+    VALUE,
+    Block,
+    draw_block,
+    fold_block,
+    node_block,
+    tensor_block,
+)
+from autograder.view.scene.folding import Fold, FoldPlanner
+from autograder.view.scene.layout import Placement, place_blocks
+from autograder.view.scene.link_routes import draw_link, route_saved
+from autograder.view.scene.recording_index import RecordingIndex
 from autograder.view.shapes import SMALL, Shape, group, path, text
 
 MARGIN = 26
 
-SIDES = ((1, 1), (-1, -1), (1, 0), (-1, 0))
-"""Where a saved tensor's line may leave its row and enter its tensor's block: 1 right, -1 left, 0 from below."""
+MOST_LEAVES = 40
+"""Leaves that the view of the whole program shows at most, whether a node uses them or not."""
 
-Route = list[tuple[float, float]]
+MOST_KEPT = 12
+"""Nodes that are kept out of folds at most."""
+
+Link = tuple[Key, Key]
+SavedLine = tuple[SavedEdge, Key, Key]
+"""(saved edge, block of its tensor, block of its node)"""
 
 
 @dataclass
-class View:
-    """One picture of the graph: everything, or the inside of a fold; `parent` is the view it was opened from."""
+class GraphView:
+    """One picture of the graph: everything, or the inside of a fold; `parent` is the number of the view it opens from."""
 
     title: str
     parent: int | None
     entries: list[Node | Fold]
     width: float = 0.0
     height: float = 0.0
-    tree: list[Shape] = field(default_factory=list)
+    shapes: list[Shape] = field(default_factory=list)
+
+    @property
+    def nodes(self) -> list[Node]:
+        """All nodes in it, at any depth of folds."""
+        return Fold(self.title, self.entries).nodes
 
 
 class NodeGraph:
-    """All views of a recording's graph."""
+    """All views of a recording's graph.
 
-    def __init__(self, facts: Facts):
-        """Decides what folds, and draws each view."""
-        self.facts = facts
-        self.rows = kept_by(facts.recording)
-        born = {made: step.index for step in facts.recording.steps for made in step.nodes}
+    Attributes:
+        folds_around: node → the folds that it is in, as the numbers of the views that they open.
+        room: node → how many characters fit above its block, up to the next block.
+    """
+
+    def __init__(self, index: RecordingIndex):
+        """Decides which nodes fold, and draws each view."""
+        self.index = index
+        self.rows: dict[int, list[SavedEdge]] = {}
+        for edge in index.recording.saved:
+            self.rows.setdefault(edge.node, []).append(edge)
+        born = {made: step.index for step in index.recording.steps for made in step.nodes}
         nodes = sorted(
-            (node for node in facts.recording.nodes if node.id not in facts.fills),
+            (node for node in index.recording.nodes if node.id not in index.leaves),
             key=lambda node: (born.get(node.id, 0), node.id),
         )
-        self.views = [View("whole program", None, Outline(self._important(), born).of(nodes))]
-        self.folds: dict[int, Fold] = {}
-        self.inside: dict[int, list[int]] = {}
+        self.views = [GraphView("whole program", None, FoldPlanner(self._harmed_nodes(), born).fold(nodes))]
+        self.folds_around: dict[int, list[int]] = {}
         self.room: dict[int, int] = {}
-        """Node → the characters that fit above its block, up to the next block."""
         for number, view in enumerate(self.views):
             self._draw(number, view)
 
-    def _important(self) -> set[int]:
-        """Returns the nodes that must stay in sight: those with a harmed saved tensor, and those that made it."""
+    def _harmed_nodes(self) -> set[int]:
+        """Returns the nodes that no fold may hide: those that saved a harmed tensor, and those that made it."""
         found: set[int] = set()
-        for edge in self.facts.harmed:
-            found.add(self.facts.playback.saved[edge].node)
-            maker = self.facts.shown_in.get(edge, "")
-            if maker.startswith("n"):
-                found.add(int(maker[1:]))
-        return found if len(found) <= 12 else set(sorted(found)[:12])
+        for edge in self.index.harmed:
+            found.add(self.index.playback.saved[edge].node)
+            maker = self.index.block_of.get(edge)
+            if maker and maker.part == "node":
+                found.add(maker.number)
+        return set(sorted(found)[:MOST_KEPT])
 
-    def _draw(self, number: int, view: View) -> None:
+    def _draw(self, number: int, view: GraphView) -> None:
         """Builds a view's blocks, places them and draws them."""
-        blocks, owner = self._blocks(view)
-        sight = {block.key for block in blocks}
-        links = self._links(view, owner, sight, blocks)
-        keeps = [(edge, owner.get(self.facts.shown_in[edge.id], self.facts.shown_in[edge.id]), block.key)
-                 for block in blocks for edge in block.rows if edge.id in self.facts.shown_in]  # fmt: skip
-        keeps = [keep for keep in keeps if keep[1] in sight]
-        sizes = {block.key: (block.width(self.facts), block.height(self.facts)) for block in blocks}
-        loose = {block.key for block in blocks if block.key.startswith("t")}
-        placed, bends = place(sizes, [*links, *((target, keeper) for _, target, keeper in keeps)], loose)
-        shapes = [self._link(link, bends.get(link, []), placed) for link in links]
-        shapes += [self._keep(keep, placed, {block.key: block for block in blocks}) for keep in keeps]
-        shapes += [
-            draw(b, self.facts, placed[b.key].x - placed[b.key].width / 2, placed[b.key].y, sizes[b.key])
-            for b in blocks
-        ]
-        shapes += [shape for block in blocks for shape in self._gradient(block, placed)]
-        view.tree = shapes
+        blocks, owners = self._blocks(number, view)
+        links = self._links(view, owners, blocks)
+        keys = {block.key for block in blocks}
+        saved = [line for line in self._saved_lines(blocks, owners) if line[1] in keys]
+        sizes = {block.key: (block.width(self.index), block.height(self.index)) for block in blocks}
+        sources = [block.key for block in blocks if block.key.part == "tensor"]
+        placed, bends = place_blocks(sizes, [*links, *((tensor, node) for _, tensor, node in saved)], sources)
+        shapes = [draw_link(link[1], placed[link[0]], placed[link[1]], bends.get(link, [])) for link in links]
+        shapes += [self._draw_saved(line, placed, {block.key: block for block in blocks}) for line in saved]
+        for block in blocks:
+            spot = placed[block.key]
+            shapes.append(draw_block(block, self.index, spot.x - spot.width / 2, spot.y, spot.width, spot.height))
+        view.shapes = [*shapes, *(shape for block in blocks for shape in self._gradient_lines(block.key, placed))]
         view.width = max((p.x + p.width / 2 for p in placed.values()), default=120) + 2 * MARGIN
         view.height = max((p.y + p.height for p in placed.values()), default=40) + 2 * MARGIN
 
-    def _blocks(self, view: View) -> tuple[list[Block], dict[str, str]]:
-        """Returns a view's blocks, and for each node's key the key of the block that stands for it."""
+    def _blocks(self, number: int, view: GraphView) -> tuple[list[Block], dict[Key, Key]]:
+        """Returns a view's blocks, and for each node's key that of the block which shows it; adds a view for each fold."""
         blocks: list[Block] = []
-        owner: dict[str, str] = {}
+        owners: dict[Key, Key] = {}
         for entry in view.entries:
             if isinstance(entry, Fold):
-                number = len(self.views)
-                self.views.append(View(entry.title, self.views.index(view), entry.inside))
-                self.folds[number] = entry
-                blocks.append(fold_block(number, entry))
-                owner |= {f"n{node.id}": f"f{number}" for node in entry.nodes}
+                inner = len(self.views)
+                self.views.append(GraphView(entry.title, number, entry.inside))
+                blocks.append(fold_block(inner, entry))
                 for node in entry.nodes:
-                    self.inside.setdefault(node.id, []).append(number)
+                    self.folds_around.setdefault(node.id, []).append(inner)
+                    owners[Key("node", node.id)] = blocks[-1].key
             else:
-                blocks.append(node_block(entry, self.facts, self.rows.get(entry.id, [])))
-                owner[f"n{entry.id}"] = f"n{entry.id}"
-        return [*self._tensors(view, owner), *blocks], owner
+                blocks.append(node_block(entry, self.index, self.rows.get(entry.id, [])))
+                owners[blocks[-1].key] = blocks[-1].key
+        return [*self._tensor_blocks(view), *blocks], owners
 
-    def _tensors(self, view: View, owner: dict[str, str]) -> list[Block]:
-        """Returns the blocks of leaves and inputs that a view's nodes use; the whole program shows every leaf."""
+    def _tensor_blocks(self, view: GraphView) -> list[Block]:
+        """Returns the blocks of the leaves and inputs that a view's nodes use; the whole program shows unused leaves too."""
         wanted: dict[int, None] = {}
         if view.parent is None:
-            leaves = [t.id for t in self.facts.recording.tensors if t.kind in ("leaf", "parameter")]
-            wanted |= dict.fromkeys(leaf for leaf in leaves[:40] if f"t{leaf}" in self.facts.names)
+            leaves = [t.id for t in self.index.recording.tensors if t.kind in ("leaf", "parameter")]
+            wanted |= dict.fromkeys(t for t in leaves[:MOST_LEAVES] if Key("tensor", t) in self.index.names)
         for entry in view.entries:
             for node in entry.nodes if isinstance(entry, Fold) else [entry]:
-                wanted |= dict.fromkeys(self.facts.fills[i] for i in node.inputs if i in self.facts.fills)
-                if not isinstance(entry, Fold):
-                    shown = (self.facts.shown_in.get(edge.id, "") for edge in self.rows.get(node.id, []))
-                    wanted |= dict.fromkeys(int(key[1:]) for key in shown if key.startswith("t"))
-        return [tensor_block(self.facts.playback.tensors[tensor]) for tensor in wanted]
+                wanted |= dict.fromkeys(self.index.leaves[i] for i in node.inputs if i in self.index.leaves)
+            if isinstance(entry, Node):
+                shown = (self.index.block_of.get(edge.id) for edge in self.rows.get(entry.id, []))
+                wanted |= dict.fromkeys(block.number for block in shown if block and block.part == "tensor")
+        return [tensor_block(self.index.playback.tensors[tensor]) for tensor in wanted]
 
-    def _links(self, view: View, owner: dict[str, str], sight: set[str], blocks: list[Block]) -> list[tuple[str, str]]:
-        """Returns the pairs of blocks between which gradient flows; what comes from outside a fold gets a stub."""
-        links: dict[tuple[str, str], None] = {}
-        for entry in view.entries:
-            for node in entry.nodes if isinstance(entry, Fold) else [entry]:
-                for source in node.inputs:
-                    if source is None:
-                        continue
-                    upper = f"t{self.facts.fills[source]}" if source in self.facts.fills else owner.get(f"n{source}")
-                    if upper is None:
-                        upper = f"o{source}"
-                        if upper not in sight:
-                            sight.add(upper)
-                            made = self.facts.names.get(f"n{source}", "")
-                            known = self.facts.playback.nodes.get(source)
-                            title = (
-                                f"from outside: {made}" if made else f"from outside: {known.name if known else source}"
-                            )
-                            blocks.insert(0, Block(upper, title, kind="outside"))
-                    if upper != owner[f"n{node.id}"] and upper in sight:
-                        links[(upper, owner[f"n{node.id}"])] = None
+    def _links(self, view: GraphView, owners: dict[Key, Key], blocks: list[Block]) -> list[Link]:
+        """Returns the pairs of blocks between which gradients flow; adds a stub for each node outside the fold."""
+        links: dict[Link, None] = {}
+        keys = {block.key for block in blocks}
+        for node in view.nodes:
+            lower = owners[Key("node", node.id)]
+            for source in node.inputs:
+                if source is None:
+                    continue
+                upper = self._upper(source, owners)
+                if upper.part == "outside" and upper not in keys:
+                    keys.add(upper)
+                    blocks.insert(0, Block(upper, f"from outside: {self._name(source)}", kind="outside"))
+                if upper != lower and upper in keys:
+                    links[(upper, lower)] = None
         return list(links)
 
-    def _link(self, link: tuple[str, str], bends: list[tuple[float, float]], placed: dict[str, Placed]) -> Shape:
-        """Returns the path of gradients between two blocks; the arrow shows the way that backward walks."""
-        upper, lower = placed[link[0]], placed[link[1]]
-        reach = (lower.width - 30) / 2
-        end = lower.x + max(-reach, min(reach, (upper.x - lower.x) * 0.4))
-        reach = (upper.width - 30) / 2
-        start = upper.x + max(-reach, min(reach, (lower.x - upper.x) * 0.2))
-        top = upper.y + upper.height
-        points = [(start, top + 5), *bends, (end, lower.y)]
-        route = f"M{points[0][0]:.0f} {points[0][1]:.0f}"
-        for (x1, y1), (x2, y2) in pairwise(points):
-            middle = (y1 + y2) / 2
-            route += f"C{x1:.0f} {middle:.0f} {x2:.0f} {middle:.0f} {x2:.0f} {y2:.0f}"
-        arrow = f"M{start - 4:.0f} {top + 9:.0f}L{start:.0f} {top + 2:.0f}L{start + 4:.0f} {top + 9:.0f}z"
-        return group(path(route), path(arrow, kind="arrow"), kind="link", k=link[1])
+    def _upper(self, source: int, owners: dict[Key, Key]) -> Key:
+        """Returns the block that stands for a node in a view: its leaf's, its own, its fold's, or a stub."""
+        if source in self.index.leaves:
+            return Key("tensor", self.index.leaves[source])
+        return owners.get(Key("node", source), Key("outside", source))
 
-    def _keep(self, keep: tuple[SavedEdge, str, str], placed: dict[str, Placed], blocks: dict[str, Block]) -> Shape:
-        """Returns the line from a saved-tensor row to the tensor that it keeps."""
-        edge, target, keeper = keep
-        below, above = placed[keeper], placed[target]
-        start = below.y + self._row_y(blocks[keeper], edge)
-        end = above.y + above.height - 22
-        between = (spot for name, spot in placed.items() if name not in (target, keeper))
-        others = [spot for spot in between if spot.y < start and spot.y + spot.height > above.y]
-        routes = [_curve(below, above, start, end, side, entry) for side, entry in SIDES]
-        route = routes[0] if target == keeper else min(routes, key=lambda route: _cost(route, others))
-        (x1, y1), (x2, y2), (x3, y3), (x4, y4) = route
-        line = f"M{x1:.0f} {y1:.0f}C{x2:.0f} {y2:.0f} {x3:.0f} {y3:.0f} {x4:.0f} {y4:.0f}"
-        return group(path(line), kind="keep", k=f"e{edge.id}", s=edge.storage)
+    def _name(self, node: int) -> str:
+        """Returns the name of the tensor that a node made, else the node's own."""
+        known = self.index.playback.nodes.get(node)
+        return self.index.names.get(Key("node", node)) or (known.name if known else str(node))
 
-    def _row_y(self, block: Block, edge: SavedEdge) -> float:
-        """Returns the middle of an edge's row, from the block's top."""
-        y = 33.0
-        for row in block.rows:
-            if row.id == edge.id:
-                break
-            y += 17 + 15 * (row.id in self.facts.harmed)
-        return y
+    def _saved_lines(self, blocks: list[Block], owners: dict[Key, Key]) -> list[SavedLine]:
+        """Returns each saved tensor of a view whose block is known; that block may be in another view."""
+        known = [(edge, self.index.block_of[edge.id], block.key)
+                 for block in blocks for edge in block.rows if edge.id in self.index.block_of]  # fmt: skip
+        return [(edge, owners.get(shown, shown), node) for edge, shown, node in known]
 
-    def _gradient(self, block: Block, placed: dict[str, Placed]) -> list[Shape]:
-        """Returns the two lines above a block where backward's gradient appears: the one that came, and the right one."""
-        key, spot = block.key, placed[block.key]
-        if key.startswith("t"):
-            key = next((f"n{node}" for node, leaf in self.facts.fills.items() if f"t{leaf}" == key), key)
-        if not key.startswith("n") or int(key[1:]) not in {visit.node for visit in self.facts.recording.backward}:
+    def _draw_saved(self, line: SavedLine, placed: dict[Key, Placement], blocks: dict[Key, Block]) -> Shape:
+        """Returns the line from a saved tensor's row to the tensor."""
+        edge, tensor, node = line
+        below, above = placed[node], placed[tensor]
+        row = next(top for row, top in blocks[node].row_tops(self.index) if row.id == edge.id)
+        start, end = below.y + row + ROW_MIDDLE, above.y + above.height - VALUE + NAME_MIDDLE
+        between = [spot for key, spot in placed.items() if key not in (tensor, node)]
+        between = [spot for spot in between if spot.y < start and spot.y + spot.height > above.y]
+        route = route_saved(below, above, start, end, between)
+        return group(path(route), kind="keep", k=Key("saved", edge.id), s=edge.storage)
+
+    def _gradient_lines(self, key: Key, placed: dict[Key, Placement]) -> list[Shape]:
+        """Returns the texts above a block for backward's visit: the gradient it got, the right one, or that it stops here."""
+        node = self.index.accumulators.get(key.number) if key.part == "tensor" else key.number
+        if key.part not in ("node", "tensor") or node not in {v.node for v in self.index.recording.backward}:
             return []
+        assert node is not None
+        spot = placed[key]
         left = spot.x - spot.width / 2 + 2
         ends = [o.x - o.width / 2 for o in placed.values() if o.y - 24 < spot.y and o.y + o.height > spot.y - 24]
         edge = max(o.x + o.width / 2 for o in placed.values()) + MARGIN
         end = min([other for other in ends if other > left] + [edge])
-        self.room[int(key[1:])] = int((end - left - 4) / SMALL)
+        self.room[node] = int((end - left - 4) / SMALL)
         return [
-            text(left, spot.y - 17, k=f"b{key[1:]}", kind="got"),
-            text(left, spot.y - 5, k=f"r{key[1:]}", kind="right"),
-            text(left, spot.y - 5, k=f"x{key[1:]}", kind="stop"),
+            text(left, spot.y - 17, k=Key("got", node), kind="got"),
+            text(left, spot.y - 5, k=Key("right", node), kind="right"),
+            text(left, spot.y - 5, k=Key("stop", node), kind="stop"),
         ]
-
-
-def _curve(below: Placed, above: Placed, start: float, end: float, side: int, entry: int) -> Route:
-    """Returns the four points of a cubic curve that leaves one block at `side` and enters another at `entry`."""
-    x, to = below.x + side * below.width / 2, above.x + entry * above.width / 2
-    if entry:
-        out = max(side * x, side * to) * side + side * 22
-        return [(x, start), (out, start), (out, end), (to, end)]
-    reach, bottom = above.width / 2 - 14, above.y + above.height
-    to = max(above.x - reach, min(above.x + reach, x + side * 18))
-    return [(x, start), (x + side * 26, start), (to, bottom + 40), (to, bottom)]
-
-
-def _cost(route: Route, others: list[Placed]) -> float:
-    """Returns how bad a route is: each point inside another block counts most, then its length."""
-    (x1, y1), (x2, y2), (x3, y3), (x4, y4) = route
-    hidden = 0
-    for step in range(1, 12):
-        t = step / 12
-        u = 1 - t
-        x = u**3 * x1 + 3 * u * u * t * x2 + 3 * u * t * t * x3 + t**3 * x4
-        y = u**3 * y1 + 3 * u * u * t * y2 + 3 * u * t * t * y3 + t**3 * y4
-        hidden += sum(abs(x - o.x) < o.width / 2 + 4 and o.y - 4 < y < o.y + o.height + 4 for o in others)
-    left = 8 * (x2 < x1)  # the arrow to the line of code leaves on this side
-    return hidden * 1000 + left + abs(x1 - x2) + abs(x2 - x3) + abs(x3 - x4) + abs(y1 - y4)

@@ -1,1 +1,1 @@
-"""A Recording in words: the report, its sentences and names."""
+"""A Recording in words: the report, its sentences, names and numbers."""

@@ -1,4 +1,4 @@
-"""A Recording as text: the whole verdict and every step's sentence. The first drawing, and the test surface."""
+"""A Recording as text: the whole verdict, and the sentences of each step."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Fix, Gradient, Harm
 from autograder.view.playback import Playback
 from autograder.view.shapes import clip
-from autograder.view.text.gradient_rows import is_wrong
+from autograder.view.text.gradient_values import is_wrong
 from autograder.view.text.sentences import FORECAST, MEANING, Sentences
 
 WIDTH = 100
-"""Columns that a value or a message may take before it is cut."""
+"""Columns of a value or of a line of code, beyond which it is cut."""
 
 
 def as_text(recording: Recording, most: int | None = None) -> str:
-    """Returns the verdict with harms, gradients and repairs, then each step with its sentence and the forecast.
+    """Returns the verdict with harms, gradients and repairs, then each step with its sentences and the forecast of backward.
 
     Args:
-        most: how many steps to tell of a longer run, the first and the last of them; None for all.
+        most: how many steps to print of a longer run, half of them from its start and half from its end; None for all.
     """
     steps = _steps(recording)
     if most is not None and len(steps) > most:
@@ -28,7 +28,7 @@ def as_text(recording: Recording, most: int | None = None) -> str:
 
 
 def verdict_text(recording: Recording) -> str:
-    """Returns the verdict alone: outcome, error, harms, gradients, repairs."""
+    """Returns the verdict without the steps: outcome, error, harms, gradients, notes, repairs."""
     return "\n".join([*_head(recording), *_tail(recording)]) + "\n"
 
 
@@ -43,27 +43,27 @@ def _head(recording: Recording) -> list[str]:
 
 
 def _short(message: str) -> str:
-    """Returns PyTorch's message without its hint at anomaly mode, which names the line that saved and not the one that wrote."""
+    """Returns PyTorch's message without its hint at anomaly mode: that finds the line that saved, not the one that wrote."""
     return message.partition(" Hint: ")[0]
 
 
 def _steps(recording: Recording) -> list[list[str]]:
-    """Returns each frame's line of code and sentence."""
+    """Returns the lines of each frame: the code, what happened, the forecast."""
     playback = Playback(recording)
     words, steps = Sentences(playback), []
     for frame, _ in playback.play():
         if frame.kind == "end":
             continue
         code = [f"{frame.number:>3}  {clip(frame.place.text, WIDTH)}"] if frame.kind == "step" and frame.place else []
-        told = f"     {' '.join(filter(None, [words.fact(frame), words.effect(frame)]))}"
+        sentences = f"     {' '.join(filter(None, [words.describe(frame), words.describe_effect(frame)]))}"
         forecast = frame.step.forecast if frame.kind == "step" and frame.step else None
         then = [f"     If you call backward now: {FORECAST[forecast.outcome]}."] if forecast else []
-        steps.append([*code, told, *then])
+        steps.append([*code, sentences, *then])
     return steps
 
 
 def _tail(recording: Recording) -> list[str]:
-    """Returns what was harmed, the gradients, the notes and the repairs, each under its heading."""
+    """Returns the harms, the gradients, the notes and the repairs, each under a heading."""
     verdict = recording.verdict
     parts = [
         ("harmed", _harms(verdict.harms)),
@@ -81,22 +81,22 @@ def _harms(harms: tuple[Harm, ...]) -> list[str]:
 
 
 def _harm(harm: Harm) -> str:
-    """Returns one harm on a line."""
+    """Returns one harm as one line."""
     lines = ", ".join(dict.fromkeys(f"line {place.line}: {place.text}" for place in harm.mutated_at))
     through = f" through {harm.through}" if harm.through and harm.through != harm.tensor else ""
     changed = "its bytes changed" if harm.bytes_changed else "its bytes did not change"
-    said = f"{harm.tensor}, {_holder(harm)} (line {harm.saved_at.line}), was written{through} at {lines}"
-    return "; ".join(filter(None, [said, _versions(harm), changed]))
+    what = f"{harm.tensor}, {_holder(harm)} (line {harm.saved_at.line}), was written{through} at {lines}"
+    return "; ".join(filter(None, [what, _versions(harm), changed]))
 
 
 def _holder(harm: Harm) -> str:
-    """Returns who counted on the old values: the node that keeps them, or whoever uses them without autograd's knowing."""
+    """Returns what relied on the old values: the node that saved them, or something that autograd does not know of."""
     others = {"AccumulateGrad": "filled by AccumulateGrad", "checkpoint": "read again by the checkpoint"}
     return others.get(harm.saved_by) or f"{'used' if harm.edge is None else 'kept'} by {harm.saved_by}"
 
 
 def _versions(harm: Harm) -> str:
-    """Returns what the counter said; "" where nobody noted it."""
+    """Returns the versions when saved and now; "" where they are not known."""
     if harm.saved_version is None:
         return ""
     moved = harm.saved_version != harm.version_now
@@ -114,7 +114,7 @@ def _gradient(name: str, gradient: Gradient) -> str:
 
 
 def _fix(fix: Fix) -> str:
-    """Returns one repair: the lines that go, marked -, and those that take their place, marked +."""
+    """Returns one repair as a diff: the lines that it removes, marked -, and those that it adds, marked +."""
     proof = "run and proven" if fix.proven else "not proven"
     changed = [f"- {line}" for line in fix.before.splitlines()] + [f"+ {line}" for line in fix.after.splitlines()]
     return "\n      ".join([f"line {fix.line}, {fix.kind} ({proof})", *changed])

@@ -1,98 +1,99 @@
-"""Sentences on writes in place: whose bytes a statement changed, and which version counters noticed."""
+"""Sentences about in-place writes: which memory a statement changed, and which version counters counted it."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 from autograder.tape.recording.schema import Step, Write
-from autograder.view.text.naming import NAMELESS, TensorNames, few, listed, times
+from autograder.view.text.naming import NAMELESS, TensorNames, count_noun, join_few, join_names
 
-Kind = Literal["counted", "unchanged", "unseen", "blind"]
+Kind = Literal["counted", "unchanged", "uncounted", "miscounted"]
+"""Whether a write moved a version counter: yes; yes, though no value differs; none; one that autograd does not check."""
 
 ONE: dict[Kind, str] = {
     "counted": "",
     "unchanged": "No value is different, but the counter counts writes, not changes.",
-    "unseen": "The bytes change, but no version counter moves: autograd cannot see this write.",
-    "blind": "That is another counter than the one that autograd checks: it cannot see this write.",
+    "uncounted": "The bytes change, but no version counter moves: autograd cannot see this write.",
+    "miscounted": "That is a different counter from the one that autograd checks: it cannot see this write.",
 }
 
 MANY: dict[Kind, str] = {
     "counted": "Their version counters move.",
     "unchanged": "No value is different, but their version counters move: they count writes, not changes.",
-    "unseen": "The bytes change, but no version counter moves: autograd cannot see these writes.",
-    "blind": "Other counters move than those that autograd checks: it cannot see these writes.",
+    "uncounted": "The bytes change, but no version counter moves: autograd cannot see these writes.",
+    "miscounted": "Those are different counters from the ones that autograd checks: it cannot see these writes.",
 }
 
 
 class WriteSentences:
-    """Says what the writes of a statement did."""
+    """The sentences about the writes of a statement."""
 
     def __init__(self, names: TensorNames):
         """Reads names and counters from the playback behind `names`."""
         self.names = names
-        self.now = names.now
+        self.playback = names.playback
 
-    def told(self, step: Step) -> list[str]:
-        """Returns the sentences, one for each kind of write: an optimizer's step writes into hundreds of tensors."""
+    def describe(self, step: Step) -> list[str]:
+        """Returns one sentence for each kind of write, since an optimizer's step writes into hundreds of tensors."""
         groups: dict[Kind, list[Write]] = {}
         filled: set[int] = set()
         for write in step.writes:
-            if self._fills(write, step):
+            if self._is_initialisation(write, step):
                 filled.add(write.tensor or 0)
             else:
                 groups.setdefault(self._kind(write), []).append(write)
-        if "counted" in groups:  # an optimizer's step may leave a parameter as it is: that is not worth a sentence
+        if "counted" in groups:  # an optimizer's step may leave some parameters as they are: no sentence of their own
             groups["counted"] += groups.pop("unchanged", [])
-        return [*self._filled(filled), *(self._group(kind, writes) for kind, writes in groups.items())]
+        return [*self._describe_initialised(filled), *(self._group(kind, writes) for kind, writes in groups.items())]
 
-    def _fills(self, write: Write, step: Step) -> bool:
-        """Returns whether a write only gives a module's new parameter or buffer its first values."""
+    def _is_initialisation(self, write: Write, step: Step) -> bool:
+        """Returns whether a write only initialises a new parameter or buffer of a module."""
         if write.tensor not in step.tensors or write.harmed or not write.counters:
             return False
         name = self.names.name(write.tensor)
-        made = self.now.tensors[write.tensor].kind
+        made = self.playback.tensors[write.tensor].kind
         return made == "parameter" or (made == "input" and (name == NAMELESS or "." in name))
 
-    def _filled(self, tensors: set[int]) -> list[str]:
-        """Returns the sentence on a module's first values."""
+    def _describe_initialised(self, tensors: set[int]) -> list[str]:
+        """Returns the sentence about the new parameters and buffers of modules."""
         if not tensors:
             return []
-        noun = "parameter" if all(self.now.tensors[t].kind == "parameter" for t in tensors) else "tensor"
+        noun = "parameter" if all(self.playback.tensors[t].kind == "parameter" for t in tensors) else "tensor"
         verb = "gets its" if len(tensors) == 1 else "get their"
-        return [f"{times(len(tensors), f'new {noun}', f'new {noun}s')} {verb} first values."]
+        return [f"{count_noun(len(tensors), f'new {noun}', f'new {noun}s')} {verb} first values."]
 
     def _kind(self, write: Write) -> Kind:
-        """Returns who noticed a write."""
+        """Returns which counters counted a write."""
         if not write.counters:
-            return "unseen"
-        if any(self.now.condition(self.now.saved[edge]) == "silent" for edge in write.harmed):
-            return "blind"
+            return "uncounted"
+        if any(self.playback.condition(self.playback.saved[edge]) == "silent" for edge in write.harmed):
+            return "miscounted"
         return "counted" if write.bytes_changed else "unchanged"
 
     def _group(self, kind: Kind, writes: list[Write]) -> str:
-        """Returns the sentences on all writes of one kind."""
+        """Returns the sentences about all writes of one kind."""
         targets = dict.fromkeys(self._target(write) for write in writes)
         if len(targets) > 1 and len({write.storage for write in writes}) > 1:
-            return f"It writes into {few(list(targets))}. {MANY[kind]}"
+            return f"It writes into {join_few(list(targets))}. {MANY[kind]}"
         return " ".join(filter(None, [*dict.fromkeys(map(self._one, writes)), ONE[kind]]))
 
     def _target(self, write: Write) -> str:
-        """Returns what was written into."""
+        """Returns the name of what was written into."""
         return write.through or self.names.name(write.tensor)
 
     def _one(self, write: Write) -> str:
-        """Returns what one write did to bytes and counters."""
+        """Returns the sentences about one write: its target, what else lies in that memory, the new versions."""
         target = self._target(write)
-        same = [name for name in self.names.inside(write.storage) if self.now.names[name] != write.tensor]
+        same = [name for name in self.names.in_storage(write.storage) if self.playback.names[name] != write.tensor]
         owners = [name for name in same if name != target]
-        said = f"It writes into {target}" + (f", the same memory as {few(owners)}" if owners else "") + "."
-        counted = [self._counted(counter, write) for counter in write.counters]
-        return f"{said} {listed(counted)}." if counted else said
+        sentence = f"It writes into {target}" + (f", the same memory as {join_few(owners)}" if owners else "") + "."
+        counted = [self._version(counter, write) for counter in write.counters]
+        return f"{sentence} {join_names(counted)}." if counted else sentence
 
-    def _counted(self, counter: int, write: Write) -> str:
-        """Returns the count of one counter that a write moved."""
-        family = [self.names.name(tensor) for tensor in sorted(self.now.family.get(counter, ()))]
+    def _version(self, counter: int, write: Write) -> str:
+        """Returns the sentence about one counter that a write moved."""
+        family = [self.names.name(tensor) for tensor in sorted(self.playback.family.get(counter, ()))]
         named = [name for name in family if not name.startswith("a ")]
         who = (named or [write.through or "That tensor"])[0]
-        version = self.now.versions.get(counter)
+        version = self.playback.versions.get(counter)
         return f"{who} is now at {'another version' if version is None else f'version {version}'}"

@@ -1,0 +1,89 @@
+"""What the picture needs to know of a whole run before anything is drawn: which block shows what, and how wide it gets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from autograder.tape.recording.schema import Recording, SavedEdge, Tensor, TensorState
+from autograder.view.keys import Key
+from autograder.view.playback import Playback
+from autograder.view.shapes import columns
+from autograder.view.text.naming import TensorNames
+
+
+@dataclass
+class RecordingIndex:
+    """Look-ups over a whole recording.
+
+    Attributes:
+        block_of: saved edge → the block that shows the tensor it holds, where one does.
+        leaves: AccumulateGrad node → its leaf; `accumulators`: leaf → its AccumulateGrad node.
+        names: block → the longest name that its tensor ever has; `values`: block → columns of its longest values.
+        saved_names: saved edge → the name of its tensor when it was saved.
+        counters: version counter → its place in order of appearance, from 0.
+        harmed: saved edges that some write harms.
+    """
+
+    playback: Playback
+    block_of: dict[int, Key] = field(default_factory=dict)
+    leaves: dict[int, int] = field(default_factory=dict)
+    accumulators: dict[int, int] = field(default_factory=dict)
+    names: dict[Key, str] = field(default_factory=dict)
+    values: dict[Key, int] = field(default_factory=dict)
+    saved_names: dict[int, str] = field(default_factory=dict)
+    counters: dict[int, int] = field(default_factory=dict)
+    harmed: set[int] = field(default_factory=set)
+
+    @property
+    def recording(self) -> Recording:
+        """The recording that is drawn."""
+        return self.playback.recording
+
+    def counter(self, tensor: Tensor) -> int:
+        """Returns the place of the tensor's version counter in order of appearance, from 0."""
+        return self.counters[tensor.counter]
+
+
+def index_recording(recording: Recording) -> RecordingIndex:
+    """Returns the index, built from one pass over all frames."""
+    index = RecordingIndex(Playback(recording))
+    for tensor in recording.tensors:
+        index.counters.setdefault(tensor.counter, len(index.counters))
+    for node in recording.nodes:
+        if node.name.endswith("AccumulateGrad") and node.tensor is not None:
+            index.leaves[node.id] = node.tensor
+            index.accumulators.setdefault(node.tensor, node.id)
+    names = TensorNames(index.playback)
+    for frame, changed in index.playback.play():
+        if frame.kind != "step" or not frame.step:
+            continue
+        for write in frame.step.writes:
+            index.harmed.update(write.harmed)
+        for number in changed.tensors:
+            _add_state(index, index.playback.states.get(number), names)
+        for edge in frame.step.saved:
+            _add_edge(index, index.playback.saved[edge], names)
+    return index
+
+
+def _block_of(state: TensorState) -> Key:
+    """Returns the block that shows a tensor in this state: that of the node that made it, or its own."""
+    return Key("tensor", state.tensor) if state.node is None else Key("node", state.node)
+
+
+def _add_state(index: RecordingIndex, state: TensorState | None, names: TensorNames) -> None:
+    """Adds the name and the values that a tensor has at the current frame."""
+    if state is None:
+        return
+    block, name = _block_of(state), names.label(state.tensor)
+    if columns(name) >= columns(index.names.get(block, "")):
+        index.names[block] = name
+    index.values[block] = max(index.values.get(block, 0), columns(state.values))
+
+
+def _add_edge(index: RecordingIndex, edge: SavedEdge, names: TensorNames) -> None:
+    """Adds the name of a saved tensor, and the block that shows it, at the frame that saved it."""
+    index.saved_names[edge.id] = names.label(edge.tensor)
+    state = index.playback.states.get(edge.tensor) if edge.tensor is not None else None
+    if state is not None:
+        index.block_of[edge.id] = _block_of(state)

@@ -1,0 +1,70 @@
+"""The elements of gradients: listed with their positions, compared, written as text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from autograder.tape.recording.verdict_types import Gradient
+from autograder.view.shapes import clip
+
+
+class GradientElement(NamedTuple):
+    """One element of a leaf's gradient.
+
+    Attributes:
+        position: "[0][2]"; "" for a scalar, or where the whole gradient is missing.
+        got: as the run left it, a number or None; `true`: the right one, None where it is not known.
+    """
+
+    position: str
+    got: Any
+    true: Any
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it differs from the right one; False where that is not known."""
+        return self.true is not None and not is_close(self.got, self.true)
+
+
+def list_elements(gradient: Gradient) -> list[GradientElement]:
+    """Returns each element of a gradient; the right one's, where the run left none."""
+    got, true = dict(_flatten(gradient.got)), dict(_flatten(gradient.true))
+    known = true if gradient.got is None else got
+    return [GradientElement(position, got.get(position), true.get(position)) for position in known]
+
+
+def _flatten(gradient: Any, position: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields (position, number) for each element of nested lists; a missing gradient is one element None."""
+    if isinstance(gradient, list):
+        for i, inner in enumerate(gradient):
+            yield from _flatten(inner, f"{position}[{i}]")
+    else:
+        yield position, gradient
+
+
+def is_close(got: Any, true: Any) -> bool:
+    """Returns whether two elements agree: to a relative 1e-4, or an absolute 1e-6; NaN agrees with NaN."""
+    if isinstance(got, int | float) and isinstance(true, int | float):
+        return got == true or math.isclose(got, true, rel_tol=1e-4, abs_tol=1e-6) or (got != got and true != true)
+    return bool(got == true)
+
+
+def is_wrong(gradient: Gradient) -> bool:
+    """Returns whether a leaf's gradient differs from the right one; False where that is not known."""
+    return gradient.true is not None and any(not is_close(got, true) for _, got, true in list_elements(gradient))
+
+
+def finite(number: Any) -> float:
+    """Returns the length of a bar for an element: its value, and 0 for none, NaN and infinity."""
+    return float(number) if isinstance(number, int | float) and math.isfinite(number) else 0.0
+
+
+def format_number(number: Any) -> str:
+    """Returns one element as text of at most 12 characters."""
+    if number is None:
+        return "none"
+    if isinstance(number, int | float) and not isinstance(number, bool):
+        return f"{number:.4g}"
+    return clip(str(number), 12)
