@@ -7,7 +7,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const TAGS = new Set(["g", "rect", "path", "text", "tspan", "circle", "title"]);
-const ATTRIBUTES = new Set(["x", "y", "width", "height", "rx", "d", "cx", "cy", "r", "class", "text-anchor"]);
+const ATTRIBUTES = new Set(["x", "y", "width", "height", "rx", "d", "cx", "cy", "r", "class"]);
 const VERDICTS = new Set(["stale", "silent", "hit", "unseen", "wrong", "raised", "failed"]); // hidden while the learner predicts
 /** @type {Record<Outcome, string>} */
 const SIGNS = { correct: "✓", "silently-wrong": "⚠", "raises-forward": "✗", "raises-backward": "✗" };

@@ -38,9 +38,12 @@ MONO, SMALL, BOLD = 7.25, 6.3, 7.4
 
 
 def shape(tag: str, *children: Shape | str, **attributes: Any) -> Shape:
-    """Returns one shape; `kind` is its class, `anchor` its text-anchor. An attribute that is None or "" is left out."""
-    names = {"kind": "class", "anchor": "text-anchor"}
-    kept = {names.get(name, name): plain(value) for name, value in attributes.items() if value not in (None, "")}
+    """Returns one shape; `kind` is its class. An attribute that is None or "" is left out."""
+    kept = {
+        "class" if name == "kind" else name: plain(value)
+        for name, value in attributes.items()
+        if value not in (None, "")
+    }
     return [tag, kept, *children]
 
 

@@ -131,6 +131,22 @@ def test_the_gradients_come_with_the_verdict(opened):
     assert "w2.grad[0]✗ 14" in page.text_content(".gradients .row.wrong")
 
 
+def test_the_gradients_above_the_blocks_are_in_sight(opened):
+    """At the end, no text of the graph reaches over the edge of its drawing, where it would be cut."""
+    page = opened("silently_wrong")
+    page.click("[aria-label='last step']")
+    cut = """() => {
+        const edge = document.querySelector(".graph svg").getBoundingClientRect();
+        const texts = [...document.querySelectorAll(".graph text")].filter((text) => text.textContent && text.getClientRects().length);
+        const boxes = texts.map((text) => [text.textContent, text.getBoundingClientRect()]);
+        return [boxes.length, boxes.filter(([, box]) => box.left < edge.left || box.right > edge.right).map(([words]) => words)];
+    }"""
+    count, beyond = page.evaluate(cut)
+
+    assert count > 20
+    assert [] == beyond
+
+
 def test_same_memory_lights_together(opened):
     """Hovering a tensor in the graph, or focusing its memory, lights every element of that memory and no other."""
     page = opened("views")

@@ -45,7 +45,7 @@ def _rules() -> tuple[list[str], list[str]]:
     light, dark = (
         [_fill(r, {name: pair.split(", ")[i] for name, pair in pairs.items()}) for r in rules] for i in (0, 1)
     )
-    return light, [re.sub(r"(?<=[{;])(?![^;}]*#)[^;}]*[;]?", "", rule) for rule in dark]
+    return light, [re.sub(r"(?<=[{;])(?![^;}]*#)[^;}]*;?", "", rule).replace(";}", "}") for rule in dark]
 
 
 def _fill(rules: str, colours: dict[str, str]) -> str:

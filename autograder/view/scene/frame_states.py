@@ -112,7 +112,7 @@ class StateTracker:
         if edge.saved_version is None:
             versions = "has no counter"
         elif condition == "freed":
-            versions = "let go"
+            versions = "freed"
         new = {key: f"on {condition}".strip(), key.text("versions"): versions}
         if edge.id in self.index.harmed:
             differs = before != values and condition in ("stale", "silent")

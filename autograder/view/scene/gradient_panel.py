@@ -69,8 +69,8 @@ def _heading(right: float) -> Shape:
     """Returns the titles of the columns; `right` is where the names end."""
     return group(
         text(12, 21, "gradient", kind="title"),
-        text(right + NUMBER, 21, "got", kind="title", anchor="end"),
-        text(right + 2 * NUMBER, 21, "right", kind="title", anchor="end"),
+        text(right + NUMBER, 21, "got", kind="title end"),
+        text(right + 2 * NUMBER, 21, "right", kind="title end"),
     )
 
 
@@ -81,8 +81,8 @@ def _row(name: str, element: GradientElement, axis: Axis, right: float, top: flo
     right_number = unknown if true is None else format_number(true)
     return group(
         text(12, top + 14, clip(name, LONGEST), kind="name"),
-        text(right + NUMBER, top + 14, ("✗ " if element.is_wrong else "") + format_number(got), kind="got"),
-        text(right + 2 * NUMBER, top + 14, right_number, kind="right", anchor="end"),
+        text(right + NUMBER, top + 14, ("✗ " if element.is_wrong else "") + format_number(got), kind="got end"),
+        text(right + 2 * NUMBER, top + 14, right_number, kind="right end"),
         *_bar(axis, top + 3, finite(got), "got"),
         *_bar(axis, top + 11, finite(true), "right"),
         box(axis.zero - 0.5, top + 1, 1, 18, kind="zero"),

@@ -113,7 +113,7 @@ def _tensor(tensor: Tensor, lane: MemoryLane, index: RecordingIndex, top: float)
     key, counter = Key("alias", tensor.id), index.counter(tensor)
     shapes = [
         text(12, top + 14, k=key.text("name"), kind="name"),
-        text(WIDTH - CHIP - 16, top + 14, k=key.text("values"), kind="values", anchor="end"),
+        text(WIDTH - CHIP - 16, top + 14, k=key.text("values"), kind="values end"),
         draw_version(WIDTH - CHIP - 8, top + 2, counter, key.text("version")),
     ]
     if lane.has_parts:
