@@ -280,7 +280,7 @@ class Viewer {
     }
   }
 
-  /** Shows what the frame says: its number, its sentences, and the forecast or the outcome. */
+  /** Shows the frame in words: its number, its sentences, and the forecast or the outcome. */
   describe() {
     const { scene, at } = this;
     const frame = scene.frames[at];
@@ -318,7 +318,7 @@ class Viewer {
     this.connect();
   }
 
-  /** Draws an arrow from each harmed saved tensor in sight to the line that wrote into it. */
+  /** Draws an arrow from each harmed saved tensor that is shown to the line that wrote into it. */
   connect() {
     const pairs = this.asking ? [] : this.scene.frames[Math.max(this.at, 0)].links;
     const bounds = this.root.getBoundingClientRect();
@@ -448,7 +448,7 @@ class Viewer {
   }
 
   /**
-   * Lights everything that lies in the same memory as an element, or nothing.
+   * Lights everything that shares the memory of an element, or nothing.
    * @param {Element | null | undefined} element
    * @param {boolean} on
    */

@@ -1,6 +1,6 @@
-"""Makes the pictures in screenshots/ from the real picture in a real browser: `python assets/make_screenshots.py`.
+"""Makes the images in screenshots/ with Chromium: `python assets/make_screenshots.py`.
 
-picture-light.png and picture-dark.png show the write that autograd cannot see; steps.gif is the film of the write that it does.
+picture-light.png and picture-dark.png show a write that autograd cannot see; steps.gif shows each step of one that it can.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ f.sum().backward()
 
 WIDTH = 1000
 SECONDS = 1.6
-"""How long the film stays on each step."""
+"""Time that the animation shows each step."""
 
 
-def show(browser: Browser, recording: Recording, scheme: str, scale: int) -> Page:
-    """Returns a page with the picture, all of it in sight."""
+def open_page(browser: Browser, recording: Recording, scheme: str, scale: int) -> Page:
+    """Returns a page with the whole picture in its window."""
     look = {"color_scheme": scheme, "device_scale_factor": scale, "reduced_motion": "reduce"}
     page = browser.new_page(viewport={"width": WIDTH, "height": 1000}, **look)
     with tempfile.NamedTemporaryFile("w", suffix=".html", encoding="utf-8") as file:
@@ -51,20 +51,20 @@ def show(browser: Browser, recording: Recording, scheme: str, scale: int) -> Pag
     return page
 
 
-def stills(browser: Browser, recording: Recording) -> None:
-    """Writes the harmful step in both colour schemes."""
+def write_images(browser: Browser, recording: Recording) -> None:
+    """Writes the step of the harmful write as an image, in both colour schemes."""
     harmful = next(step.index for step in recording.steps if any(write.harmed for write in step.writes))
     for scheme in ("light", "dark"):
-        page = show(browser, recording, scheme, scale=2)
+        page = open_page(browser, recording, scheme, scale=2)
         page.locator(".line button", has_text=recording.steps[harmful].place.text).click()
         page.locator(".sentence").hover()
         page.locator(".autograder").screenshot(path=FOLDER / f"picture-{scheme}.png")
         page.close()
 
 
-def film(browser: Browser, recording: Recording) -> None:
-    """Writes every step as one moving picture."""
-    page = show(browser, recording, "light", scale=1)
+def write_animation(browser: Browser, recording: Recording) -> None:
+    """Writes all steps as one animation."""
+    page = open_page(browser, recording, "light", scale=1)
     frames = []
     count = int(page.get_attribute(".slider", "max") or 0) + 1
     for _ in range(count):
@@ -88,13 +88,13 @@ def film(browser: Browser, recording: Recording) -> None:
 
 
 def main() -> None:
-    """Makes all pictures."""
+    """Makes all images."""
     FOLDER.mkdir(exist_ok=True)
     with sync_playwright() as playwright:
         program = which("chromium") or which("google-chrome")
         browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox", "--disable-gpu"])
-        stills(browser, tape.record(MATMULS.format(write="d.data[:] = 1")))
-        film(browser, tape.record(MATMULS.format(write="d[:] = 1")))
+        write_images(browser, tape.record(MATMULS.format(write="d.data[:] = 1")))
+        write_animation(browser, tape.record(MATMULS.format(write="d[:] = 1")))
         browser.close()
 
 

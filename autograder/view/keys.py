@@ -18,7 +18,7 @@ class Key(NamedTuple):
     Attributes:
         part: "node", "fold" and "tensor" (one that no node made) are blocks of the graph, "outside" is the stub of a node that
             an opened fold does not hold; "saved" is a saved tensor's row and line; "memory" is a storage in the memory pane and
-            "alias" a tensor in it; "got", "right" and "stop" stand above a block while backward visits it; "line" is a line of
+            "alias" a tensor in it; "got", "right" and "stop" are texts above a block while backward visits it; "line" is a line of
             code.
         number: the id in the recording; for a fold the number of the view that it opens, for a line its 1-based number.
         label: which text of the part; "" for the part itself.

@@ -36,7 +36,7 @@ FLAGS = [
 ]
 
 QUIET = {"fetchNews": "false", "checkForUpdates": False}
-"""JupyterLab's notifications off: a question about news would lie over the page."""
+"""JupyterLab's notifications off: a question about news would cover the page."""
 
 
 @dataclass
@@ -180,7 +180,7 @@ def _environment(private: Path) -> dict[str, str]:
 
 
 def _log(private: Path):
-    """Returns the file that takes what the server says."""
+    """Returns the file for the server's log."""
     return (private / "log").open("w")
 
 

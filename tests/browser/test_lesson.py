@@ -40,7 +40,7 @@ def errors(cells) -> dict[str, str]:
 
 @pytest.mark.parametrize("answers", ["answer", "stub"])
 def test_a_lesson_runs_from_top_to_bottom(page, jupyterlab, answers):
-    """With the model answers every check passes; as handed out each says "not attempted", with no traceback of ours."""
+    """With the model answers every check passes; as handed out each raises "not attempted", and no traceback shows the package's files."""
     lesson = Lesson(SOLUTIONS / NOTEBOOK, NOTEBOOKS / NOTEBOOK)
     notebook = lesson.answered(lesson.right()) if answers == "answer" else lesson.released
     name = f"lesson_{answers}.ipynb"

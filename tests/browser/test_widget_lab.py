@@ -1,4 +1,4 @@
-"""The picture in the real JupyterLab: run, stepped, themed, saved, reopened, exported. One notebook, one story."""
+"""The picture in JupyterLab: run, stepped, themed, saved, reopened and exported, all in one notebook."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def notebook(jupyterlab, page):
 
 
 def test_a_picture_lives_in_jupyterlab(notebook, jupyterlab, page, tmp_path):
-    """Step, predict, change the theme, save, reload, lose the kernel, export: at each point the reader sees what teaches."""
+    """Step, predict, change the theme, save, reload, lose the kernel, export: the picture is there at each point."""
     first, second = picture(page, 1), picture(page, 2)
     first.locator("[aria-label='last step']").click()
     assert "silently-wrong" in first.locator(".badge").inner_text()
@@ -83,7 +83,7 @@ def test_a_picture_lives_in_jupyterlab(notebook, jupyterlab, page, tmp_path):
     jupyterlab.open(page, notebook.name)
     picture(page, 2).wait_for()
 
-    # Without it, the static form stands in the same place.
+    # Without it, the static picture is in the same place.
     jupyterlab.choose(page, "Kernel", "Shut Down Kernel")
     page.wait_for_selector(
         ".jp-Notebook-ExecutionIndicator[data-status=unknown], [data-status=terminating], [data-status=dead]"

@@ -56,7 +56,7 @@ def render(page: Page, data: object, place: str = "#here") -> None:
 
 
 def test_it_listens_to_one_trait_and_leaves_nothing_behind(bare):
-    """`render` hears changes of `scene`; its clean-up stops listening and empties the element."""
+    """`render` listens to changes of `scene`; its clean-up stops that and empties the element."""
     render(bare, scene("correct"))
 
     assert 1 == bare.locator(".autograder").count()
@@ -65,8 +65,8 @@ def test_it_listens_to_one_trait_and_leaves_nothing_behind(bare):
     assert "" == bare.inner_html("#here")
 
 
-def test_another_scene_is_drawn_anew(bare):
-    """A changed trait shows the new recording, at the step that its author's picture shows."""
+def test_a_changed_scene_is_drawn(bare):
+    """When the trait changes, the new recording is shown, at the frame where a new picture opens."""
     render(bare, scene("correct"))
     bare.click("[aria-label='first step']")
     bare.evaluate("data => fake.set(data)", scene("silently_wrong"))
@@ -84,7 +84,7 @@ def test_another_scene_is_drawn_anew(bare):
     ],
 )
 def test_what_cannot_be_drawn_says_why(bare, data, why):
-    """The element is never blank: a reader, and a screen reader, learn what is wrong and what to do."""
+    """The element is never blank: it states, for screen readers too, what is wrong and what to do."""
     render(bare, data)
 
     assert why in bare.inner_text("#here [role=alert]")
@@ -106,7 +106,7 @@ def test_a_drawing_may_hold_shapes_only(bare):
 
 
 def test_going_back_undoes_going_forward(bare):
-    """Every frame looks the same whether it is reached from before, from behind or by a jump."""
+    """Every frame looks the same whether it is reached forwards, backwards or by a jump."""
     render(bare, scene("silently_wrong"))
     look = "document.querySelector('.panes').innerHTML"
     bare.click("[aria-label='first step']")
@@ -123,7 +123,7 @@ def test_going_back_undoes_going_forward(bare):
 
 
 def test_what_stays_does_not_move(bare):
-    """From step to step, no block of the graph and no lane of memory changes its place in the drawing."""
+    """From step to step, no block of the graph and no lane of memory moves in the drawing."""
     render(bare, scene("views"))
     places = """() => {
         const cards = document.querySelectorAll(".graph .block:not(.off) > .card, .memory .lane:not(.off) > .card");
@@ -139,7 +139,7 @@ def test_what_stays_does_not_move(bare):
 
 
 def test_a_placed_model_takes_its_element_and_gives_it_back(bare):
-    """The live picture replaces the static one of the same class, now or later, and only there; the clean-up restores it."""
+    """The live picture replaces each static one of its class, also one added later, and no other; the clean-up restores them."""
     static = "<p>static</p>"
     insert = "html => document.body.insertAdjacentHTML('beforeend', html)"
     bare.evaluate(insert, f'<div class="p1">{static}</div><div class="p2">{static}</div>')
@@ -162,7 +162,7 @@ def test_a_model_without_a_place_waits_for_its_view(bare):
 
 
 def test_the_page_keeps_the_score(bare):
-    """Two pictures, one prediction right and one wrong: the second says 1 of 2; asking again counts nothing twice."""
+    """Two pictures, one prediction right and one wrong: the second shows 1 of 2; answering again does not count twice."""
     bare.evaluate("document.body.insertAdjacentHTML('beforeend', '<main id=\"there\"></main>')")
     guesses = [("#here", "correct", "correct"), ("#there", "views", "correct"), ("#there", "views", "raises-backward")]
     for place, name, guess in guesses:

@@ -41,7 +41,7 @@ def opened(page: Page, tmp_path: Path):
 
 
 def sentence(page: Page) -> str:
-    """Returns what the live region says."""
+    """Returns the text of the live region."""
     return page.inner_text(".sentence")
 
 
@@ -78,7 +78,7 @@ def test_it_plays_to_the_end_and_stops(opened):
 
 
 def test_a_long_line_wraps(opened, page):
-    """A line wider than its pane goes on below, set in; nothing of the program lies out of sight beside it."""
+    """A line wider than its pane wraps with an indent; the code pane never scrolls sideways."""
     page.set_viewport_size({"width": 700, "height": 900})
     opened("modules")
     heights = page.eval_on_selector_all(".line", "lines => lines.map((line) => line.getBoundingClientRect().height)")
@@ -88,7 +88,7 @@ def test_a_long_line_wraps(opened, page):
     assert 0 == beside
 
 
-def test_the_harm_is_seen_and_said(opened):
+def test_the_harm_is_shown_and_described(opened):
     """At the `.data` write: the badge, the sentence, the same version twice, the alias, the arrow."""
     page = opened("silently_wrong")
     page.locator(".slider").fill("5")
@@ -122,7 +122,7 @@ def test_the_arrow_ends_at_the_line_that_wrote(opened):
 
 
 def test_the_gradients_come_with_the_verdict(opened):
-    """Got stands beside right at the end, and not before."""
+    """The gradient panel is shown at the last step, and not before."""
     page = opened("silently_wrong")
     assert not page.is_visible(".gradients")
     page.click("[aria-label='last step']")
@@ -131,8 +131,8 @@ def test_the_gradients_come_with_the_verdict(opened):
     assert "w2.grad[0]✗ 14" in page.text_content(".gradients .row.wrong")
 
 
-def test_the_gradients_above_the_blocks_are_in_sight(opened):
-    """At the end, no text of the graph reaches over the edge of its drawing, where it would be cut."""
+def test_the_gradients_above_the_blocks_are_whole(opened):
+    """At the last step, no text of the graph goes beyond the edge of its drawing, where it would be cut off."""
     page = opened("silently_wrong")
     page.click("[aria-label='last step']")
     cut = """() => {
@@ -178,7 +178,7 @@ def test_folds_open_and_close_again(opened):
 
 
 def test_the_last_steps_wait_for_a_prediction(opened):
-    """No outcome, forecast or harm shows before the choice; the choice opens the end, and the end says whether it was right."""
+    """No outcome, forecast or harm is shown before the choice; then the last steps open, and the last one gives the result."""
     page = opened("raises_backward", predict=True)
     page.click("[aria-label='last step']")
     expect(page.locator(".step")).to_have_text("step 6 of 10")
@@ -212,7 +212,7 @@ def test_the_keyboard_reaches_everything(opened):
 
 
 def test_names_and_live_region_are_there_for_screen_readers(opened):
-    """Every control has a name; the sentence is announced; the slider says the step in words."""
+    """Every control has a name; the sentence is announced; the slider has the step as its text."""
     page = opened("views")
 
     assert "status" == page.get_attribute(".sentence", "role")
@@ -224,7 +224,7 @@ def test_names_and_live_region_are_there_for_screen_readers(opened):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_can_be_read(browser: Browser, tmp_path: Path, scheme: str):
-    """Every text stands out from the ground with a contrast of at least 4.5 (WCAG 2, level AA), in both colour schemes."""
+    """Every text has a contrast of at least 4.5 to the backgrounds (WCAG 2, level AA), in both colour schemes."""
     file = tmp_path / "page.html"
     file.write_text(view.as_html(stored("silently_wrong")), encoding="utf-8")
     context = browser.new_context(color_scheme=scheme)

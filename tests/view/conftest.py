@@ -34,7 +34,7 @@ def recording(request: pytest.FixtureRequest) -> Recording:
 
 @pytest.fixture
 def hostile() -> Recording:
-    """The two matmuls, where everything that a program can choose holds markup: names, values, source, file, messages."""
+    """The two matmuls, with markup in everything that a program can choose: names, values, source, file, messages."""
     whole = msgspec.json.decode(to_json(stored("raises_backward")))
     for step in whole["steps"]:
         for change in step["names"]:

@@ -1,4 +1,4 @@
-"""Folding hides nothing for good, and never what matters."""
+"""Folds lose no node, and never hide one that has to be seen."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Blocks never overlap, and each stands below what it came from."""
+"""Blocks never overlap, and each is below those that it came from."""
 
 from itertools import combinations
 

@@ -1,4 +1,4 @@
-"""One output, three forms: live where a kernel is, static and text everywhere else."""
+"""A picture in a notebook: live where a kernel runs, static with text everywhere else."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.view import notebook
 
 
 class Kernel:
-    """Stands for the shell of a kernel: keeps what is displayed, and says which cell runs."""
+    """A fake of a kernel's shell: records what is displayed, and reports which cell runs."""
 
     kernel = True
 
@@ -44,7 +44,7 @@ def live(cell: str = "first") -> list:
 
 
 def test_a_live_picture_finds_its_static_form(kernel, recorded):
-    """The model names the class of the very element that the output holds, and that output is no widget."""
+    """The model has the class name of the element in the output, and the output itself is not a widget."""
     view.show(recorded("correct"))
 
     assert ["text/html", "text/plain"] == list(kernel.outputs[0])
@@ -52,7 +52,7 @@ def test_a_live_picture_finds_its_static_form(kernel, recorded):
 
 
 def test_a_cell_that_runs_again_closes_its_old_pictures(kernel, recorded):
-    """Two pictures of one run stay; the next run's take their place; another cell's are left alone."""
+    """Pictures of one run stay together; the next run of the cell closes them, and those of other cells stay."""
     view.show(recorded("correct"))
     view.show(recorded("views"))
     kernel.cell = "second"

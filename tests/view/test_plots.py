@@ -1,4 +1,4 @@
-"""Plots say what a figure's data say."""
+"""The plots' data agree with the recording."""
 
 import matplotlib as mpl
 import pytest
@@ -9,7 +9,7 @@ mpl.use("Agg")
 
 
 def test_versions_rise_where_a_counter_counted(recorded):
-    """The preallocated output's counter climbs once for each of the loop's twelve writes."""
+    """The counter of the preallocated output goes up by one at each of the loop's twelve writes."""
     axes = plots.plot_versions(recorded("loop"))
     line = next(line for line in axes.lines if line.get_label() == "out")
 
@@ -35,7 +35,7 @@ def test_wrong_elements_stand_beside_the_line(recorded):
 
 
 def test_an_unknown_leaf_is_named(recorded):
-    """The message says which leaves there are."""
+    """The message names the leaves of the verdict."""
     with pytest.raises(KeyError, match="the verdict has w1, w2"):
         plots.plot_gradients(recorded("silently_wrong"), "w3")
 

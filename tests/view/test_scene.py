@@ -1,4 +1,4 @@
-"""The scene is what both the static picture and the widget draw: keys that exist, states that lead somewhere, no code."""
+"""The scene that the static picture and the widget draw: each key has a shape and a state, and nothing in it is code."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def shapes(scene: Scene) -> Iterator[list]:
 
 
 def test_every_key_of_a_drawing_gets_a_state(recording):
-    """No block, row or text waits for a state that no frame gives (it would never be seen)."""
+    """No block, row or text is without a state in every frame: it would never be shown."""
     scene = build_scene(recording)
     given = {key for frame in scene.frames for key in frame.changes}
     drawn = {tree[1]["k"] for tree in shapes(scene) if "k" in tree[1]}
@@ -48,7 +48,7 @@ def test_every_key_of_a_drawing_gets_a_state(recording):
 
 
 def test_every_block_that_appears_is_drawn(recording):
-    """A node, a leaf in the graph or a kept tensor that a frame shows has a shape in some view."""
+    """Each node and each saved tensor has a shape in some view."""
     scene = build_scene(recording)
     drawn = {tree[1]["k"] for tree in shapes(scene) if "k" in tree[1]}
     nodes = {str(Key("node", node.id)) for node in recording.nodes if not node.name.endswith("AccumulateGrad")}
@@ -58,13 +58,13 @@ def test_every_block_that_appears_is_drawn(recording):
 
 
 def test_a_frame_changes_only_states(recording):
-    """Positions stand in the drawings alone: what stays does not move from step to step."""
+    """A frame changes class names and texts, so nothing moves from step to step."""
     for frame in build_scene(recording).frames:
         assert all(isinstance(state, str) for state in frame.changes.values())
 
 
 def test_a_frame_tells_only_what_changed(recording):
-    """A change is a change: the data grow with what happens, not with frames × nodes."""
+    """No frame repeats a state: the size of a scene grows with what happens, not with frames × nodes."""
     states: dict[str, str] = {}
     for frame in build_scene(recording).frames:
         assert not [key for key, state in frame.changes.items() if states.get(key) == state]
@@ -72,14 +72,14 @@ def test_a_frame_tells_only_what_changed(recording):
 
 
 def test_drawings_hold_shapes_and_nothing_else(hostile):
-    """Whatever a program is called, no name becomes a tag or an attribute."""
+    """Whatever a program's names are, none becomes a tag or an attribute."""
     for tag, attributes, *_ in shapes(build_scene(hostile)):
         assert tag in TAGS
         assert not any(name.startswith("on") or name in ("href", "style") for name in attributes)
 
 
 def test_the_harmed_tensor_changes_its_look(recorded):
-    """From the harmful write on, the saved tensor is stale, or silent where no counter told."""
+    """From the harmful write on, the saved tensor is stale, or silent where no counter moved."""
     for name, state in (("raises_backward", "on stale"), ("silently_wrong", "on silent")):
         recording = recorded(name)
         scene = build_scene(recording)
@@ -91,7 +91,7 @@ def test_the_harmed_tensor_changes_its_look(recorded):
 
 
 def test_versions_tick_on_every_name_of_the_counter(recorded):
-    """A write through the base ticks the view's number too; `.data` ticks its own and leaves the base's."""
+    """A write through the base changes the view's version too; one through `.data` changes only the version of `.data`."""
     seen = freeze(build_scene(recorded("views")), 5).states
     blind = freeze(build_scene(recorded("silently_wrong")), 5).states
 
@@ -109,7 +109,7 @@ def test_every_version_that_a_write_reaches_is_highlighted(recorded):
 
 
 def test_a_released_tensor_does_not_turn_stale_later(recorded):
-    """After backward let go, the optimizer's writes into weights harm nothing."""
+    """After backward has freed what it saved, the optimizer's writes into weights harm nothing."""
     scene = build_scene(recorded("training"))
     states = freeze(scene, len(scene.frames) - 1).states
 
@@ -118,7 +118,7 @@ def test_a_released_tensor_does_not_turn_stale_later(recorded):
 
 
 def test_predicting_stops_before_the_outcome(recording):
-    """The frame to predict before comes ahead of every visit and of the verdict."""
+    """The prediction is asked for before every visit of backward and before the verdict."""
     scene = build_scene(recording, predict=True)
 
     assert scene.ask is not None
@@ -137,7 +137,7 @@ def test_a_recording_without_a_step_still_has_a_verdict():
 
 
 def test_a_newer_or_cut_recording_is_refused_in_one_sentence(recorded):
-    """What cannot be read never reaches the drawing."""
+    """A recording that is cut off or newer is refused in a sentence that names what helps."""
     text = to_json(recorded("correct"))
     newer = msgspec.json.encode(msgspec.json.decode(text) | {"version": 99})
     for broken, words in ((text[:300], "Record the program again"), (newer, "Update autograder")):
@@ -161,7 +161,7 @@ def test_gradients_agree_or_differ(got, true, same):
 
 
 def test_a_live_picture_opens_at_the_point_unless_the_reader_is_asked(recorded):
-    """It opens where the static picture stands; at the first step where the outcome or the line that harmed is to be found."""
+    """It opens at the static picture's frame; at the first step if the reader is to find the outcome or the harmful line."""
     recording = recorded("silently_wrong")
     nameless = msgspec.structs.replace(recording.verdict, harms=())
     asked = build_scene(msgspec.structs.replace(recording, verdict=nameless))

@@ -1,4 +1,4 @@
-"""The static picture and the page: small, safe, and readable where no script runs."""
+"""The static picture and the page are small, safe, and readable where no script runs."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ class Tags(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag, attrs):
-        """Notes a tag."""
+        """Adds a tag with its attributes."""
         self.tags.append((tag, dict(attrs)))
         self.within = f"{tag} {dict(attrs).get('type', '')}".strip()
 
     def handle_data(self, data):
-        """Notes a text under the tag that it stands in."""
+        """Adds a text to those of its tag."""
         self.inside[self.within] = self.inside.get(self.within, "") + data
 
     def handle_endtag(self, tag):
-        """Forgets the tag."""
+        """Leaves the tag."""
         self.within = ""
 
 
@@ -55,7 +55,7 @@ def test_each_frame_is_well_formed(recording):
 
 @pytest.mark.parametrize("name", ["raises_backward", "silently_wrong"])
 def test_no_picture_points_at_a_line_that_is_to_be_found(recorded, name):
-    """Where the verdict withholds who did the harm, the saved picture marks no line either; with the verdict it does."""
+    """Where the verdict leaves out the harmful line, the saved picture does not mark it either; elsewhere it does."""
     whole = recorded(name)
     withheld = msgspec.structs.replace(whole, verdict=msgspec.structs.replace(whole.verdict, harms=()))
     marks = [re.findall("✎", unquote(as_image(build_scene(shown)))) for shown in (whole, withheld)]
@@ -88,7 +88,7 @@ def test_what_xml_cannot_hold_is_replaced(recorded):
 
 
 def test_the_picture_shows_the_point(recorded):
-    """The default frame is the write that harmed: both versions, the line, and the gradients."""
+    """The default frame is that of the harmful write: both versions, the line, and the gradients."""
     words = " ".join(ElementTree.fromstring(view.as_svg(recorded("silently_wrong"))).itertext())
     for fact in (
         "silently-wrong",
@@ -102,7 +102,7 @@ def test_the_picture_shows_the_point(recorded):
 
 
 def test_a_step_out_of_range_is_refused(recorded):
-    """The message says which steps there are."""
+    """The message gives the range of steps."""
     with pytest.raises(ValueError, match="has the steps 1 to 10; you asked for step 11"):
         view.as_svg(recorded("raises_backward"), 11)
 
@@ -124,7 +124,7 @@ def test_colours_are_written_out(recorded):
 
 
 def test_a_prediction_is_not_given_away(recorded):
-    """Before the reader opens the words, nothing says the outcome: neither picture nor its description."""
+    """Neither the picture nor its alternative text gives the outcome; only the words that the reader opens do."""
     output = view.mimebundle(recorded("silently_wrong"), predict=True)["text/html"]
     before = unquote(output.split("<details>")[0])
 
@@ -161,5 +161,5 @@ def test_a_page_allows_only_itself(hostile):
 
 
 def test_a_page_names_no_other_place(recording):
-    """No address but that of SVG's namespace stands in a page."""
+    """A page holds no URL except SVG's namespace."""
     assert {"http://www.w3.org/2000/svg"} == set(re.findall(r"https?://[\w./-]+", unquote(view.as_html(recording))))

@@ -1,4 +1,4 @@
-"""Text is the first drawing, and the test surface."""
+"""The text form states what the picture shows."""
 
 import msgspec
 import pytest
@@ -51,12 +51,12 @@ from autograder.view.playback import Playback
     ],
 )
 def test_text_tells(recorded, name, sentence):
-    """The text form holds each fact that the picture shows, so a picture is never the only witness."""
+    """The text form has each fact that the picture shows, for readers who do not see the picture."""
     assert sentence in view.as_text(recorded(name))
 
 
 def test_every_step_has_its_sentence(recording):
-    """No frame of any recording is left without words."""
+    """Each frame of each recording has its line."""
     text = view.as_text(recording)
     frames = Playback(recording).frames
 
@@ -65,7 +65,7 @@ def test_every_step_has_its_sentence(recording):
 
 
 def test_a_long_run_is_cut_in_the_middle_only_where_asked(recorded):
-    """`most` keeps the first and the last steps and says how many are left out; without it all are told."""
+    """`most` keeps the first and the last steps and gives the number of the others; without it all are printed."""
     whole, cut = view.as_text(recorded("loop")), view.as_text(recorded("loop"), most=10)
 
     assert "more steps" not in whole
@@ -74,7 +74,7 @@ def test_a_long_run_is_cut_in_the_middle_only_where_asked(recorded):
 
 
 def test_a_backward_that_is_refused_does_not_run_to_its_end(recorded):
-    """What it had released before is told, and that it stopped."""
+    """The sentence states how many saved tensors it freed, and that it stopped."""
     whole = recorded("raises_backward")
     *before, last = whole.steps
     freed = msgspec.structs.replace(whole, steps=(*before, msgspec.structs.replace(last, freed=(whole.saved[0].id,))))

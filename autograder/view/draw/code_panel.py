@@ -34,12 +34,12 @@ def draw_code(
     heights: dict[str, float] = {}
     shapes: list[Shape] = [box(left, top, width, panel_height(len(lines)), 7, kind="card")]
     before = None
-    for row, (number, line) in enumerate(lines):
+    for row, (line_number, line) in enumerate(lines):
         y = top + PAD + LINE * row
         heights[line.key] = y + LINE / 2
-        label = str(number) if before is None or number == before + 1 else f"⋮ {number}"
+        label = str(line_number) if before in (None, line_number - 1) else f"⋮ {line_number}"
         shapes += _draw_line(line, label, static.states.get(line.key, ""), line.key == frame.line, left, y, width)
-        before = number
+        before = line_number
     return group(*shapes), heights
 
 
@@ -63,7 +63,7 @@ def _choose_lines(scene: Scene, static: StaticFrame, frame: SceneFrame) -> list[
 def _draw_line(
     line: CodeLine, label: str, state: str, runs: bool, left: float, top: float, width: float
 ) -> list[Shape]:
-    """Returns a line with its number and its mark; the line that runs has a ground of its own and an arrow."""
+    """Returns a line with its number and its mark; the line that runs has its own background and an arrow."""
     mark = next((sign for kind, sign in MARKS.items() if kind in state), "")
     if runs and mark in ("", "◦"):
         mark = "▸"

@@ -19,7 +19,7 @@ class GraphViewport:
     Attributes:
         shape: all that is drawn, at its position in the picture.
         width, height: its size in pixels.
-        anchors: key of a saved tensor → the left end of its row in the picture, for each row in sight.
+        anchors: key of a saved tensor → the left end of its row in the picture, for each row that is shown.
     """
 
     shape: Shape

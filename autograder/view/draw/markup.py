@@ -21,7 +21,7 @@ STATIC = """
 """
 
 
-def style(tree: Shape) -> str:
+def write_style(tree: Shape) -> str:
     """Returns the CSS rules for the classes and tags that a drawing uses, in light colours and, in a media query, in dark ones."""
     used, (light, dark) = set(_names(tree)), _rules()
     kept = [[rule for rule in rules if any(names <= used for names in _selectors(rule))] for rules in (light, dark)]
@@ -62,12 +62,12 @@ def _names(tree: Shape) -> Iterator[str]:
             yield from _names(child)
 
 
-def markup(tree: Shape) -> str:
+def write_svg(tree: Shape) -> str:
     """Returns a shape as SVG text, with all text and attribute values escaped."""
-    return "".join(_markup(tree))
+    return "".join(_write(tree))
 
 
-def _markup(tree: Shape) -> Iterator[str]:
+def _write(tree: Shape) -> Iterator[str]:
     """Yields a shape's SVG text in pieces."""
     tag, attributes, *children = tree
     pairs = "".join(f" {name}={quote_value(value)}" for name, value in attributes.items())
@@ -79,7 +79,7 @@ def _markup(tree: Shape) -> Iterator[str]:
         if isinstance(child, str):
             yield escape(replace_invalid(child))
         else:
-            yield from _markup(child)
+            yield from _write(child)
     yield f"</{tag}>"
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from autograder.tape.recording.schema import Recording
 from autograder.view.draw.code_panel import LINE, draw_code, panel_height
 from autograder.view.draw.graph_viewport import draw_viewport
-from autograder.view.draw.markup import markup, style
+from autograder.view.draw.markup import write_style, write_svg
 from autograder.view.draw.static_frame import StaticFrame, freeze
 from autograder.view.scene import memory_lanes
 from autograder.view.scene.composition import Scene, build_scene
@@ -125,4 +125,4 @@ def _document(scene: Scene, shapes: list[Shape], width: float, height: float, ve
         xmlns="http://www.w3.org/2000/svg", width=round(width), height=round(height), role="img",
         viewBox=f"0 0 {width:.0f} {height:.0f}",
     )  # fmt: skip
-    return markup(tree).replace("{style}", style(tree), 1)
+    return write_svg(tree).replace("{style}", write_style(tree), 1)

@@ -43,9 +43,9 @@ class Block:
     """One block of the graph, before it has a position.
 
     Attributes:
-        side: what stands at the right of the title.
+        side: text at the right of the title.
         rows: the saved tensors of its node.
-        tensor: the tensor that its node made, or the leaf or input that it stands for.
+        tensor: the tensor that its node made, or the leaf or input that it represents.
         view: for a fold, the number of the view that it opens.
     """
 

@@ -38,14 +38,14 @@ class CodeFile(msgspec.Struct):
 
 
 class SceneFrame(msgspec.Struct):
-    """One frame: what it says, and what changes in the drawings.
+    """One frame: its sentences, and what changes in the drawings.
 
     Attributes:
         line: key of the line that runs; "" where none does.
         fact: what happened; `effect`: what that means for backward, hidden while the learner predicts.
         changes: key → new class name or text.
         now: keys to highlight in this frame.
-        forecast: an outcome and the badge's word for it; None where nothing in sight requires grad.
+        forecast: an outcome and the badge's word for it; None where no loss requires grad yet.
         links: pairs (key of a saved tensor, key of the line that wrote into it).
         kind: "step" where a statement ran, "visit" where backward visits a node, "end" for the verdict.
     """

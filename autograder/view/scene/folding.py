@@ -56,7 +56,7 @@ class FoldPlanner:
 
         Args:
             nodes: in the order in which the program made them.
-            depth: how many names of the nodes' scope the enclosing folds already stand for.
+            depth: how many names of the nodes' scope the enclosing folds already name.
         """
         if len(nodes) <= LIMIT:
             return list(nodes)

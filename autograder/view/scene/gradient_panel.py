@@ -17,7 +17,7 @@ NUMBER, BARS, ROW, HEAD, LONGEST = 78, 130, 24, 34, 30
 
 
 class Axis(NamedTuple):
-    """Where the bars of one leaf stand: x of zero, and pixels per unit of the gradient."""
+    """The axis of one leaf's bars: the x of zero in pixels, and pixels per unit of the gradient."""
 
     zero: float
     unit: float

@@ -58,7 +58,7 @@ def _curve(below: Placement, above: Placement, start: float, end: float, side: i
 
 
 def _cost(curve: Curve, others: Collection[Placement]) -> float:
-    """Returns how bad a curve is: how many of eleven points lie in another block, then how long it is."""
+    """Returns how bad a curve is: how many of eleven points on it are inside another block, then how long it is."""
     (x1, y1), (x2, y2), (x3, y3), (x4, y4) = curve
     hidden = 0
     for step in range(1, 12):

@@ -23,11 +23,11 @@ MOST_NODES = 4
 
 @dataclass
 class MemoryLane:
-    """One storage, with every tensor that ever lay in it.
+    """One storage, with every tensor that was ever in it.
 
     Attributes:
         title: a letter, or a number from the 27th on.
-        saved: the saved tensors that lie in it.
+        saved: the saved tensors whose memory it is.
         is_harmed: whether a write into it goes uncounted or harms a saved tensor.
     """
 
@@ -70,7 +70,7 @@ def collect_lanes(index: RecordingIndex) -> list[MemoryLane]:
 
 
 def _all_lanes(index: RecordingIndex) -> list[MemoryLane]:
-    """Returns a lane for each storage of the recording, with what belongs into it."""
+    """Returns a lane for each storage of the recording, with its tensors and saved tensors."""
     steps = index.recording.steps
     lanes = {storage.id: MemoryLane(storage) for storage in index.recording.storages}
     shown = {change.tensor for step in steps for change in step.names}

@@ -154,7 +154,7 @@ class NodeGraph:
         return list(links)
 
     def _upper(self, source: int, owners: dict[Key, Key]) -> Key:
-        """Returns the block that stands for a node in a view: its leaf's, its own, its fold's, or a stub."""
+        """Returns the block that represents a node in a view: its leaf's, its own, its fold's, or a stub."""
         if source in self.index.leaves:
             return Key("tensor", self.index.leaves[source])
         return owners.get(Key("node", source), Key("outside", source))

@@ -58,7 +58,7 @@ class TensorNames:
         return "(no name)" if name == NAMELESS else name
 
     def in_storage(self, storage: int) -> list[str]:
-        """Returns the variables whose tensors lie in a storage."""
+        """Returns the variables whose tensors share a storage."""
         return [
             name for name, tensor in self.playback.names.items() if self.playback.tensors[tensor].storage == storage
         ]

@@ -82,7 +82,7 @@ class WriteSentences:
         return write.through or self.names.name(write.tensor)
 
     def _one(self, write: Write) -> str:
-        """Returns the sentences about one write: its target, what else lies in that memory, the new versions."""
+        """Returns the sentences about one write: its target, the names that share that memory, the new versions."""
         target = self._target(write)
         same = [name for name in self.names.in_storage(write.storage) if self.playback.names[name] != write.tensor]
         owners = [name for name in same if name != target]
