@@ -1,25 +1,68 @@
-"""What `autograder.explain` and the cell magic `%%explain` show: a recording, drawn as the front end can show it."""
+"""What `autograder.explain`, the cell magic `%%explain` and the command `explain` give: an `Explanation`."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 from autograder import view
-from autograder.tape import record, record_cell
-from autograder.tape.recording.schema import Recording
+from autograder.errors import InputError, UnfinishedError
+from autograder.tape import explain_cell, explain_program
+from autograder.tape.recording.schema import Recording, to_json
+from autograder.tape.recording.verdict_types import Fix, Gradient, Harm, Outcome
+from autograder.tape.repair.program_factory import factory_of_file, factory_of_function, factory_of_text
+
+_FORMATS: dict[str, Callable[[Recording], str]] = {".html": view.as_html, ".svg": view.as_svg, ".json": to_json}
 
 
 class Explanation:
-    """A recording that shows itself: a picture in a notebook, words elsewhere; `recording` is the data behind it."""
+    """What autograd held while a program ran; shows itself as a picture in a notebook, and as text elsewhere.
+
+    Attributes:
+        recording: the data behind it, which can be kept as JSON and drawn without PyTorch.
+    """
 
     def __init__(self, recording: Recording):
         self.recording = recording
 
     @property
-    def outcome(self) -> str:
-        """What happened, in one of the four words."""
+    def outcome(self) -> Outcome:
+        """What happened: "raises-forward", "raises-backward", "correct" or "silently-wrong"."""
         return self.recording.verdict.outcome
+
+    @property
+    def harms(self) -> tuple[Harm, ...]:
+        """The tensors that backward needed and that were overwritten, each with the lines that did it."""
+        return self.recording.verdict.harms
+
+    @property
+    def gradients(self) -> dict[str, Gradient]:
+        """Each leaf's gradient by name, as the program got it (`got`) and as it should be (`true`)."""
+        return self.recording.verdict.gradients
+
+    @property
+    def fixes(self) -> tuple[Fix, ...]:
+        """The changes of the source that were run and give the right gradients, the smallest change first."""
+        return self.recording.verdict.fixes
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What else is to be known, such as why no fix was found."""
+        return self.recording.verdict.notes
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a page (`.html`) or picture (`.svg`) that needs no network, or the recording (`.json`).
+
+        Raises:
+            InputError: the suffix is none of these.
+            UnfinishedError: the file cannot be written.
+        """
+        suffix = os.path.splitext(path)[1].lower()
+        if suffix not in _FORMATS:
+            known = ", ".join(_FORMATS)
+            raise InputError(f"{os.fspath(path)} names no format that is known here. End it in one of {known}.")
+        write_text(path, _FORMATS[suffix](self.recording))
 
     def __repr__(self) -> str:
         return view.as_text(self.recording)
@@ -28,26 +71,69 @@ class Explanation:
         return view.mimebundle(self.recording)
 
 
-def explain(program: str | Callable[..., object], **names: object) -> Explanation:
-    """Returns what autograd held while `program` ran, where it breaks, and the gradients it gives beside the right ones.
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Writes a file as UTF-8.
+
+    Raises:
+        UnfinishedError: it cannot be written; the message says why.
+    """
+    try:
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UnfinishedError(f"{os.fspath(path)} cannot be written: {error.strerror}. Name another file.") from None
+
+
+def explain(
+    program: str | os.PathLike[str] | Callable[..., Any],
+    *,
+    function: str | None = None,
+    repair: bool = True,
+    **names: object,
+) -> Explanation:
+    """Returns what autograd held while `program` ran, where it breaks, the right gradients, and what repairs it.
 
     Args:
-        program: source text, or a function; it runs several times and prints nothing.
-        names: tensors and other values it starts from, as globals of the text or arguments of the function; each run gets copies.
+        program: a function, source text, or the path of a Python file (a `pathlib.Path`). It runs several times, each time from the
+            same seed, and prints nothing.
+        function: which function of the text or file to run, as in `FILE::FUNCTION`.
+        repair: look for changes of the source that repair it, and try each; this takes up to 20 seconds. A function's repairs are
+            changes of the file or cell that defines it; `notes` says where its text cannot be had.
+        names: tensors and other values it starts from, as globals of a text or arguments of a function; each run gets copies.
 
     Raises:
         ProgramError: it could not be run; the message says why in one sentence.
     """
-    return Explanation(record(program, names=names or None))
+    if isinstance(program, str):
+        return Explanation(explain_program(factory_of_text(program, names=names, function=function), repair=repair))
+    if isinstance(program, os.PathLike):
+        return explain_file(program, function, repair=repair)
+    return Explanation(explain_program(factory_of_function(program, names), repair=repair))
+
+
+def explain_file(path: str | os.PathLike[str], function: str | None = None, *, repair: bool = True) -> Explanation:
+    """Returns what `explain` does, for a Python file or one function of it; lines are told under the path as it was given.
+
+    Raises:
+        ProgramError: it could not be read or run; the message says why in one sentence.
+    """
+    return Explanation(explain_program(factory_of_file(path, function), repair=repair))
 
 
 def load_magic(shell: Any) -> None:
     """Registers `%%explain`: the cell runs once, in the notebook's own names, and is explained below what it printed."""
 
-    def explain_cell(_line: str, cell: str) -> None:
-        recording, value = record_cell(shell.transform_cell(cell), shell.user_ns)
+    def explain_magic(line: str, cell: str) -> None:
+        """Explain the cell: `%%explain [--no-repair] [NAME]`; the explanation is bound to NAME."""
+        words = line.split()
+        names = [word for word in words if word != "--no-repair"]
+        if len(names) > 1 or not all(name.isidentifier() for name in names):
+            raise InputError(f"%%explain {line} is not known here. Write %%explain [--no-repair] [NAME].")
+        source = shell.transform_cell(cell)
+        recording, value = explain_cell(source, shell.user_ns, repair="--no-repair" not in words)
+        shell.user_ns.update(dict.fromkeys(names, Explanation(recording)))
         if value is not None:
             shell.displayhook(value)
         view.show(recording)
 
-    shell.register_magic_function(explain_cell, magic_kind="cell", magic_name="explain")
+    shell.register_magic_function(explain_magic, magic_kind="cell", magic_name="explain")

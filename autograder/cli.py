@@ -79,6 +79,9 @@ def _parser() -> argparse.ArgumentParser:
     explain = verbs.add_parser("explain", help="say what autograd held in a program, where it breaks, what repairs it")
     explain.add_argument("program", metavar="FILE[::FUNCTION]")
     explain.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    explain.add_argument(
+        "--no-repair", action="store_true", help="do not look for repairs, which takes up to 20 seconds"
+    )
     explain.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs no network")
     explain.add_argument("--svg", type=Path, metavar="FILE", help="write the picture of the telling step")
     explain.set_defaults(run=_explain)
@@ -161,25 +164,16 @@ def _explain(chosen: argparse.Namespace) -> int:
 def _explain_here(chosen: argparse.Namespace) -> int:
     with _loading():
         from autograder import view
-        from autograder.tape import explain_and_repair, explain_json
+        from autograder.api import explain_file, write_text
+        from autograder.tape import explain_json
 
     path, _, function = chosen.program.partition("::")
-    recording = explain_and_repair(path, function or None)
+    explanation = explain_file(path, function or None, repair=not chosen.no_repair)
     for target, draw in ((chosen.html, view.as_html), (chosen.svg, view.as_svg)):
         if target:
-            _write(target, draw(recording))
-    if chosen.json:
-        print(json.dumps(explain_json(recording, path)))
-    else:
-        print(view.as_text(recording))
-    return 0 if recording.verdict.outcome == "correct" else 1
-
-
-def _write(target: Path, text: str) -> None:
-    try:
-        target.write_text(text, "utf-8")
-    except OSError as error:
-        raise CommandError(f"{target} cannot be written: {error.strerror}. Name another file.") from None
+            write_text(target, draw(explanation.recording))
+    print(json.dumps(explain_json(explanation.recording, path)) if chosen.json else explanation)
+    return 0 if explanation.outcome == "correct" else 1
 
 
 def _check(chosen: argparse.Namespace) -> int:

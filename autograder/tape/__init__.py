@@ -9,26 +9,26 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from autograder.tape.diagnose.record import explain_file as explain_file
     from autograder.tape.diagnose.record import outcome_of as outcome_of
     from autograder.tape.diagnose.record import record as record
-    from autograder.tape.diagnose.record import record_cell as record_cell
+    from autograder.tape.diagnose.record import record_file as record_file
     from autograder.tape.oracle.reference_gradients import clone_on_save as clone_on_save
     from autograder.tape.oracle.reference_gradients import finite_differences as finite_differences
     from autograder.tape.recording.json_object import explain_json as explain_json
-    from autograder.tape.repair.with_repairs import explain_and_repair as explain_and_repair
-    from autograder.tape.run.program import ProgramError as ProgramError
+    from autograder.tape.repair.with_repairs import explain_cell as explain_cell
+    from autograder.tape.repair.with_repairs import explain_program as explain_program
+    from autograder.tape.run.source_text import ProgramError as ProgramError
 
 _HOMES = {
-    "ProgramError": "run.program",
+    "ProgramError": "run.source_text",
     "clone_on_save": "oracle.reference_gradients",
-    "explain_and_repair": "repair.with_repairs",
-    "explain_file": "diagnose.record",
+    "explain_cell": "repair.with_repairs",
     "explain_json": "recording.json_object",
+    "explain_program": "repair.with_repairs",
     "finite_differences": "oracle.reference_gradients",
     "outcome_of": "diagnose.record",
     "record": "diagnose.record",
-    "record_cell": "diagnose.record",
+    "record_file": "diagnose.record",
 }
 
 __all__ = sorted(_HOMES)

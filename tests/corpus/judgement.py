@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from autograder.tape import explain_file, record
+from autograder.tape import record, record_file
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Harm
 
@@ -49,7 +49,7 @@ def recorded(program: Program) -> Recording:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / program.file
         file.write_text(program.source)
-        return explain_file(file, function=program.function)
+        return record_file(file, function=program.function)
 
 
 @cache

@@ -9,8 +9,10 @@ from corpus.oracles import Gradients, close, differences, reference, run
 from corpus.programs import Program, programs
 
 from autograder.tape.diagnose.record import record_program
-from autograder.tape.repair.repairs import Repairs, apply, remaker, repair
-from autograder.tape.run.program import ProgramError
+from autograder.tape.repair.fix_text import apply_fix
+from autograder.tape.repair.program_factory import factory_of_text
+from autograder.tape.repair.repairs import Repairs, find_repairs
+from autograder.tape.run.source_text import ProgramError
 
 # What they raise no rewrite answers: shapes that do not fit, an integer asked for its gradient, a backward that raises itself.
 NOT_OURS = {"facts_graph/shape_error", "facts_graph/integer_grad", "facts_functions/backward_raises"}
@@ -21,12 +23,12 @@ ENOUGH = 0.9
 @functools.cache
 def repairs_of(program: Program) -> Repairs:
     """Returns the repairs of one program, found once."""
-    remake = remaker(program.file, program.function)
+    factory = factory_of_text(program.source, program.file, function=program.function)
     try:
-        verdict = record_program(remake(program.source)).verdict
+        verdict = record_program(factory.original).verdict
     except ProgramError:
         return Repairs()
-    return repair(program.source, verdict, file=program.file, remake=remake)
+    return find_repairs(factory, verdict)
 
 
 def rights(program: Program) -> list[Gradients]:
@@ -48,7 +50,7 @@ def test_repairs_hold_without_the_tape(program):
     found = repairs_of(program)
     known = rights(program)
     for fix, meaning in zip(found.fixes, found.meanings, strict=True):
-        repaired = replace(program, source=apply(program.source, fix), truth="")
+        repaired = replace(program, source=apply_fix(program.source, fix), truth="")
         seen = run(repaired)
         assert seen.raised is None, (fix, seen.message)
         if meaning is None and known:

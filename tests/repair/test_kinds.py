@@ -2,8 +2,10 @@ import pytest
 
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.repair import search
+from autograder.tape.repair.fix_text import apply_fix
 from autograder.tape.repair.kinds.registry import KINDS
-from autograder.tape.repair.repairs import Repairs, apply, remaker, repair
+from autograder.tape.repair.program_factory import factory_of_text
+from autograder.tape.repair.repairs import Repairs, find_repairs
 
 from .plain import flat, plain, slopes
 from .programs import BROKEN, Broken
@@ -15,16 +17,15 @@ UNTRACKED = {"marked_dirty"}
 def repaired(broken: Broken, monkeypatch) -> Repairs:
     """Returns what the one kind can do for the program."""
     monkeypatch.setattr(search, "KINDS", (broken.kind,))
-    remake = remaker("broken.py", broken.function)
-    verdict = record_program(remake(broken.source)).verdict
-    return repair(broken.source, verdict, file="broken.py", remake=remake)
+    factory = factory_of_text(broken.source, "broken.py", function=broken.function)
+    return find_repairs(factory, record_program(factory.original).verdict)
 
 
 @pytest.mark.parametrize("broken", BROKEN, ids=lambda broken: broken.name)
 def test_kind_repairs(broken, monkeypatch):
     """Each kind repairs its program by itself, and in plain PyTorch the gradient is the one that the formula has."""
     found = repaired(broken, monkeypatch)
-    texts = [apply(broken.source, fix) for fix in found.fixes]
+    texts = [apply_fix(broken.source, fix) for fix in found.fixes]
     chosen = next((text for text in texts if broken.after in text), None)
     assert chosen is not None, found
     got = plain(chosen, broken.function).gradients
@@ -39,7 +40,7 @@ def test_kind_repairs(broken, monkeypatch):
 def test_change_of_meaning_is_said(broken, monkeypatch):
     """A repair after which a name holds another value, or a gradient takes another way, says so; any other is silent."""
     found = repaired(broken, monkeypatch)
-    place = next(at for at, fix in enumerate(found.fixes) if broken.after in apply(broken.source, fix))
+    place = next(at for at, fix in enumerate(found.fixes) if broken.after in apply_fix(broken.source, fix))
     meaning = found.meanings[place]
     assert meaning is None if broken.says is None else broken.says in (meaning or "")
 

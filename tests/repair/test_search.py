@@ -3,10 +3,13 @@ import linecache
 import time
 
 import pytest
+import torch
 
 from autograder.tape.diagnose.record import record, record_program
 from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict
-from autograder.tape.repair.repairs import apply, remaker, remaker_of, repair
+from autograder.tape.repair.fix_text import apply_fix
+from autograder.tape.repair.program_factory import factory_of_file, factory_of_text
+from autograder.tape.repair.repairs import find_repairs
 
 from .plain import flat, plain, slopes
 
@@ -16,7 +19,7 @@ BROKEN = HEAD + "h = w.exp()\nh += 1\nh.sum().backward()\n"
 
 def repairs_of(source: str):
     """Returns the repairs of a text that runs from top to bottom."""
-    return repair(source, record(source, file="text.py").verdict, file="text.py")
+    return find_repairs(factory_of_text(source, "text.py"), record(source, file="text.py").verdict)
 
 
 def test_correct_program_gets_no_fix():
@@ -55,7 +58,7 @@ def test_two_faults_need_two_changes():
     source = HEAD + "h = w.exp()\nk = w.sigmoid()\nh += 1\nk *= 2\n(h.sum() + k.sum()).backward()\n"
     found = repairs_of(source)
     assert found.fixes
-    text = apply(source, found.fixes[0])
+    text = apply_fix(source, found.fixes[0])
     assert 2 <= sum(one != other for one, other in zip(source.split("\n"), text.split("\n"), strict=False))
     assert pytest.approx(slopes(text, "w", 2), rel=1e-4) == flat(plain(text).gradients["w"])
 
@@ -66,8 +69,8 @@ def test_file_and_tracebacks_stay_the_users(tmp_path, monkeypatch):
     file = tmp_path / "bug.py"
     file.write_text(BROKEN)
     before = hashlib.sha256(file.read_bytes()).hexdigest(), file.stat().st_mtime_ns
-    remake = remaker("bug.py")
-    found = repair(BROKEN, record_program(remake(BROKEN)).verdict, file="bug.py", remake=remake)
+    factory = factory_of_file("bug.py")
+    found = find_repairs(factory, record_program(factory.original).verdict)
     assert found.fixes
     assert before == (hashlib.sha256(file.read_bytes()).hexdigest(), file.stat().st_mtime_ns)
     assert [file.name] == [one.name for one in tmp_path.iterdir()]
@@ -80,41 +83,18 @@ def test_one_function_of_a_file(tmp_path):
     source += "    h.sum().backward()\n    return {'w': w.grad}\n"
     file = tmp_path / "bug.py"
     file.write_text(source)
-    remake = remaker(str(file), "run")
-    found = repair(source, record_program(remake(source)).verdict, file=str(file), remake=remake)
-    assert any("    h = h + 1\n" in apply(source, fix) for fix in found.fixes)
+    factory = factory_of_file(file, "run")
+    found = find_repairs(factory, record_program(factory.original).verdict)
+    assert any("    h = h + 1\n" in apply_fix(source, fix) for fix in found.fixes)
 
 
-def test_cell_that_needs_names():
-    """A notebook cell is repaired beside the names that earlier cells left, which no run touches."""
-    import torch
-
+def test_text_that_needs_names():
+    """A text is repaired beside the values it starts from, which no run touches."""
     w = torch.tensor([1.0, 2.0], requires_grad=True)
-    cell = "h = w.exp()\nh += 1\nh.sum().backward()\n"
-    verdict = record(cell, file="cell", names={"w": w}).verdict
-    found = repair(cell, verdict, file="cell", remake=remaker("cell", names={"w": w}))
+    factory = factory_of_text("h = w.exp()\nh += 1\nh.sum().backward()\n", "text.py", {"w": w})
+    found = find_repairs(factory, record_program(factory.original).verdict)
     assert any("h = h + 1" in fix.after for fix in found.fixes)
     assert w.grad is None
-
-
-def live():
-    """A function as a notebook holds it."""
-    import torch
-
-    w = torch.tensor([1.0], requires_grad=True)
-    h = w.exp()
-    h += 1
-    h.sum().backward()
-    return {"w": w.grad}
-
-
-def test_live_function():
-    """A function object is repaired in the text it was defined in."""
-    with open(__file__, encoding="utf-8") as file:
-        source = file.read()
-    remake = remaker_of(live, "live.py")
-    found = repair(source, record_program(remake(source)).verdict, file="live.py", remake=remake)
-    assert any("h = h + 1" in fix.after for fix in found.fixes)
 
 
 def test_search_ends_in_time():
@@ -122,7 +102,7 @@ def test_search_ends_in_time():
     source = BROKEN.replace("h += 1", "import time; time.sleep(0.3); h += 1")
     verdict = record(source, file="slow.py").verdict
     start = time.monotonic()
-    repair(source, verdict, file="slow.py", seconds=1.0)
+    find_repairs(factory_of_text(source, "slow.py"), verdict, seconds=1.0)
     assert time.monotonic() - start < 6.0
 
 
@@ -131,7 +111,7 @@ def test_lesson_snippet_stays_snappy():
     source = HEAD + "d = w * 2\nf = (d * w).sum()\nd[:] = 1\nf.backward()\n"
     verdict = record(source, file="text.py").verdict
     start = time.monotonic()
-    found = repair(source, verdict, file="text.py")
+    found = find_repairs(factory_of_text(source, "text.py"), verdict)
     assert time.monotonic() - start < 2.0
     assert all(fix.proven for fix in found.fixes)
 
@@ -147,8 +127,8 @@ UNTRACKED = {
 def test_untracked_write_is_tracked(write):
     """A write before the save that autograd did not see is made visible, where finite differences call the gradient wrong."""
     source = HEAD + f"h = w * 1\n{write}\n(h * h).sum().backward()\n"
-    found = repair(source, by_differences(source), prove=by_differences, file="text.py")
-    texts = [apply(source, fix) for fix in found.fixes]
+    found = find_repairs(factory_of_text(source, "text.py"), by_differences(source), prove=by_differences)
+    texts = [apply_fix(source, fix) for fix in found.fixes]
     assert any(f"h = w * 1\n{UNTRACKED[write]}" in text for text in texts), texts
     assert all(pytest.approx([18.0, 36.0]) == flat(plain(text).gradients["w"]) for text in texts)
 
@@ -172,8 +152,8 @@ y = Triple.apply(h)
     expected = [3 + 18.0, 3 + 36.0]
     assert pytest.approx(expected) == slopes(source, "w", 2)
     assert pytest.approx(expected) != flat(plain(source).gradients["w"])
-    found = repair(source, by_differences(source), prove=by_differences, file="text.py")
-    texts = [apply(source, fix) for fix in found.fixes]
+    found = find_repairs(factory_of_text(source, "text.py"), by_differences(source), prove=by_differences)
+    texts = [apply_fix(source, fix) for fix in found.fixes]
     assert any("ctx.mark_dirty(x)" in text for text in texts), found
     assert all(pytest.approx(expected) == flat(plain(text).gradients["w"]) for text in texts)
 

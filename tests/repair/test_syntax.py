@@ -6,8 +6,9 @@ from hypothesis import strategies as st
 
 from autograder.tape.diagnose.record import record
 from autograder.tape.repair.edits import EditableSource, delete, wrap
-from autograder.tape.repair.repairs import apply, repair
-from autograder.tape.repair.search import as_fix
+from autograder.tape.repair.fix_text import apply_fix, as_fix
+from autograder.tape.repair.program_factory import factory_of_text
+from autograder.tape.repair.repairs import find_repairs
 
 from .plain import flat, plain
 
@@ -43,8 +44,8 @@ def test_odd_syntax_is_rewritten_without_damage(name):
     """The write changes, every other byte stays, and the result computes the right gradient."""
     body, after = ODD[name]
     source = HEAD + body
-    found = repair(source, record(source, file="odd.py").verdict, file="odd.py")
-    texts = [apply(source, fix) for fix in found.fixes]
+    found = find_repairs(factory_of_text(source, "odd.py"), record(source, file="odd.py").verdict)
+    texts = [apply_fix(source, fix) for fix in found.fixes]
     assert any(after in text for text in texts), texts
     for text in texts:
         ast.parse(text)
@@ -91,4 +92,4 @@ LINES = st.lists(st.sampled_from(["a = 1", "    b = 2", "", "  ", "\tc", "      
 def test_fix_holds_the_whole_change(before, after):
     """Whatever was changed, making the fix on the old text gives the new one."""
     old, new = "\n".join(before), "\n".join(after)
-    assert new == apply(old, as_fix(old, new, "any"))
+    assert new == apply_fix(old, as_fix(old, new, "any"))

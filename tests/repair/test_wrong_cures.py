@@ -1,7 +1,9 @@
 import pytest
 
 from autograder.tape.diagnose.record import record
-from autograder.tape.repair.repairs import proved_by_recording, remaker, repair, wrong_cures
+from autograder.tape.repair.program_factory import factory_of_text
+from autograder.tape.repair.repairs import find_repairs, prove_by_recording
+from autograder.tape.repair.wrong_cures import wrong_cures
 
 from .plain import flat, plain
 
@@ -12,7 +14,7 @@ RAISES = HEAD + "y = (h * h).sum()\nh.detach().zero_()\ny.backward()\n"
 def shown(source: str):
     """Returns the copied cures of a text by kind."""
     verdict = record(source, file="text.py").verdict
-    cures = wrong_cures(source, verdict, proved_by_recording(remaker("text.py")), file="text.py")
+    cures = wrong_cures(source, verdict, prove_by_recording(factory_of_text(source, "text.py")), file="text.py")
     return {cure.kind: cure for cure in cures}
 
 
@@ -62,12 +64,12 @@ USED = {
 def test_program_that_uses_one_is_warned(body):
     """Where the program itself holds a copied cure, a warning names its line and gives the figures of this run."""
     source = HEAD + body
-    found = repair(source, record(source, file="text.py").verdict, file="text.py")
+    found = find_repairs(factory_of_text(source, "text.py"), record(source, file="text.py").verdict)
     assert any(all(word in warning for word in USED[body]) for warning in found.warnings), found.warnings
 
 
 def test_harmless_use_is_not_warned():
     """A correct program is not lectured for its `.data`."""
     source = HEAD + "h.data.clamp_(0)\n(h * h).sum().backward()\n"
-    found = repair(source, record(source, file="text.py").verdict, file="text.py")
+    found = find_repairs(factory_of_text(source, "text.py"), record(source, file="text.py").verdict)
     assert () == found.warnings

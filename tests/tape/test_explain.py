@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from autograder.tape import ProgramError, explain_file, explain_json, record
+from autograder.tape import ProgramError, explain_json, record, record_file
 from autograder.tape.recording.verdict_types import OUTCOMES
 
 BUG = """
@@ -46,7 +46,7 @@ def bug(tmp_path):
 
 def test_json_is_exactly_the_object_of_the_contract(bug):
     """Every field of the contract, no other, and it survives json."""
-    told = explain_json(explain_file(bug, "run"), "bug.py")
+    told = explain_json(record_file(bug, "run"), "bug.py")
 
     assert {"version", "file", "outcome", "error", "harms", "gradients", "notes", "fixes"} == set(told)
     assert (1, "bug.py", "silently-wrong", None) == (told["version"], told["file"], told["outcome"], told["error"])
@@ -74,7 +74,7 @@ def test_an_error_has_type_message_and_line(tmp_path):
     file = tmp_path / "leaf.py"
     file.write_text("import torch\ndef f(w):\n    w.mul_(2)\nf(torch.ones(2, requires_grad=True))\n")
 
-    told = explain_json(explain_file(file), "leaf.py")
+    told = explain_json(record_file(file), "leaf.py")
 
     assert "raises-forward" == told["outcome"]
     assert ("RuntimeError", 3) == (told["error"]["type"], told["error"]["line"])
@@ -84,7 +84,7 @@ def test_an_error_has_type_message_and_line(tmp_path):
 @pytest.mark.parametrize("function", ["run", "given", "Trainer.step"])
 def test_a_function_runs_as_it_is(bug, function):
     """Without arguments, with what make() returns, or as a method: the gradients are those it returns."""
-    verdict = explain_file(bug, function).verdict
+    verdict = record_file(bug, function).verdict
 
     assert ["w"] == list(verdict.gradients)
     assert ("silently-wrong" if function == "run" else "correct") == verdict.outcome
@@ -92,7 +92,7 @@ def test_a_function_runs_as_it_is(bug, function):
 
 def test_a_module_that_runs_nothing_has_its_run_called(bug):
     """Where no function is named and the script calls no backward, run() is called."""
-    assert "silently-wrong" == explain_file(bug).verdict.outcome
+    assert "silently-wrong" == record_file(bug).verdict.outcome
 
 
 def test_a_script_runs_as_main(tmp_path):
@@ -112,7 +112,7 @@ def test_a_script_runs_as_main(tmp_path):
         )
     )
 
-    recording = explain_file(file)
+    recording = record_file(file)
 
     assert "raises-backward" == recording.verdict.outcome
     place = recording.verdict.harms[0].mutated_at[0]
@@ -141,7 +141,7 @@ def test_what_cannot_be_run_is_said_in_one_sentence(tmp_path, source, function, 
     file.write_text(source)
 
     with pytest.raises(ProgramError, match=said) as raised:
-        explain_file(file, function)
+        record_file(file, function)
 
     assert "\n" not in str(raised.value)
     assert str(raised.value).endswith(".")
@@ -150,7 +150,7 @@ def test_what_cannot_be_run_is_said_in_one_sentence(tmp_path, source, function, 
 def test_a_missing_file_is_said(tmp_path):
     """So is a file that is not there."""
     with pytest.raises(ProgramError, match="cannot be read"):
-        explain_file(tmp_path / "none.py")
+        record_file(tmp_path / "none.py")
 
 
 def test_a_program_without_end_is_cut_off(tmp_path):
@@ -159,7 +159,7 @@ def test_a_program_without_end_is_cut_off(tmp_path):
     file.write_text("import torch\nw = torch.ones(2, requires_grad=True)\nwhile True:\n    w = w * 1.0\n")
 
     with pytest.raises(ProgramError, match="still running after 0.2 seconds") as raised:
-        explain_file(file, seconds=0.2)
+        record_file(file, seconds=0.2)
 
     recording = raised.value.recording
     assert recording.steps
@@ -179,7 +179,7 @@ def test_an_end_that_python_drops_is_called_for_again(tmp_path):
     )
 
     with pytest.raises(ProgramError, match="still running after 0.2 seconds"):
-        explain_file(file, seconds=0.2)
+        record_file(file, seconds=0.2)
 
 
 def test_leaving_with_status_0_is_an_ordinary_end(tmp_path):
@@ -187,7 +187,7 @@ def test_leaving_with_status_0_is_an_ordinary_end(tmp_path):
     file = tmp_path / "leaves.py"
     file.write_text("import sys, torch\nw = torch.ones(2, requires_grad=True)\n(w * w).sum().backward()\nsys.exit(0)\n")
 
-    assert "correct" == explain_file(file).verdict.outcome
+    assert "correct" == record_file(file).verdict.outcome
 
 
 def test_threads_are_said():

@@ -6,8 +6,9 @@ import torch
 
 from autograder.tape.oracle.nominal_replay import NominalReplay, NominalRun, NotApplicable
 from autograder.tape.run.once import run_once
-from autograder.tape.run.program import Program, ProgramError
+from autograder.tape.run.program import Program
 from autograder.tape.run.snapshot import Snapshot
+from autograder.tape.run.source_text import ProgramError
 
 STEP = 1e-6  # of a direction of length 1 in float64: formula and rounding each cost about 1e-10 of the loss
 NOISE = 1e-5  # of the largest slope of the same loss
@@ -19,8 +20,8 @@ AGREE = (
 class FiniteDifferences:
     """The slopes of every loss that a program gives to backward."""
 
-    def __init__(self, program: Program, live: frozenset[int], seconds: float, *, seeded: bool = True):
-        self.program, self.live, self.seconds, self.seeded = program, live, seconds, seeded
+    def __init__(self, program: Program, live: frozenset[int], seconds: float):
+        self.program, self.live, self.seconds = program, live, seconds
         self.nominal = NominalRun()
         # Tensors with history stay as they are: their graph was made for their precision.
         self.outside = Snapshot(program.roots, program.space).tensors
@@ -34,7 +35,7 @@ class FiniteDifferences:
 
     def _run(self, replay: NominalReplay) -> None:
         try:
-            run = run_once(self.program, replay, replay.around, seconds=self.seconds, seeded=self.seeded)
+            run = run_once(self.program, replay, replay.around, seconds=self.seconds)
         except ProgramError as error:
             raise NotApplicable(str(error)) from None
         if isinstance(run.error, NotApplicable):

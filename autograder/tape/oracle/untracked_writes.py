@@ -33,9 +33,7 @@ class UntrackedEffect:
     note: str | None = None
 
 
-def effect_of_untracked_writes(
-    program: Program, observer: Observer, seconds: float, *, seeded: bool = True
-) -> UntrackedEffect:
+def effect_of_untracked_writes(program: Program, observer: Observer, seconds: float) -> UntrackedEffect:
     """Returns what finite differences say of the untracked writes that were seen; without such writes they are not asked."""
     untracked_effect = UntrackedEffect(observer.state.untracked.used_writes)
     if not untracked_effect.suspects:
@@ -47,7 +45,7 @@ def effect_of_untracked_writes(
         )
         return untracked_effect
     try:
-        differences = FiniteDifferences(program, _live(observer, untracked_effect.suspects), seconds, seeded=seeded)
+        differences = FiniteDifferences(program, _live(observer, untracked_effect.suspects), seconds)
         untracked_effect.wrong = differences.disagreements()
         if untracked_effect.wrong:
             _correct(untracked_effect, differences)

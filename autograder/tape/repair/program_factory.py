@@ -1,49 +1,90 @@
-"""The same program with another text: nothing is read from its file, and nothing written to it."""
+"""The same program with another text: of a file, a text, a live function or a notebook's cell. Nothing is written anywhere."""
 
 from __future__ import annotations
 
 import os
-import types
 from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
 
-from autograder.tape.run.program import Program, _chosen, _import, _importable, compiled, from_function, from_source
+from autograder.tape.repair.cell_obstacles import obstacle_in_cell
+from autograder.tape.repair.live_functions import LiveFunctions
+from autograder.tape.run.program import Program, from_cell, from_file_text, from_function, from_source
+from autograder.tape.run.source_text import code_of, compiled, read_source
 
-Remake = Callable[[str], Program]
 
+@dataclass(frozen=True)
+class ProgramFactory:
+    """A program, and what makes the same program of a changed text.
 
-def remaker(file: str, function: str | None = None, names: dict | None = None) -> Remake:
-    """Returns what makes a program of a text, as if `file` held it.
-
-    Args:
-        file: the program's file, or a name where it stands in none; beside a real file its neighbours can be imported.
-        function: what is run of it, as in `FILE::FUNCTION`; None runs it all.
-        names: what a text without a file starts from, as a notebook cell does.
+    Attributes:
+        original: the program as it is.
+        make: returns the program that a changed text would be.
+        obstacle: why no changed text can be run, as a sentence; None where one can.
     """
-    if not os.path.exists(file):
-        return lambda text: from_source(text, file, names, function)
-    path = os.path.abspath(file)
 
-    def remake(text: str) -> Program:
-        code = compiled(text, path)
+    original: Program
+    make: Callable[[str], Program] = field(compare=False)
+    obstacle: str | None = None
+
+    @property
+    def source(self) -> str:
+        """The text as it is."""
+        return self.original.source
+
+    @property
+    def file(self) -> str:
+        """The name that lines of the text have in a verdict."""
+        return self.original.file
+
+
+def factory_of_text(
+    source: str, file: str = "<program>", names: dict | None = None, function: str | None = None
+) -> ProgramFactory:
+    """Returns the factory for a text that starts from copies of `names`; of a function in it, where one is named."""
+    make = partial(from_source, file=file, names=names, function=function)
+    return ProgramFactory(make(source), make)
+
+
+def factory_of_file(path: str | os.PathLike, function: str | None = None) -> ProgramFactory:
+    """Returns the factory for a Python file, which is only read, or for one function of it.
+
+    Raises:
+        ProgramError: it cannot be read, or it is not Python.
+    """
+    make = partial(from_file_text, path=path, function=function)
+    return ProgramFactory(make(read_source(path)), make)
+
+
+def factory_of_cell(source: str, space: dict) -> ProgramFactory:
+    """Returns the factory for a cell that runs in `space`, a notebook's own names, and starts from what they hold now."""
+    make = partial(from_cell, space=space)
+    return ProgramFactory(make(source), make, obstacle_in_cell(source, space))
+
+
+def factory_of_function(function: Callable, names: dict | None = None) -> ProgramFactory:
+    """Returns the factory for a live function, called with copies of `names` as keyword arguments.
+
+    A changed text is that of the whole file or cell that defines it; its functions run with their new code (`LiveFunctions`).
+
+    Raises:
+        ProgramError: it has no code of its own.
+    """
+    original, code = from_function(function, names=names), code_of(function)
+    what = f"No repair was searched for: the source text of {code.co_name} "
+    if not original.source:
+        return ProgramFactory(original, lambda _: original, f"{what}cannot be read.")
+    live = LiveFunctions(original.source, code.co_filename)
+    if code not in live:
+        return ProgramFactory(original, lambda _: original, f"{what}has changed since it was defined.")
+
+    def make(text: str) -> Program:
+        compiled(text, code.co_filename)
 
         def call(backwards: Callable[[], int]) -> object:
-            module = types.ModuleType("__main__" if function is None else os.path.basename(file).removesuffix(".py"))
-            module.__file__ = path
-            with _importable(module, os.path.dirname(path)):
-                _import(code, module, file, guarded=function is not None)
-                return _chosen(module, function, file, backwards)
+            with live.running(text):
+                return original.call(backwards)
 
-        return Program(file, text, call, path)
+        return replace(original, source=text, call=call)
 
-    return remake
-
-
-def remaker_of(function: Callable, file: str, names: dict | None = None) -> Remake:
-    """Returns what makes a program of the text that `function` was defined in: the text runs beside the function's own globals."""
-
-    def remake(text: str) -> Program:
-        space = dict(function.__globals__)
-        exec(compiled(text, function.__code__.co_filename), space)
-        return from_function(space[function.__name__], file, names)
-
-    return remake
+    return ProgramFactory(original, make)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import difflib
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
-from autograder.tape.recording.verdict_types import Fix, Verdict
+from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair.case import Candidate, Case
 from autograder.tape.repair.edits import EditableSource
+from autograder.tape.repair.fix_text import changed_lines
 from autograder.tape.repair.kinds.registry import KINDS
 from autograder.tape.repair.meaning import Reference, changed_losses, changed_values, hides_a_leaf, keeps_losses
-from autograder.tape.repair.program_factory import Remake
+from autograder.tape.repair.program_factory import ProgramFactory
 from autograder.tape.repair.trial_run import Trial, try_out
 
 CANDIDATES = 90  # tried of one text
@@ -38,10 +37,8 @@ class Found:
 class Search:
     """One search for repairs of one program."""
 
-    source: str
+    factory: ProgramFactory
     verdict: Verdict
-    file: str
-    remake: Remake
     prove: Prove
     deadline: float
     seen: set[str] = field(default_factory=set)
@@ -50,18 +47,14 @@ class Search:
 
     def __post_init__(self) -> None:
         """Runs the program as it is, and as it is meant."""
-        self.seen.add(self.source)
-        self.reference = Reference(self.run(self.source), self.run(self.source, cloned_saves=True))
-
-    @property
-    def path(self) -> str:
-        """The name under which the program's lines are kept for tracebacks."""
-        return self.remake(self.source).code_file
+        source = self.factory.source
+        self.seen.add(source)
+        self.reference = Reference(self.run(source), self.run(source, cloned_saves=True))
 
     def run(self, text: str, *, cloned_saves: bool = False) -> Trial:
         """Returns one run, cut off at the deadline."""
         left = max(self.deadline - time.monotonic(), 0.05)
-        return try_out(self.remake(text), seconds=left, cloned_saves=cloned_saves)
+        return try_out(self.factory.make(text), seconds=left, cloned_saves=cloned_saves)
 
     def look(self, text: str, verdict: Verdict, depth: int = 2) -> list[Found]:
         """Returns the proven changes of `text`, best first; where one change is not enough, those of two together."""
@@ -112,7 +105,9 @@ class Search:
                 if trial.error != self.reference.plain.error and trial.error.startswith("RuntimeError:"):
                     halves.append(Found(candidate, changed, None, (LAST, 0, rank)))
                 continue
-            if found := self.weighed(Found(candidate, changed, None, (0, size(self.source, changed), rank)), trial):
+            if found := self.weighed(
+                Found(candidate, changed, None, (0, changed_lines(self.factory.source, changed), rank)), trial
+            ):
                 (self.otherwise if found.order[0] == LAST else running).append(found)
         return running, halves
 
@@ -132,7 +127,7 @@ class Search:
     def candidates(self, text: str, verdict: Verdict) -> Iterator[tuple[int, Candidate, str]]:
         """Yields each new text that a kind proposes, with the rank of its kind, at most `CANDIDATES` of them."""
         source = EditableSource(text)
-        case = Case(source, verdict, self.file)
+        case = Case(source, verdict, self.factory.file)
         proposed = [(rank, one) for rank, kind in enumerate(KINDS) for one in kind(case)]
         for rank, candidate in [*together(case, proposed), *proposed][:CANDIDATES]:
             changed = source.apply(candidate.edits)
@@ -202,36 +197,3 @@ def near(one: object, other: object) -> bool:
 def near_zero(value: object) -> bool:
     """Whether all the numbers of nested lists are zero."""
     return all(near_zero(one) for one in value) if isinstance(value, list) else value == 0
-
-
-def size(before: str, after: str) -> int:
-    """Returns how many lines were put in, taken out or replaced; a line that moved counts twice."""
-    steps = difflib.SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False).get_opcodes()
-    return sum(max(stop - start, end - first) for step, start, stop, first, end in steps if step != "equal")
-
-
-def as_fix(before: str, after: str, kind: str) -> Fix:
-    """Returns the change as the lines it replaces and the lines it puts there, without the indentation they share."""
-    old, new = before.split("\n"), after.split("\n")
-    first = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
-    last = 0
-    while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
-        last += 1
-    if first in (
-        len(old) - last,
-        len(new) - last,
-    ):  # lines only added or only taken out are shown beside one that stays
-        first, last = (first, last - 1) if last else (first - 1, last)
-    was, now = old[first : len(old) - last], new[first : len(new) - last]
-    depth = len(shared_indent([*was, *now])) if any(one.strip() for one in was) else 0
-    return Fix(kind, first + 1, cut(was, depth), cut(now, depth), True)
-
-
-def shared_indent(lines: list[str]) -> str:
-    """Returns the blanks that all the lines begin with which hold more than blanks."""
-    return os.path.commonprefix([one[: len(one) - len(one.lstrip())] for one in lines if one.strip()])
-
-
-def cut(lines: list[str], depth: int) -> str:
-    """Returns the lines as one text, without their first blanks."""
-    return "\n".join(one[depth:] if one.strip() else one for one in lines)

@@ -16,7 +16,8 @@ from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.once import run_once
-from autograder.tape.run.program import Program, ProgramError
+from autograder.tape.run.program import Program
+from autograder.tape.run.source_text import ProgramError
 
 LARGEST = 100_000  # elements of one tensor that are compared one by one; of more, sums are
 MEMBERS = 100  # of one list or dictionary that are looked into

@@ -1,32 +1,53 @@
-"""A file explained and repaired: the recording of what it does, with the changes of its source that were shown to work."""
+"""Programs explained: the recording of what one does, with the changes of its source that were shown to work."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
+from msgspec import structs
 
-import msgspec
-
-from autograder.tape.diagnose.record import explain_file
+from autograder.tape.diagnose.cell_recording import record_cell
+from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.schema import Recording
-from autograder.tape.repair.repairs import remaker, repair
+from autograder.tape.repair.program_factory import ProgramFactory, factory_of_cell
+from autograder.tape.repair.repairs import find_repairs
+from autograder.tape.run.program import from_cell
+from autograder.tape.run.snapshot import Snapshot
 
 
-def explain_and_repair(path: str | os.PathLike, function: str | None = None) -> Recording:
-    """Returns the recording of a file's run, its verdict completed by fixes and by what is to be said about them.
+def explain_program(factory: ProgramFactory, *, repair: bool = True) -> Recording:
+    """Returns the recording of a program, its verdict completed by fixes and by what is to be said about them.
 
     Args:
-        path: a Python file, which is only read.
-        function: one function of it, as in `FILE::FUNCTION`.
+        repair: search for repairs where the outcome is not "correct"; this takes up to 20 seconds.
 
     Raises:
         ProgramError: it cannot be run; the message says in one sentence what was seen and what to do.
     """
-    recording = explain_file(path, function)
+    recording = record_program(factory.original)
+    return with_repairs(recording, factory) if repair else recording
+
+
+def with_repairs(recording: Recording, factory: ProgramFactory) -> Recording:
+    """Returns the recording with the repairs of its program, and the notes on them, in its verdict."""
     verdict = recording.verdict
-    if verdict.outcome == "correct":
-        return recording
-    name = os.fspath(path)
-    found = repair(Path(path).read_text("utf-8"), verdict, file=name, remake=remaker(name, function))
-    completed = msgspec.structs.replace(verdict, fixes=found.fixes, notes=(*verdict.notes, *found.notes))
-    return msgspec.structs.replace(recording, verdict=completed)
+    found = find_repairs(factory, verdict)
+    completed = structs.replace(verdict, fixes=found.fixes, notes=(*verdict.notes, *found.notes))
+    return structs.replace(recording, verdict=completed)
+
+
+def explain_cell(source: str, space: dict, *, repair: bool = True) -> tuple[Recording, object]:
+    """Returns the recording of a notebook cell with its repairs, and the value of the cell's last expression.
+
+    The cell runs once for all to see, in `space`. Every other run starts from what the cell found there, and leaves no trace.
+
+    Raises:
+        ProgramError: the text is not Python.
+    """
+    done = record_cell(source, space)
+    if not repair or done.recording.verdict.outcome == "correct":
+        return done.recording, done.value
+    after = Snapshot((*done.roots, *from_cell(source, space).roots), space)
+    done.before.restore()
+    try:
+        return with_repairs(done.recording, factory_of_cell(source, space)), done.value
+    finally:
+        after.restore()

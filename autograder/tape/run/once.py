@@ -18,8 +18,9 @@ from autograder.tape.internals.entry_points import is_backward_call
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.recording.verdict_types import Problem
 from autograder.tape.run.engine import Backward, Listener, watched
-from autograder.tape.run.program import Program, ProgramError
+from autograder.tape.run.program import Program
 from autograder.tape.run.snapshot import Snapshot
+from autograder.tape.run.source_text import ProgramError
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
 SEED = 0
@@ -57,13 +58,11 @@ def run_once(
     around: Callable[[], AbstractContextManager] = nullcontext,
     *,
     seconds: float = SECONDS,
-    seeded: bool = True,
 ) -> Run:
     """Returns what one run of `program` did; whatever it changes in our own process is put back.
 
     Args:
         around: builds the context that the program's own code runs in.
-        seeded: start from our seed, or else from where the generators are.
 
     Raises:
         ProgramError: it cannot be run here (it reads input, leaves with a status, never ends, needs a device or memory
@@ -71,7 +70,7 @@ def run_once(
     """
     world = Snapshot(program.roots, program.space)
     try:
-        with closed_world(seeded):
+        with closed_world(program.seeded):
             run = run_live(program, listener, around, seconds)
             run.returned = _copied(run.returned)
     finally:

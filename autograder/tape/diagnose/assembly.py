@@ -1,0 +1,76 @@
+"""All that was seen of a program, as one Recording."""
+
+from __future__ import annotations
+
+import linecache
+
+import torch
+from msgspec import structs
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.verdict import verdict_of
+from autograder.tape.observe.backward_trace import told
+from autograder.tape.observe.forecast import with_hindsight
+from autograder.tape.observe.state import RunState
+from autograder.tape.oracle.cloned_saves import ClonedSavesRun
+from autograder.tape.recording import schema
+from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.verdict_types import Verdict
+from autograder.tape.run.program import Program
+
+
+def assemble(program: Program, evidence: Evidence, cloned_saves: ClonedSavesRun) -> Recording:
+    """Returns the recording of all that was seen, with the verdict on it."""
+    state, verdict = evidence.observer.state, verdict_of(evidence)
+    steps = tuple(draft.record(index) for index, draft in enumerate(state.drafts))
+    steps = _settle_forecasts(with_hindsight(steps, state.backward_calls), evidence, verdict)
+    return freeze(program, state, steps, told(evidence.trace, cloned_saves.walk, state), verdict)
+
+
+def freeze(
+    program: Program,
+    state: RunState,
+    steps: tuple[schema.Step, ...],
+    trace: tuple[schema.BackwardStep, ...],
+    verdict: Verdict,
+) -> Recording:
+    """Returns the recording with the plain data of a run's tables."""
+    return Recording(
+        version=schema.VERSION,
+        torch=str(torch.__version__),
+        programs=(schema.SourceFile(program.file, program.source), *_other_programs(program, state)),
+        steps=steps,
+        tensors=tuple(seen.record() for seen in state.tensors.all),
+        storages=tuple(schema.Storage(memory.id, memory.size) for memory in state.memories.all),
+        nodes=tuple(schema.Node(n.id, n.name, n.inputs, n.tensor, n.place, n.scope) for n in state.graph.nodes),
+        saved=tuple(kept.record() for kept in state.graph.kept if kept.record_id is not None),
+        backward=trace,
+        verdict=verdict,
+    )
+
+
+def _other_programs(program: Program, state: RunState) -> list[schema.SourceFile]:
+    """Returns the other files of the user's that ran, such as a module that the program imports."""
+    return [
+        schema.SourceFile(program.shown(file), "".join(linecache.getlines(file)))
+        for file in state.statements.files
+        if file != program.code_file
+    ]
+
+
+def _settle_forecasts(steps: tuple[schema.Step, ...], evidence: Evidence, verdict: Verdict) -> tuple[schema.Step, ...]:
+    """Returns the steps with forecasts that know what the oracles found.
+
+    Whether an overwritten value matters, whether a hook changes a gradient, and whether a user's own backward raises, shows only
+    once backward has run.
+    """
+    right, known = schema.Forecast("correct"), schema.Forecast(verdict.outcome)
+    if verdict.outcome == "correct":
+        alarms = {step.index for step in steps if step.forecast and step.forecast.outcome == "silently-wrong"}
+        return tuple(structs.replace(step, forecast=right) if step.index in alarms else step for step in steps)
+    calls = [backward_call.call for backward_call in evidence.observer.state.backward_calls]
+    number = evidence.wrong_call if verdict.outcome == "silently-wrong" else len(calls) - 1
+    if number is None or not 0 <= number < len(calls):
+        return steps
+    at = calls[number]
+    return tuple(structs.replace(s, forecast=known) if s.index == at and s.forecast == right else s for s in steps)

@@ -1,0 +1,65 @@
+"""A notebook cell → a Recording: it runs once for all to see, and before that in a way that leaves no trace."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from autograder.tape.diagnose.assembly import assemble
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.record import run_again
+from autograder.tape.observe.backward_trace import BackwardTrace
+from autograder.tape.observe.observer import Observer
+from autograder.tape.oracle.cloned_saves import ClonedSavesRun
+from autograder.tape.oracle.untracked_writes import UntrackedEffect, effect_of_untracked_writes
+from autograder.tape.recording.schema import Recording
+from autograder.tape.run.once import SECONDS, run_live
+from autograder.tape.run.program import from_cell
+from autograder.tape.run.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class RecordedCell:
+    """A cell that has run.
+
+    Attributes:
+        value: what its last expression gave, None where it ends in a statement.
+        roots: the objects that the notebook's names held before it ran.
+        before: what the cell found; restoring it takes back what the cell did.
+    """
+
+    recording: Recording
+    value: object
+    roots: tuple[object, ...]
+    before: Snapshot
+
+
+def record_cell(source: str, space: dict[str, Any], seconds: float = SECONDS) -> RecordedCell:
+    """Returns what a cell did, which runs in `space`, a notebook's own names.
+
+    The runs that give the right gradients come first and are taken back. They keep graphs that other cells made.
+
+    Raises:
+        ProgramError: the text is not Python.
+    """
+    program, trace, cloned_saves = (
+        from_cell(source, space),
+        BackwardTrace(keep_graph=True),
+        ClonedSavesRun(keep_graph=True),
+    )
+    before = Snapshot(program.roots, program.space)
+    run_again(program, trace, nullcontext, seconds)
+    meant = run_again(program, cloned_saves, cloned_saves.around, seconds)
+    observer = Observer(program)
+    live = run_live(program, observer, observer.watching)
+    if isinstance(live.error, (KeyboardInterrupt, SystemExit)):
+        raise live.error
+    effect = UntrackedEffect()
+    if live.error is None and observer.state.untracked.used_writes:
+        after = Snapshot(program.roots, program.space)
+        before.restore()
+        effect = effect_of_untracked_writes(program, observer, seconds)
+        after.restore()
+    recording = assemble(program, Evidence(live, live, meant, observer, effect, trace), cloned_saves)
+    return RecordedCell(recording, live.returned, program.roots, before)

@@ -1,0 +1,40 @@
+"""What keeps a changed notebook cell from being tried: what it shares with other cells and a second run would spoil."""
+
+from __future__ import annotations
+
+import ast
+
+from autograder.tape.run.engine import node_of
+from autograder.tape.run.snapshot import Snapshot
+
+
+def obstacle_in_cell(source: str, space: dict) -> str | None:
+    """Returns why no change of a cell can be tried, as a sentence; None where one can.
+
+    Backward frees the graph that it went through, and nothing brings it back (docs.pytorch.org, `Tensor.backward`, `retain_graph`).
+    """
+    if "get_ipython()" in source:
+        return (
+            "No repair was searched for: the cell holds a magic or a shell command, which every trial would run again."
+        )
+    for name in names_read(source):
+        held = Snapshot((space[name],)).tensors if name in space else []
+        if any(node_of(tensor) is not None for tensor in held):
+            return (
+                f"No repair was searched for: {name} has a graph from another cell, and a trial would free it. "
+                "Put both cells into one."
+            )
+    return None
+
+
+def names_read(source: str) -> list[str]:
+    """Returns the names that a text may read before it has bound them itself, in order."""
+    read: dict[str, None] = {}
+    bound: set[str] = set()
+    for statement in ast.parse(source).body:
+        names = [node for node in ast.walk(statement) if isinstance(node, ast.Name)]
+        loaded = [node.id for node in names if isinstance(node.ctx, ast.Load) or isinstance(statement, ast.AugAssign)]
+        read |= dict.fromkeys(name for name in loaded if name not in bound)
+        if isinstance(statement, ast.Assign | ast.AnnAssign):
+            bound |= {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    return list(read)

@@ -1,0 +1,51 @@
+"""A changed text as a `Fix`: the lines it replaces and the lines that replace them."""
+
+from __future__ import annotations
+
+import difflib
+import os
+
+from autograder.tape.recording.verdict_types import Fix
+
+
+def changed_lines(before: str, after: str) -> int:
+    """Returns how many lines were put in, taken out or replaced; a line that moved counts twice."""
+    steps = difflib.SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False).get_opcodes()
+    return sum(max(stop - start, end - first) for step, start, stop, first, end in steps if step != "equal")
+
+
+def as_fix(before: str, after: str, kind: str) -> Fix:
+    """Returns the change as the lines it replaces and the lines it puts there, without the indentation they share."""
+    old, new = before.split("\n"), after.split("\n")
+    first = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
+    last = 0
+    while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
+        last += 1
+    if first in (
+        len(old) - last,
+        len(new) - last,
+    ):  # lines only added or only taken out are shown beside one that stays
+        first, last = (first, last - 1) if last else (first - 1, last)
+    was, now = old[first : len(old) - last], new[first : len(new) - last]
+    depth = len(_shared_indent([*was, *now])) if any(one.strip() for one in was) else 0
+    return Fix(kind, first + 1, _dedented(was, depth), _dedented(now, depth), True)
+
+
+def _shared_indent(lines: list[str]) -> str:
+    """Returns the blanks that all the lines begin with which hold more than blanks."""
+    return os.path.commonprefix([one[: len(one) - len(one.lstrip())] for one in lines if one.strip()])
+
+
+def _dedented(lines: list[str], depth: int) -> str:
+    """Returns the lines as one text, without their first blanks."""
+    return "\n".join(one[depth:] if one.strip() else one for one in lines)
+
+
+def apply_fix(source: str, fix: Fix) -> str:
+    """Returns the source with the fix made."""
+    lines = source.split("\n")
+    old, new = fix.before.split("\n"), fix.after.split("\n")
+    told = next((place for place, one in enumerate(old) if one.strip()), 0)
+    indent = lines[fix.line - 1 + told].removesuffix(old[told])
+    lines[fix.line - 1 : fix.line - 1 + len(old)] = [indent + one if one.strip() else one for one in new]
+    return "\n".join(lines)

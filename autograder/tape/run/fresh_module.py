@@ -1,0 +1,86 @@
+"""A program's module, made for one run and forgotten after it."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+from collections.abc import Callable
+
+from autograder.tape.run.source_text import ProgramError, is_own_file
+
+
+class importable:  # noqa: N801 - reads as a statement
+    """The module can be found by its name, its neighbours can be imported, and afterwards all are forgotten."""
+
+    def __init__(self, module: types.ModuleType, folder: str | None):
+        self.module, self.folder = module, folder
+
+    def __enter__(self):
+        self.before = dict(sys.modules)
+        sys.modules[self.module.__name__] = self.module
+        if self.folder:
+            sys.path.insert(0, self.folder)
+
+    def __exit__(self, *_):
+        if self.folder in sys.path:
+            sys.path.remove(self.folder)
+        sys.modules[self.module.__name__] = self.before.get(self.module.__name__, self.module)
+        if self.module.__name__ not in self.before:
+            del sys.modules[self.module.__name__]
+        # A neighbour that kept its state would make the second run differ from the first.
+        for name in set(sys.modules) - set(self.before):
+            if is_own_file(getattr(sys.modules[name], "__file__", None) or "<none>"):
+                del sys.modules[name]
+
+
+def run_module(code: types.CodeType, module: types.ModuleType, shown: str, *, guarded: bool) -> None:
+    """Runs a module's text; `guarded` makes an ImportError or any error of a text that is only imported a ProgramError."""
+    try:
+        exec(code, module.__dict__)
+    except ImportError as error:
+        raise ProgramError(
+            f"{shown} cannot be imported: {error}. Install what it imports, or correct the name."
+        ) from error
+    except Exception as error:
+        if not guarded:
+            raise
+        raise ProgramError(f"{shown} cannot be imported: {type(error).__name__}: {error}.") from error
+
+
+def run_chosen(module: types.ModuleType, function: str | None, shown: str, backwards: Callable[[], int]) -> object:
+    """Returns what the function of a module returned; where none is named, what `run` did if no backward has run yet."""
+    if function is None:
+        run = module.__dict__.get("run")
+        return _called(run, module, shown) if inspect.isfunction(run) and not backwards() else None
+    chosen: object = module
+    for part in function.split("."):
+        chosen = getattr(chosen, part, None)
+    if not callable(chosen):
+        known = [name for name, value in vars(module).items() if inspect.isfunction(value)]
+        raise ProgramError(f"{shown} has no function {function}; it has {', '.join(known) or 'none'}.")
+    return _called(chosen, module, shown)
+
+
+def _called(function: Callable, module: types.ModuleType, shown: str) -> object:
+    """Calls `function` with nothing, or with what the module's `make()` returns, spread as its parameters ask."""
+    needed = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    if not needed:
+        return function()
+    make = module.__dict__.get("make")
+    if not callable(make):
+        name = getattr(function, "__name__", "the function")
+        raise ProgramError(
+            f"{shown}::{name} needs {', '.join(needed)}; give them defaults, or a make() that returns them."
+        )
+    made = make()
+    if isinstance(made, dict) and set(needed) <= set(made):
+        return function(**{name: made[name] for name in needed})
+    if isinstance(made, (tuple, list)) and len(made) == len(needed) and len(needed) > 1:
+        return function(*made)
+    return function(made)

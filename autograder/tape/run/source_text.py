@@ -1,0 +1,93 @@
+"""The text of a program: read, compiled, and told apart from the files of libraries."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import linecache
+import os
+import site
+import sysconfig
+import types
+from collections.abc import Callable
+from pathlib import Path
+
+from autograder.errors import InputError
+
+_PACKAGE = str(Path(__file__).resolve().parents[2])
+_LIBRARIES = tuple(
+    os.path.realpath(folder) + os.sep
+    for folder in {
+        _PACKAGE,
+        *(sysconfig.get_paths()[kind] for kind in ("stdlib", "platstdlib", "purelib", "platlib")),
+        *site.getsitepackages(),
+        site.getusersitepackages(),
+    }
+)
+
+
+class ProgramError(InputError):
+    """The program could not be run; the message is one sentence that says what was seen and what to do.
+
+    Attributes:
+        recording: what was recorded until then, or None.
+    """
+
+    recording: object = None
+
+
+def compiled(source: str, file: str) -> types.CodeType:
+    """Returns the code object of `source`.
+
+    Raises:
+        ProgramError: it is not Python; the message gives the line.
+    """
+    try:
+        code = compile(source, file, "exec", dont_inherit=True)
+    except SyntaxError as error:
+        raise ProgramError(f"{file} is not Python: {error.msg} on line {error.lineno}. Correct that line.") from None
+    except ValueError as error:
+        raise ProgramError(f"{file} is not Python: {error}. Save it as plain text.") from None
+    # inspect.getsource and tracebacks find the text of a program that stands in no file.
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
+    return code
+
+
+def read_source(path: str | os.PathLike) -> str:
+    """Returns the text of a Python file.
+
+    Raises:
+        ProgramError: it cannot be read as UTF-8.
+    """
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        raise ProgramError(f"{os.fspath(path)} cannot be read: {reason}. Name a Python file.") from None
+
+
+def is_own_file(filename: str) -> bool:
+    """Returns whether a code object's file was written by the user: not the standard library, not a package, not autograder."""
+    # A notebook's cells have names of files that do not exist; their text is in linecache.
+    if (filename.startswith("<") and not filename.startswith("<ipython-input")) or filename.startswith("<frozen"):
+        return False
+    if filename not in linecache.cache and not os.path.exists(filename):
+        return False
+    return not _real(filename).startswith(_LIBRARIES) and f"{os.sep}site-packages{os.sep}" not in filename
+
+
+_real = functools.lru_cache(maxsize=1000)(os.path.realpath)  # asked for every call that a program makes
+
+
+def code_of(function: Callable) -> types.CodeType:
+    """Returns the code of a function or method, beneath its decorators.
+
+    Raises:
+        ProgramError: it has none, such as a module or a `functools.partial`.
+    """
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if not isinstance(code, types.CodeType):
+        raise ProgramError(
+            f"A {type(function).__name__} has no code to follow. Give a function that calls it, or source text."
+        )
+    return code
