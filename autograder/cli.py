@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from autograder.errors import AutograderError, UnfinishedError
+from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
 from autograder.requirements import require
 from autograder.run_in_fork import EndedError, run_in_fork
 
 if TYPE_CHECKING:
-    from autograder.grade.sandbox.launch import Launched
+    from autograder.grade.sandbox.launch import ServerPool
 
 WRONG_USE = 2
 INTERRUPTED = {"grade": " What was graded so far is kept; the same command with --resume goes on."}
@@ -105,7 +106,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     grade.add_argument("--jobs", type=int, default=0, help="submissions at once (default: one for each core)")
     grade.add_argument(
-        "--isolation", choices=("bubblewrap", "process"), default="bubblewrap", help="give no marks below it"
+        "--isolation", choices=tuple(LEVELS), default=STRONGEST, help="grade nothing if this machine does not reach it"
     )
     grade.add_argument("--resume", action="store_true", help="go on with a run that was cut short")
     grade.add_argument("--force", action="store_true", help="grade unchanged submissions again")
@@ -205,20 +206,23 @@ def _release(chosen: argparse.Namespace) -> int:
 
 
 def _grade(chosen: argparse.Namespace) -> int:
-    from autograder.grade.sandbox.launch import lanes, launch
-    from autograder.grade.sandbox.walls import require
+    from autograder.course.paths import CLASS
+    from autograder.grade.batch.pending import has_pending_work
+    from autograder.grade.sandbox.isolation.levels import require_level
+    from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
 
-    servers = launch(require(chosen.isolation), lanes(chosen.jobs))  # they load PyTorch while we do
-    try:
-        return _grade_class(chosen, servers)
-    finally:
-        for server in servers:
-            server.end()
+    course = chosen.course or CLASS
+    with ServerPool(require_level(chosen.isolation), parallel_jobs(chosen.jobs)) as servers:
+        if chosen.force or has_pending_work(course, chosen.assignment):
+            servers.start()  # they import PyTorch while this process does
+        return _grade_class(chosen, course, servers)
 
 
-def _grade_class(chosen: argparse.Namespace, servers: list[Launched]) -> int:
+def _grade_class(chosen: argparse.Namespace, course: Path, servers: ServerPool) -> int:
     with _loading():
-        from autograder.course.paths import CLASS
+        from autograder.grade.sandbox.warmup import import_nbformat
+
+        import_nbformat()
         from autograder.grade.batch.assignment import Options, grade_assignment
         from autograder.grade.batch.report_lines import as_json, print_table, progress_bar
 
@@ -231,7 +235,7 @@ def _grade_class(chosen: argparse.Namespace, servers: list[Launched]) -> int:
         feedback=chosen.feedback,
     )
     with progress_bar() as draw:
-        rows = grade_assignment(chosen.assignment, chosen.course or CLASS, options, draw, servers)
+        rows = grade_assignment(chosen.assignment, course, options, draw, servers)
     print(as_json(rows)) if chosen.json else print_table(rows)
     return 1 if any(row.ended for row in rows) else 0
 

@@ -31,7 +31,7 @@ ROOMS = {
     "grade.wire": {"check"},
     "grade.sandbox": {"tape.run", "check", "grade.wire"},
     "grade.submission": {"check", "course", "grade.wire", "grade.sandbox"},
-    "grade.where": {"view", "grade.wire", "grade.sandbox", "grade.submission"},
+    "grade.where": {"grade.wire", "grade.sandbox", "grade.submission"},
     "grade.batch": {"course", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
     "grade": {"tape", "view", "check", "course", "grade"},
 }

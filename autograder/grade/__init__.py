@@ -1,4 +1,4 @@
-"""Submissions become grades: isolation, workers, gradebook and feedback.
+"""Grades submissions: isolation, workers, gradebook and feedback.
 
 from autograder.grade import grade
 
@@ -7,12 +7,7 @@ grade(Path("solutions/02_…/02_….ipynb"), Path("ann/02_….ipynb"))   # {cell
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
-
-# nbformat imports jsonschema, which makes a parser for international addresses where it finds this package (jsonschema 4.26,
-# from Jupyter's own requirements): a second of every start, for a form that no notebook has.
-sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 if TYPE_CHECKING:
     from autograder.grade.submission.single import grade as grade
@@ -21,8 +16,11 @@ __all__ = ["grade"]
 
 
 def __getattr__(name: str) -> object:
-    # Loaded on first use: the server that submissions are forked from is part of this package and needs none of it.
+    # Imported on first use: the server, which forks submissions, is part of this package and needs none of it.
     if name == "grade":
+        from autograder.grade.sandbox.warmup import import_nbformat
+
+        import_nbformat()
         from autograder.grade.submission.single import grade
 
         return grade

@@ -32,7 +32,7 @@ class Plugin:
         import nbgrader.apps.autogradeapp
         from nbgrader.converters import Autograde
 
-        from autograder.grade.submission.execute import isolated
+        from autograder.grade.submission.isolated_execute import isolated
 
         class Isolated(Autograde):
             autograde_preprocessors = List(isolated(Autograde.autograde_preprocessors.default_args[0])).tag(config=True)

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from autograder.grade.submission.align import align
 from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.submission.submission_grader import Examiner
-from autograder.grade.submission.untrusted_notebook import Unreadable, parse
+from autograder.grade.submission.trusted_process import TrustedProcessGrader
+from autograder.grade.submission.untrusted_notebook import UnreadableSubmission, parse
 from tests.grade.conftest import LIMITS
 from tests.grade.hostile.lesson import POINTS, RIGHT, WRONG, source, submitted
 
@@ -29,7 +29,7 @@ def attempt(data):
     """Returns the cells and "", or None and the reason."""
     try:
         return parse(data), ""
-    except Unreadable as error:
+    except UnreadableSubmission as error:
         return None, str(error)
 
 
@@ -76,21 +76,21 @@ def test_any_bytes_become_cells_or_a_reason(data):
 
 
 @pytest.fixture(scope="module")
-def examiner(server):
-    """An examiner at the strongest level."""
-    return Examiner(server, LIMITS)
+def grader(server):
+    """A grader at the strongest level."""
+    return TrustedProcessGrader(server, LIMITS)
 
 
 @settings(max_examples=12, deadline=None)
 @given(notebooks())
-def test_no_json_gives_points_to_wrong_work(examiner, notebook):
+def test_no_json_gives_points_to_wrong_work(grader, notebook):
     """Wrong answers earn nothing, however the file around them is bent, and right ones beside them still earn all."""
-    graded = examiner.grade(SOURCE, json.dumps(notebook).encode(), {})
+    graded = grader.grade(SOURCE, json.dumps(notebook).encode(), {})
     assert (0.0, POINTS.keys()) == (graded.points, graded.cells.keys())
     json.loads(graded.notebook)
 
 
-def test_right_work_earns_all_in_the_same_way(examiner):
+def test_right_work_earns_all_in_the_same_way(grader):
     """The fuzzer's control: the unbent right notebook has full points."""
-    graded = examiner.grade(SOURCE, nbformat.writes(submitted(RIGHT)).encode(), {})
+    graded = grader.grade(SOURCE, nbformat.writes(submitted(RIGHT)).encode(), {})
     assert sum(POINTS.values()) == graded.points

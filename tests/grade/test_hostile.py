@@ -58,7 +58,7 @@ TELLING = (
 
 
 @pytest.fixture(scope="module")
-def school(walls, tmp_path_factory):
+def school(bubblewrap, tmp_path_factory):
     """A class folder after grading, its rows by student, and its cases."""
     folder = tmp_path_factory.mktemp("school")
     cases = enrol(folder, only=TELLING)

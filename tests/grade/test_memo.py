@@ -5,7 +5,7 @@ import nbformat
 import pytest
 
 from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.submission.submission_grader import Examiner
+from autograder.grade.submission.trusted_process import TrustedProcessGrader
 from tests.grade.conftest import LIMITS
 from tests.grade.hostile.lesson import RIGHT, WRONG, source, submitted
 
@@ -13,39 +13,39 @@ SOURCE = AssignmentSource("attacked", source())
 
 
 @pytest.fixture(scope="module")
-def examiner(server):
-    """An examiner at the strongest level."""
-    return Examiner(server, LIMITS)
+def grader(server):
+    """A grader at the strongest level."""
+    return TrustedProcessGrader(server, LIMITS)
 
 
-def points(examiner, answers, seed=7):
+def points(grader, answers, seed=7):
     """Returns the points of each cell."""
-    graded = examiner.grade(SOURCE, nbformat.writes(submitted(answers)).encode(), {}, seed)
+    graded = grader.grade(SOURCE, nbformat.writes(submitted(answers)).encode(), {}, seed)
     return {name: cell.points for name, cell in graded.cells.items()}
 
 
-def test_the_order_of_submissions_changes_no_grade(examiner):
+def test_the_order_of_submissions_changes_no_grade(grader):
     """Right after wrong, wrong after right, and a value of another type that looks the same: each gets its own."""
     cases = [WRONG, RIGHT, RIGHT | {"number": "number = '41317'"}, RIGHT | {"number": "number = 41317.0"}, WRONG, RIGHT]
-    numbers = [points(examiner, answers)["number"] for answers in cases]
+    numbers = [points(grader, answers)["number"] for answers in cases]
     assert [0.0, 3.0, 0.0, 3.0, 0.0, 3.0] == numbers
-    assert [0.0, 2.0] == [points(examiner, answers)["scaled"] for answers in (WRONG, RIGHT)]
+    assert [0.0, 2.0] == [points(grader, answers)["scaled"] for answers in (WRONG, RIGHT)]
 
 
-def test_a_program_that_ends_itself_ends_nobody_else(examiner):
+def test_a_program_that_ends_itself_ends_nobody_else(grader):
     """The tests after its end fail for this submission, and for no later one."""
     ending = WRONG | {"scaled": "import os\nos._exit(0)"}
-    found = [sum(points(examiner, answers, seed=8).values()) for answers in (ending, RIGHT, ending, WRONG, RIGHT)]
+    found = [sum(points(grader, answers, seed=8).values()) for answers in (ending, RIGHT, ending, WRONG, RIGHT)]
     assert [0.0, 8.0, 0.0, 0.0, 8.0] == found
 
 
-def test_inputs_are_the_same_within_a_run_and_others_in_the_next(examiner):
+def test_inputs_are_the_same_within_a_run_and_others_in_the_next(grader):
     """A seed gives the same inputs to everybody; another seed other ones."""
     spy = RIGHT | {"scaled": "seen = []\n" + RIGHT["scaled"].replace(":\n", ":\n    seen.append(d.tolist())\n", 1)}
     reasons = []
     for seed in (1, 1, 2):
         notebook = nbformat.writes(submitted(spy | {"number": "print(seen)"})).encode()
-        graded = nbformat.reads(examiner.grade(SOURCE, notebook, {}, seed).notebook, 4)
+        graded = nbformat.reads(grader.grade(SOURCE, notebook, {}, seed).notebook, 4)
         reasons.append(
             [
                 output.text

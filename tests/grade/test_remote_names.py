@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.submission.submission_grader import Examiner
+from autograder.grade.submission.trusted_process import TrustedProcessGrader
 from autograder.grade.wire.wire_values import Unsendable, from_plain, to_plain
 from tests.grade.conftest import LIMITS
 
@@ -57,12 +57,12 @@ max = 5
 
 
 @pytest.fixture(scope="module")
-def examiner(server):
-    """An examiner at the strongest level."""
-    return Examiner(server, LIMITS)
+def grader(server):
+    """A grader at the strongest level."""
+    return TrustedProcessGrader(server, LIMITS)
 
 
-def graded(examiner, test: str, solution: str = SOLUTION):
+def graded(grader, test: str, solution: str = SOLUTION):
     """Returns the grade of one test over one solution cell."""
 
     def cell(text, name, **known):
@@ -82,7 +82,7 @@ def graded(examiner, test: str, solution: str = SOLUTION):
     cells = [setup, cell(SOLUTION, "answer", solution=True), cell(test, "test", grade=True, locked=True, points=2)]
     notebook = nbformat.v4.new_notebook(cells=cells)
     data = nbformat.writes(nbformat.v4.new_notebook(cells=[setup, cell(solution, "answer", solution=True), cells[2]]))
-    return examiner.grade(AssignmentSource("n", notebook), data.encode(), {}).cells["test"]
+    return grader.grade(AssignmentSource("n", notebook), data.encode(), {}).cells["test"]
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def graded(examiner, test: str, solution: str = SOLUTION):
         pytest.param("assert max == 5", id="a name that hides a builtin"),
     ],
 )  # fmt: skip
-def test_an_assertion_on_right_work_passes(examiner, test):
+def test_an_assertion_on_right_work_passes(grader, test):
     """Full points, and no reason needed."""
-    grade = graded(examiner, test)
+    grade = graded(grader, test)
     assert ("correct", 2.0, "") == (grade.status, grade.points, grade.reason)
 
 
@@ -119,9 +119,9 @@ def test_an_assertion_on_right_work_passes(examiner, test):
         pytest.param("1 / 0", "ZeroDivisionError", id="a mistake in the test"),
     ],
 )
-def test_a_failure_has_a_reason_that_can_be_read(examiner, test, reason):
+def test_a_failure_has_a_reason_that_can_be_read(grader, test, reason):
     """No points, and the words say what to do."""
-    grade = graded(examiner, test)
+    grade = graded(grader, test)
     assert 0.0 == grade.points
     assert reason in grade.reason
 
@@ -130,9 +130,9 @@ def test_a_failure_has_a_reason_that_can_be_read(examiner, test, reason):
     ("last", "points"),
     [("1.5", 1.5), ("2", 2.0), ("0", 0.0), ("'text'", 2.0), ("None", 2.0), ("float('nan')", 0.0), ("-1", 0.0), ("99", 2.0), ("1 == 2", 0.0)],
 )  # fmt: skip
-def test_partial_credit_is_the_value_of_the_tests_last_line(examiner, last, points):
+def test_partial_credit_is_the_value_of_the_tests_last_line(grader, last, points):
     """A number gives that many points; nonsense gives none, where nbgrader 0.9.6 gives all."""
-    assert points == graded(examiner, f"assert double(1) == 2\n{last}").points
+    assert points == graded(grader, f"assert double(1) == 2\n{last}").points
 
 
 PLAIN = st.recursive(

@@ -2,6 +2,7 @@
 """However a run ends, `--resume` ends with the rows of a run that nobody disturbed."""
 
 import errno
+import json
 import os
 import random
 import signal
@@ -14,14 +15,18 @@ import time
 import psutil
 import pytest
 
+from autograder import cli
 from autograder.grade.batch import gradebook
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.gradebook import StoppedError
 from autograder.grade.batch.hand_in import HandIn
-from autograder.grade.where import here
+from autograder.grade.batch.pending import has_pending_work
+from autograder.grade.sandbox import launch
+from autograder.grade.where import local_processes
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, WRONG, write_source
 from tests.grade.hostile.school import hand_in
 
+launch_servers = launch.launch
 STUDENTS = {f"s{number}": RIGHT if number % 2 else WRONG | {"scaled": RIGHT["scaled"]} for number in range(8)}
 
 
@@ -44,7 +49,7 @@ def rows(folder) -> set:
 
 
 @pytest.fixture(scope="module")
-def undisturbed(walls, tmp_path_factory):
+def undisturbed(bubblewrap, tmp_path_factory):
     """The rows of a run that nobody disturbed, with one process."""
     folder = enrolled(tmp_path_factory.mktemp("undisturbed"))
     grade_assignment(ASSIGNMENT, folder, Options(jobs=1))
@@ -62,8 +67,10 @@ def test_the_number_of_processes_changes_nothing(undisturbed, tmp_path):
 def test_nothing_is_waited_for_once_all_are_graded(undisturbed, tmp_path, monkeypatch):
     """The processes end by themselves as soon as nobody hands them anything: none has to be ended by force."""
     forced = []
-    close = here._Lane.close
-    monkeypatch.setattr(here._Lane, "close", lambda lane: (close(lane), forced.append(lane.process.exitcode)))
+    close = local_processes._GraderProcess.close
+    monkeypatch.setattr(
+        local_processes._GraderProcess, "close", lambda grader: (close(grader), forced.append(grader.process.exitcode))
+    )
     grade_assignment(ASSIGNMENT, enrolled(tmp_path), Options(jobs=3))
     assert [0, 0, 0] == forced
 
@@ -135,6 +142,22 @@ def test_unchanged_work_is_graded_again_only_by_force(undisturbed, tmp_path):
     assert (["s0"], sorted(STUDENTS)) == (changed, forced)
 
 
+def test_no_server_starts_for_unchanged_work(undisturbed, tmp_path, monkeypatch, capsys):
+    """A second run finds that nothing has changed, and starts no server, neither early nor later; new work starts them."""
+    folder = enrolled(tmp_path)
+    assert has_pending_work(folder, ASSIGNMENT)
+    grade_assignment(ASSIGNMENT, folder, Options(jobs=1))
+    assert not has_pending_work(folder, ASSIGNMENT)
+    started = []
+    monkeypatch.setattr(launch, "launch", lambda level, count: started.append(count) or launch_servers(level, count))
+    command = ["grade", ASSIGNMENT, "--course", str(folder), "--feedback", "off", "--jobs", "1", "--json"]
+    assert (0, []) == (cli.main(command), started)
+    assert [True] * len(STUDENTS) == [row["unchanged"] for row in json.loads(capsys.readouterr().out)["students"]]
+    hand_in(folder, "s0", RIGHT)
+    assert has_pending_work(folder, ASSIGNMENT)
+    assert (0, [1]) == (cli.main(command), started)
+
+
 def test_a_full_disk_stops_with_one_sentence_and_resumes(undisturbed, tmp_path, monkeypatch):
     """The grade that could not be written is not in the gradebook; the next run ends as an undisturbed one."""
     folder = enrolled(tmp_path)
@@ -162,12 +185,12 @@ def test_a_locked_gradebook_is_waited_for(undisturbed, tmp_path, monkeypatch):
     lock = sqlite3.connect(folder / "gradebook.db", check_same_thread=False, isolation_level=None)
     lock.execute("BEGIN EXCLUSIVE")
     threading.Timer(3, lambda: lock.execute("ROLLBACK")).start()
-    with gradebook.GradingRecords(f"sqlite:///{folder / 'gradebook.db'}", ASSIGNMENT, _settings()) as ledger:
-        ledger.begin(1, forced=False)
+    with gradebook.GradingRecords(f"sqlite:///{folder / 'gradebook.db'}", ASSIGNMENT, _settings()) as records:
+        records.begin(1, forced=False)
         lock.execute("BEGIN EXCLUSIVE")
         monkeypatch.setattr(gradebook, "PATIENCE", 0.0)
         with pytest.raises(StoppedError, match=r"database is locked.*kept.*--resume"):
-            ledger.begin(2, forced=False)
+            records.begin(2, forced=False)
         lock.execute("ROLLBACK")
 
 

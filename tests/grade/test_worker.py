@@ -13,24 +13,26 @@ import psutil
 import pytest
 
 from autograder.course.paths import ROOT
+from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.grade.sandbox.launch import launch
 from autograder.grade.sandbox.warmup import late_modules
-from autograder.grade.submission.remote import Ended, Server
+from autograder.grade.submission.server_client import ServerClient
+from autograder.grade.submission.worker_client import WorkerEnded
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 
 
 @pytest.fixture(scope="module")
-def strict(walls):
+def strict(bubblewrap):
     """A warm server that gives a cell one second."""
     limits = Limits(cell_seconds=1, submission_seconds=10, processes=20, memory_bytes=256 * MEBIBYTE)
-    with Server("bubblewrap", limits) as server:
+    with ServerClient(LEVELS["bubblewrap"], limits) as server:
         yield server
 
 
 def outputs(worker, text: str) -> list[dict]:
     """Returns the outputs of a cell that ran in the worker."""
-    return json.loads(worker.ask(messages.RunCell(text), messages.Ran).outputs)
+    return json.loads(worker.ask(messages.RunCell(text), messages.CellOutputs).outputs)
 
 
 def printed(worker, text: str) -> str:
@@ -66,11 +68,11 @@ def test_a_cell_does_what_it_does_in_a_kernel(server, text, kind, holds):
     assert holds in str(found)
 
 
-def test_what_a_notebook_loads_late_is_loaded_once_for_all(walls):
+def test_what_a_notebook_loads_late_is_loaded_once_for_all(bubblewrap):
     """PyTorch loads most of a second's modules with the first optimizer; where a notebook has one, its workers have them."""
     (name,) = late_modules(["optimizer = torch.optim.SGD(layer.parameters())"])
     loaded = "import sys; print('torch._dynamo' in sys.modules)"
-    with Server("bubblewrap", Limits()) as server:
+    with ServerClient(LEVELS["bubblewrap"], Limits()) as server:
         with server.worker({}) as worker:
             before = printed(worker, loaded)
             made = printed(worker, f"import torch; torch.optim.SGD([torch.ones(1)]); {loaded}")
@@ -89,7 +91,8 @@ def test_what_a_notebook_loads_late_is_loaded_once_for_all(walls):
         pytest.param("import os; print([n for n in os.environ if 'TOKEN' in n])", "[]", id="no tokens"),
         pytest.param("import os; print(len([p for p in os.listdir('/proc') if p.isdigit()]) < 4)", "True", id="no other process"),
         pytest.param("import os; print(os.path.exists('/tmp/left'), os.listdir('/dev/shm'))", "False []", id="nothing of the one before"),
-        pytest.param("import autograder.tape.repair as r; print(getattr(r, '__file__', None))", "None", id="no search for repairs"),
+        pytest.param("from importlib.util import find_spec as find; print([find(f'autograder.tape.repair.{n}') for n in ('search', 'kinds')])", "[None, None]", id="no search for repairs"),
+        pytest.param("import os, sys; print([n for p in sys.path for f, _, n in os.walk(f'{p}/autograder/tape/repair')])", "[[]]", id="nor its files"),
     ],
 )  # fmt: skip
 def test_a_worker_sees_nothing_but_itself(server, monkeypatch, question, expected):
@@ -135,8 +138,8 @@ def test_a_worker_has_no_privileges(server):
 )  # fmt: skip
 def test_the_end_of_a_worker_has_a_reason_and_leaves_nothing(strict, text, reason):
     """Whatever a cell does, the server goes on, the reason is told, and no process stays behind."""
-    with pytest.raises(Ended, match=reason), strict.worker({}) as worker:
-        worker.ask(messages.RunCell(text), messages.Ran)
+    with pytest.raises(WorkerEnded, match=reason), strict.worker({}) as worker:
+        worker.ask(messages.RunCell(text), messages.CellOutputs)
     with strict.worker({}) as worker:
         assert "2" in str(outputs(worker, "1 + 1"))
     assert [] == strict.left_over()
@@ -157,25 +160,28 @@ def test_a_flood_of_output_is_cut_and_not_punished(server):
         found = outputs(worker, "for _ in range(100):\n    print('x' * 1_000_000)\n")
         assert "7" in str(
             outputs(worker, "def f(): return 7\nprint()")
-            or worker.ask(messages.Invoke("f", [], {}), messages.Returned).value
+            or worker.ask(messages.AskInvocation("f", [], {}), messages.ReturnValue).value
         )
     assert sum(len(output["text"]) for output in found) < 5_000_000
     assert "truncated" in found[-1]["text"]
 
 
-def test_a_course_that_lies_in_tmp_stays_in_sight(walls):
+def test_a_course_that_lies_in_tmp_stays_in_sight(bubblewrap):
     """A clone, or an environment, under /tmp is there for the submission, read-only, beside a /tmp of its own."""
     with tempfile.TemporaryDirectory(dir="/tmp") as clone:
         shutil.copytree(ROOT / "autograder", Path(clone) / "autograder")
         program = (
-            "from autograder.grade.submission import remote\nfrom autograder.grade.wire import limits, messages\n"
-            "with remote.Server('bubblewrap', limits.Limits()) as server, server.worker({}) as worker:\n"
-            f"    print(worker.ask(messages.RunCell({LOOKS_AROUND!r}), messages.Ran).outputs.decode())"
+            "from autograder.grade.sandbox.isolation.levels import LEVELS\n"
+            "from autograder.grade.submission.server_client import ServerClient\n"
+            "from autograder.grade.wire import limits, messages\n"
+            "with ServerClient(LEVELS['bubblewrap'], limits.Limits()) as server, server.worker({}) as worker:\n"
+            f"    print(worker.ask(messages.RunCell({LOOKS_AROUND!r}), messages.CellOutputs).outputs.decode())"
         )
         done = subprocess.run([sys.executable, "-c", program], cwd=clone, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         words = "".join(output["text"] for output in json.loads(done.stdout))
-        assert f"{clone}/autograder/view/scene/folding.py Read-only file system {[Path(clone).name]}\n" == words
+        expected = f"{clone}/autograder/view/scene/folding.py Read-only file system {[Path(clone).name]}\n"
+        assert f"{expected}{clone}/autograder/tape/repair []\n" == words
 
 
 LOOKS_AROUND = """
@@ -184,13 +190,16 @@ try:
     open(late.__file__, "a")
 except OSError as error:
     print(late.__file__, error.strerror, [name for name in os.listdir("/tmp") if os.path.isdir(f"/tmp/{name}/autograder")])
+import autograder.tape.repair as repair
+for folder in repair.__path__:
+    print(folder, os.listdir(folder))
 """
 
 
-def test_servers_that_share_a_start_share_nothing_else(walls):
+def test_servers_that_share_a_start_share_nothing_else(bubblewrap):
     """Two forks of one warm process: a worker sees no file and no process of the other's, and outlives the other's server."""
-    launched = launch("bubblewrap", 2)
-    first, second = (Server("bubblewrap", Limits(), one) for one in launched)
+    launched = launch(LEVELS["bubblewrap"], 2)
+    first, second = (ServerClient(LEVELS["bubblewrap"], Limits(), one) for one in launched)
     with contextlib.ExitStack() as stack:
         stack.callback(launched[0].end)
         stack.enter_context(first)

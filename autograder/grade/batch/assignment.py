@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import importlib.metadata
 import platform
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -15,14 +16,13 @@ import msgspec
 
 from autograder.grade.batch.classroom import Classroom, open_class, register
 from autograder.grade.batch.feedback import write_feedback
-from autograder.grade.batch.gradebook import GradingRecords, GradingRun, Origin, StoppedError
+from autograder.grade.batch.gradebook import GradeOrigin, GradingRecords, GradingRun, StoppedError
 from autograder.grade.batch.hand_in import HandIn
-from autograder.grade.sandbox.launch import Launched, lanes
-from autograder.grade.sandbox.walls import Level, require
-from autograder.grade.submission.result import CellGrade
-from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.submission.submission_grader import unreadable
-from autograder.grade.where.here import Job, Terms, grade_all
+from autograder.grade.sandbox.isolation.levels import STRONGEST, require_level
+from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
+from autograder.grade.submission.notebook_grade import CellGrade
+from autograder.grade.submission.submission_run import unreadable
+from autograder.grade.where.local_processes import GradingTerms, Job, grade_all
 from autograder.grade.wire.limits import Limits
 
 PACKAGES = ("torch", "nbgrader", "ipython")
@@ -33,16 +33,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         jobs: how many submissions at once; 0 takes one for each core.
-        isolation: the level below which no marks are given.
-        resume: go on with the run that was cut short.
+        isolation: the name of the isolation level.
+        resume: continue the run that was interrupted.
         force: grade also what has not changed since it was graded.
         one_process: run the tests in the submission's own process, for notebooks whose tests need more than data.
-        feedback: what the feedback tells of hidden tests: "none", "name" or "message"; "off" writes no feedback.
+        feedback: what the feedback shows of hidden tests: "none", "name" or "message"; "off" writes no feedback.
         limits: what one submission may use.
     """
 
     jobs: int = 0
-    isolation: Level = "bubblewrap"
+    isolation: str = STRONGEST
     resume: bool = False
     force: bool = False
     one_process: bool = False
@@ -50,8 +50,16 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     limits: Limits = Limits()
 
 
-class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """One student's line of the report; `unchanged` where an earlier grade still holds."""
+class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One student's line of the report.
+
+    Attributes:
+        cells: the grade of each graded cell, by notebook and the cell's id.
+        ended: why programs ended before their last cell.
+        notes: what else a teacher should know.
+        unchanged: whether this is an earlier grade that still holds.
+        seconds: how long grading took.
+    """
 
     student: str
     points: float
@@ -63,8 +71,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
 
 
-class Progress(NamedTuple):
-    """How far the batch is; seconds since it began."""
+class BatchProgress(NamedTuple):
+    """How many of the students are done, `seconds` after the batch began."""
 
     done: int
     total: int
@@ -80,36 +88,40 @@ def grade_assignment(
     assignment: str,
     course: Path,
     options: Options,
-    on_progress: Callable[[Progress], None] = lambda progress: None,
-    launched: Sequence[Launched] = (),
-) -> list[Row]:
-    """Returns a row for every student who handed in, by name; their grades are in the gradebook by then.
+    on_progress: Callable[[BatchProgress], None] = lambda progress: None,
+    servers: ServerPool | None = None,
+) -> list[StudentRow]:
+    """Grades a class into its gradebook, and returns a row for every student with a submission, by name.
 
     Args:
         assignment: its folder's name, in the sources and in each student's folder.
         course: the class's folder; holds submitted/STUDENT/ASSIGNMENT/*.ipynb.
         options: how to grade.
         on_progress: called after each submission.
-        launched: servers at the level asked for that were started beforehand; the caller ends them.
+        servers: at the level asked for; the caller closes them. None makes some, if there is anything to grade.
 
     Raises:
         ClassError: there is no such class or assignment.
-        IsolationError: the machine does not reach the level asked for; nothing is graded.
+        IsolationError: the machine does not reach the level; nothing is graded.
         StoppedError: the gradebook stays locked or the disk is full; run again with `resume`.
     """
-    level = require(options.isolation)
+    level = require_level(options.isolation)
     classroom = open_class(course, assignment)
-    sources = classroom.read_sources()
-    register(classroom, sources)
-    with GradingRecords(classroom.gradebook, assignment, classroom.settings()) as ledger:
-        run = (ledger.unfinished() if options.resume else None) or ledger.begin(
-            secrets.randbits(63), forced=options.force
-        )
-        rows = _Batch(classroom, sources, options, level, ledger, run, on_progress, launched).rows()
+    sources = {source.name: source for source in classroom.read_sources()}
+    register(classroom, list(sources.values()))
+    jobs = parallel_jobs(options.jobs)
+    with (
+        GradingRecords(classroom.gradebook, assignment, classroom.settings()) as records,
+        contextlib.nullcontext(servers) if servers else ServerPool(level, jobs) as pool,
+    ):
+        run = records.unfinished() if options.resume else None
+        run = run or records.begin(secrets.randbits(63), forced=options.force)
+        terms = GradingTerms(sources, level, options.limits, run.seed, options.one_process)
+        rows = _Batch(classroom, terms, records, run, on_progress).grade(jobs, pool)
         if options.feedback != "off":
-            fresh = [row.student for row in rows if not _has_feedback(classroom, row)]
-            write_feedback(classroom, fresh, options.feedback, lanes(options.jobs))
-        ledger.finish(run)
+            new = [row.student for row in rows if not _has_feedback(classroom, row)]
+            write_feedback(classroom, new, options.feedback, jobs)
+        records.finish(run)
     return sorted(rows, key=lambda row: row.student)
 
 
@@ -117,41 +129,41 @@ class _Batch:
     def __init__(
         self,
         classroom: Classroom,
-        sources: list[AssignmentSource],
-        options: Options,
-        level: Level,
-        ledger: GradingRecords,
+        terms: GradingTerms,
+        records: GradingRecords,
         run: GradingRun,
-        on_progress: Callable[[Progress], None],
-        launched: Sequence[Launched],
+        on_progress: Callable[[BatchProgress], None],
     ) -> None:
-        self.classroom, self.options, self.ledger, self.run = classroom, options, ledger, run
-        self.sources = {source.name: source for source in sources}
-        self.terms = Terms(self.sources, level, options.limits, run.seed, options.one_process)
+        self.classroom, self.terms, self.records, self.run = classroom, terms, records, run
         self.on_progress, self.begun = on_progress, time.monotonic()
-        self.launched = list(launched)
         self.students = classroom.students()
-        self.known = ledger.origins()
-        # Whatever of this differs may change a grade, so that work which is itself unchanged is graded again.
-        deciding = [*(source.digest for source in sources), options.one_process, level, _versions()]
+        self.known = records.origins()
+        # A change in any of these may change a grade, so that unchanged work is graded again.
+        deciding = [
+            *(source.digest for source in terms.sources.values()),
+            terms.one_process,
+            terms.level.name,
+            _versions(),
+        ]
         self.source_digest = hashlib.sha256(repr(deciding).encode()).hexdigest()
         self.at_work: dict[str, HandIn] = {}
-        self.finished: list[Row] = []
+        self.finished: list[StudentRow] = []
 
-    def rows(self) -> list[Row]:
-        count = min(lanes(self.options.jobs), len(self.students))
-        for done in grade_all(self._jobs(), self.terms, count, self.launched):
-            work = self.at_work[done.student]
-            work.graded[done.notebook] = done.graded or unreadable(self.sources[done.notebook], done.failure)
+    def grade(self, jobs: int, servers: ServerPool) -> list[StudentRow]:
+        count = min(jobs, len(self.students))
+        for result in grade_all(self._jobs(), self.terms, count, servers):
+            work = self.at_work[result.student]
+            source = self.terms.sources[result.notebook]
+            work.grades[result.notebook] = result.grade or unreadable(source, result.failure)
             self._settle(work)
         return self.finished
 
     def _jobs(self) -> Iterator[Job]:
-        """Yields the notebooks to grade, each read from disk only when its turn comes."""
+        """Yields the notebooks to grade; each is read from disk only when a process is free."""
         for student in self.students:
-            work = HandIn(self.classroom, student, self.sources, self.options.limits)
+            work = HandIn(self.classroom, student, self.terms.sources, self.terms.limits)
             if self._has_grade(work):
-                self._finish(_row_again(student, self.known[student][1]))
+                self._finish(_unchanged_row(student, self.known[student][1]))
                 continue
             self.at_work[student] = work
             files = work.for_worker()
@@ -170,43 +182,49 @@ class _Batch:
         if not work.complete or self.at_work.pop(work.student, None) is None:
             return
         row = _row(work)
-        made_with = {"isolation": self.terms.level, "one process": self.terms.one_process, "seed": str(self.run.seed)}
+        made_with = {
+            "isolation": self.terms.level.name,
+            "one process": self.terms.one_process,
+            "seed": str(self.run.seed),
+        }
         made_with |= {"limits": self.terms.limits, "versions": _versions()}  # type: ignore[dict-item]
-        origin = Origin(submission=work.digest, source=self.source_digest, made_with=_json(made_with), cells=_json(row))
+        origin = GradeOrigin(
+            submission=work.digest, source=self.source_digest, made_with=_json(made_with), cells=_json(row)
+        )
         try:
             work.write_folder()
         except OSError as error:
             raise StoppedError(
                 f"the graded work of {work.student} cannot be written ({error.strerror}: {error.filename}); what was "
-                f"graded so far is kept. Mend that, then run the same command with --resume"
+                f"graded so far is kept. Fix that, then run the same command with --resume"
             ) from None
-        self.ledger.write(work.student, work.graded, origin, self.run, work.timestamp)
+        self.records.write(work.student, work.grades, origin, self.run, work.timestamp)
         self._finish(row)
 
-    def _finish(self, row: Row) -> None:
+    def _finish(self, row: StudentRow) -> None:
         self.finished.append(row)
-        self.on_progress(Progress(len(self.finished), len(self.students), time.monotonic() - self.begun))
+        self.on_progress(BatchProgress(len(self.finished), len(self.students), time.monotonic() - self.begun))
 
 
-def _has_feedback(classroom: Classroom, row: Row) -> bool:
+def _has_feedback(classroom: Classroom, row: StudentRow) -> bool:
     return row.unchanged and classroom.feedback(row.student).is_dir()
 
 
-def _row(work: HandIn) -> Row:
-    notebooks = work.graded.values()
-    return Row(
+def _row(work: HandIn) -> StudentRow:
+    notebooks = work.grades.values()
+    return StudentRow(
         student=work.student,
         points=sum(graded.points for graded in notebooks),
-        max_points=sum(cell.max_points for graded in notebooks for cell in graded.cells.values()),
-        cells={name: graded.cells for name, graded in work.graded.items()},
+        max_points=sum(cell.max_points for notebook in notebooks for cell in notebook.cells.values()),
+        cells={name: graded.cells for name, graded in work.grades.items()},
         ended=tuple(graded.ended for graded in notebooks if graded.ended),
         notes=tuple([*work.notes, *(note for graded in notebooks for note in graded.notes)]),
         seconds=sum(graded.seconds for graded in notebooks),
     )
 
 
-def _row_again(student: str, origin: Origin) -> Row:
-    return msgspec.structs.replace(msgspec.json.decode(origin.cells, type=Row), student=student, unchanged=True)
+def _unchanged_row(student: str, origin: GradeOrigin) -> StudentRow:
+    return msgspec.structs.replace(msgspec.json.decode(origin.cells, type=StudentRow), student=student, unchanged=True)
 
 
 def _versions() -> dict[str, str]:

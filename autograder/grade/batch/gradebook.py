@@ -16,7 +16,7 @@ from sqlalchemy.exc import OperationalError
 from traitlets.config import Config
 
 from autograder.errors import UnfinishedError
-from autograder.grade.submission.result import Graded
+from autograder.grade.submission.notebook_grade import NotebookGrade
 
 Value = TypeVar("Value")
 PATIENCE = 60.0  # seconds to wait for somebody else who keeps the gradebook locked
@@ -34,7 +34,7 @@ class StoppedError(UnfinishedError):
     """The gradebook or the disk does not take a grade; what was graded before is kept, and --resume goes on from there."""
 
 
-class Origin(msgspec.Struct, frozen=True, kw_only=True):
+class GradeOrigin(msgspec.Struct, frozen=True, kw_only=True):
     """What a grade came from; stored with it.
 
     Attributes:
@@ -101,14 +101,14 @@ class GradingRecords:
 
         self._patiently(write)
 
-    def origins(self) -> dict[str, tuple[int, Origin]]:
+    def origins(self) -> dict[str, tuple[int, GradeOrigin]]:
         """Returns for each graded student the run, and what the grade came from."""
         query = "SELECT * FROM autograder_grade WHERE assignment = :a"
         rows = self._book.db.execute(text(query), {"a": self._assignment}).all()
         found = {
             row.student: (
                 row.run,
-                Origin(submission=row.submission, source=row.source, made_with=row.made_with, cells=row.cells),
+                GradeOrigin(submission=row.submission, source=row.source, made_with=row.made_with, cells=row.cells),
             )
             for row in rows
         }
@@ -118,8 +118,8 @@ class GradingRecords:
     def write(
         self,
         student: str,
-        graded: dict[str, Graded],
-        origin: Origin,
+        graded: dict[str, NotebookGrade],
+        origin: GradeOrigin,
         run: GradingRun,
         timestamp: datetime.datetime | None,
     ) -> None:
@@ -194,7 +194,7 @@ class GradingRecords:
                 time.sleep(0.2)
 
 
-def _fill(notebook: Any, graded: Graded) -> None:
+def _fill(notebook: Any, graded: NotebookGrade) -> None:
     """Sets grades and comments as nbgrader's SaveAutoGrades does (0.9.6); what a person has entered stays."""
     source = notebook.notebook
     # All names at once: `grade.name` and `comment.name` ask the database for each.

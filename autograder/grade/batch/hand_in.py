@@ -10,10 +10,10 @@ from pathlib import Path
 from nbgrader.utils import find_all_files
 
 from autograder.grade.batch.classroom import Classroom
-from autograder.grade.submission.result import Graded
+from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.submission.submission_grader import unreadable
-from autograder.grade.submission.untrusted_notebook import Unreadable, attachments, digest, notebook_bytes
+from autograder.grade.submission.submission_run import unreadable
+from autograder.grade.submission.untrusted_notebook import UnreadableSubmission, attachments, digest, notebook_bytes
 from autograder.grade.wire.limits import Limits
 
 
@@ -22,7 +22,7 @@ class HandIn:
 
     Attributes:
         notebooks: the bytes of each notebook of the assignment that can be read, by name.
-        graded: the notebooks that have their grade; those that cannot be read have it from the start.
+        grades: by notebook; those that cannot be read have theirs from the start.
         digest: hash of all that was handed in.
         notes: what a teacher should know.
     """
@@ -33,7 +33,7 @@ class HandIn:
         self.student, self._classroom, self._sources = student, classroom, sources
         folder = classroom.submitted(student)
         self.notebooks: dict[str, bytes] = {}
-        self.graded: dict[str, Graded] = {}
+        self.grades: dict[str, NotebookGrade] = {}
         self.files: dict[str, bytes] = {}
         self.notes: list[str] = []
         if folder.is_dir() and not folder.is_symlink():
@@ -42,8 +42,8 @@ class HandIn:
         for name, source in sources.items():
             try:
                 self.notebooks[name] = self._read(folder, name, limits)
-            except Unreadable as error:
-                self.graded[name] = unreadable(source, str(error))
+            except UnreadableSubmission as error:
+                self.grades[name] = unreadable(source, str(error))
                 reasons.append(f"{name}: {error}")
         unknown = sorted(path.stem for path in folder.glob("*.ipynb") if path.stem not in sources)
         self.notes += [f"{name}.ipynb is no notebook of this assignment and was left out" for name in unknown]
@@ -53,7 +53,7 @@ class HandIn:
     @property
     def complete(self) -> bool:
         """Whether every notebook has its grade."""
-        return self.graded.keys() == self._sources.keys()
+        return self.grades.keys() == self._sources.keys()
 
     def write_folder(self) -> None:
         """Writes the autograded folder, whole or not at all: notebooks, and the files beside them, the teacher's last."""
@@ -71,11 +71,11 @@ class HandIn:
 
     def _read(self, folder: Path, name: str, limits: Limits) -> bytes:
         if folder.is_symlink() or not folder.is_dir():
-            raise Unreadable(f"{folder.name} is no folder but a link or a file")
+            raise UnreadableSubmission(f"{folder.name} is no folder but a link or a file")
         return notebook_bytes(folder / f"{name}.ipynb", limits)
 
     def _notebooks(self) -> dict[str, bytes]:
-        files = {f"{name}.ipynb": graded.notebook.encode() for name, graded in self.graded.items()}
+        files = {f"{name}.ipynb": graded.notebook.encode() for name, graded in self.grades.items()}
         if self.timestamp is not None:
             files["timestamp.txt"] = f"{self.timestamp} UTC".encode()
         return files

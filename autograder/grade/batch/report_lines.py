@@ -10,16 +10,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from autograder.grade.batch import assignment
+from autograder.grade.batch.assignment import BatchProgress, StudentRow
 
 
-def as_json(rows: list[assignment.Row]) -> str:
+def as_json(rows: list[StudentRow]) -> str:
     """Returns one JSON object: `version`, and `students` with points, reasons and seconds of every graded cell."""
     return msgspec.json.format(msgspec.json.encode({"version": 1, "students": rows})).decode()
 
 
-def as_table(rows: list[assignment.Row]) -> Table:
-    """Returns a line for each student: points, and what a teacher should know."""
+def as_table(rows: list[StudentRow]) -> Table:
+    """Returns a table with a line for each student: points, and what a teacher should know."""
     table = Table("student", "points", "of", "remarks", box=None, pad_edge=False)
     for row in rows:
         remarks = [*row.ended, *row.notes, *(["unchanged"] if row.unchanged else [])]
@@ -29,21 +29,21 @@ def as_table(rows: list[assignment.Row]) -> Table:
     return table
 
 
-def print_table(rows: list[assignment.Row]) -> None:
+def print_table(rows: list[StudentRow]) -> None:
     """Writes the table to standard output."""
     Console().print(as_table(rows), highlight=False)
 
 
 @contextlib.contextmanager
-def progress_bar() -> Iterator[Callable[[assignment.Progress], None]]:
-    """Yields what draws a batch's progress, with the time left, on standard error; draws nothing where that is no terminal."""
+def progress_bar() -> Iterator[Callable[[BatchProgress], None]]:
+    """Yields a function that draws a batch's progress and the time left on standard error, if that is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    # No thread may be running when the batch forks its processes, so the bar is drawn only when it moves.
+    # No thread may be running when the batch forks its processes, so the bar is redrawn only when it moves.
     with Progress(*columns, console=console, auto_refresh=False, disable=not console.is_terminal) as bar:
         task = bar.add_task("grading", total=None)
 
-        def draw(progress: assignment.Progress) -> None:
+        def draw(progress: BatchProgress) -> None:
             bar.update(task, completed=progress.done, total=progress.total, refresh=True)
 
         yield draw

@@ -1,1 +1,1 @@
-"""Where submissions run: walls, the server that they are forked from, and the worker that runs one."""
+"""Where submissions run: isolation levels, the server that forks workers, and the worker that runs one submission."""

@@ -1,7 +1,7 @@
-"""The kernel's means to lock a forked process away, by their system calls: what Python 3.11 does not offer itself.
+"""Isolates a forked process with system calls that Python 3.11 does not offer: namespaces, mounts, capabilities, limits.
 
-Linux only. bubblewrap draws the outer wall around the warm server; these draw one around each submission inside it, in
-about 4 ms, where starting bubblewrap and PyTorch anew would take seconds.
+Linux only. bubblewrap isolates the warm server; these functions isolate each submission inside it, in about 4 ms, whereas
+starting bubblewrap and PyTorch again would take seconds.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import signal
 from collections.abc import Iterable
 from pathlib import Path
 
+from autograder.grade.sandbox.isolation.bubblewrap import PRIVATE
 from autograder.grade.wire.limits import Limits
 
 # Numbers of <sched.h>, <sys/mount.h>, <sys/mman.h> and <sys/prctl.h>; the same on every Linux.
@@ -22,7 +23,6 @@ MADV_COLLAPSE, HUGE = 25, 2 << 20
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
 _LINUX_CAPABILITY_VERSION_3 = 0x20080522
 LAST_CAPABILITY = 63
-PRIVATE = "/private"  # where a submission's /tmp is made before it is moved into place
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -41,11 +41,14 @@ def enter_own_namespaces() -> None:
 
 
 def hide_the_rest(disk_bytes: int, packages: Iterable[str]) -> None:
-    """Gives the first process of a namespace a /tmp and /dev/shm of its own, and a /proc in which it sees only its own.
+    """Gives the first process of a namespace its own /tmp and /dev/shm, and a /proc that shows only its own processes.
 
     Args:
-        disk_bytes: how much it may write there.
-        packages: folders that stay in sight, read-only as they are, where they lie in /tmp.
+        disk_bytes: how much may be written there.
+        packages: folders that stay visible, and read-only, even if they are in /tmp.
+
+    Raises:
+        OSError: the kernel forbids it.
     """
     _mount("none", "/", None, MS_REC | MS_PRIVATE)
     _mount("tmpfs", PRIVATE, "tmpfs", MS_NOSUID | MS_NODEV, f"size={disk_bytes},mode=700")
@@ -60,13 +63,13 @@ def hide_the_rest(disk_bytes: int, packages: Iterable[str]) -> None:
     try:
         _mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
     except OSError:
-        # Refused where parts of the outer /proc are covered, as bubblewrap does when root starts it (0.8.0): the outer
-        # one lists the server's processes, so it goes altogether.
+        # Refused if parts of the outer /proc are covered, as bubblewrap does when root starts it (0.8.0). The outer /proc
+        # lists the server's processes, so an empty folder covers it.
         _mount("tmpfs", "/proc", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4096,mode=555")
 
 
 def give_up_privileges() -> None:
-    """Drops every capability for good, also those of the user namespace, and forbids to gain any by starting a program."""
+    """Drops every capability for good, also those in the user namespace, and forbids gaining any by starting a program."""
     _checked(_libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs")
     for capability in range(LAST_CAPABILITY + 1):
         _libc.prctl(PR_CAPBSET_DROP, capability, 0, 0, 0)  # fails harmlessly for numbers that this kernel does not know
@@ -76,16 +79,16 @@ def give_up_privileges() -> None:
 
 
 def address_space() -> int:
-    """Returns how many bytes of addresses this process uses."""
+    """Returns the size of this process's address space in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
 
 
 def limit(limits: Limits, used: int) -> None:
-    """Sets the limits that the kernel counts for one process; the grader counts those of all its processes together.
+    """Sets the limits that the kernel enforces per process; the grader checks the totals of all its processes.
 
     Args:
         limits: what the submission may use.
-        used: the addresses in use before it begins, in bytes.
+        used: the address space in use before it begins, in bytes.
     """
     for kind, value in (
         (resource.RLIMIT_AS, used + limits.memory_bytes),
@@ -101,9 +104,9 @@ def limit(limits: Limits, used: int) -> None:
 
 
 def join_pages() -> None:
-    """Puts this process's memory into huge pages: a fork copies the table of pages, and three forks make a worker.
+    """Puts this process's memory into huge pages, because a fork copies the page table, and a worker takes three forks.
 
-    Halves the time to start and end a worker (Linux 6.1 and later; elsewhere nothing happens).
+    Halves the time to start and end a worker (Linux 6.1 and later; elsewhere it has no effect).
     """
     for line in Path("/proc/self/maps").read_text().splitlines():
         addresses, rights, *_, inode = line.split()[:5]
@@ -114,17 +117,17 @@ def join_pages() -> None:
 
 
 def end_with_parent() -> None:
-    """The kernel ends this process when its parent ends."""
+    """Makes the kernel end this process when its parent ends."""
     _checked(_libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "pdeathsig")
 
 
 def adopt_orphans() -> None:
-    """Processes that a submission leaves behind become children of this process, which ends them."""
+    """Makes processes that a submission leaves behind children of this process, which ends them."""
     _checked(_libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0), "subreaper")
 
 
 def lock_memory_from_others() -> None:
-    """Other processes of the same user can no longer read this one's memory or open its files through /proc."""
+    """Forbids other processes of the same user to read this one's memory or open its files through /proc."""
     _checked(_libc.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0), "dumpable")
 
 

@@ -1,7 +1,7 @@
 """The warm server: a process with PyTorch and IPython loaded, which forks once for each submission.
 
-Its arguments are the numbers of the control sockets and the level of isolation. For each socket there is a server of its
-own, a fork of the first process. None runs anything of a submission itself, has threads, or holds anything that a
+Its arguments are the file descriptors of the control sockets and the name of the isolation level. Each socket gets a server
+of its own, a fork of the first process. No server runs a submission's code itself, has threads, or holds anything that a
 submission may not read.
 """
 
@@ -14,24 +14,26 @@ import signal
 import socket
 import sys
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import NoReturn
 
 import msgspec
 
 from autograder.grade.sandbox import namespaces
-from autograder.grade.sandbox.walls import packages
-from autograder.grade.sandbox.warmup import load, warm_up
-from autograder.grade.wire.channel import Broken, receive, send
+from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
+from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation.package_folders import package_folders
+from autograder.grade.sandbox.warmup import import_modules, import_nbformat, warm_up
+from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
 
 
 class Start(msgspec.Struct, frozen=True, tag="start"):
-    """Fork a worker; its socket comes along as a file descriptor.
+    """Fork a worker; its socket is sent along as a file descriptor.
 
     Attributes:
         limits: what it may use.
         folder: where its cells run.
-        modules: what to load before, for this worker and all later ones.
+        modules: to import first, for this worker and all later ones.
     """
 
     limits: Limits
@@ -40,50 +42,50 @@ class Start(msgspec.Struct, frozen=True, tag="start"):
 
 
 class Stop(msgspec.Struct, frozen=True, tag="stop"):
-    """End the worker and everything that it left behind."""
+    """End the worker and every process that it left behind."""
 
 
 class Order(msgspec.Struct, frozen=True):
-    """What the grader sends."""
+    """What the grader sends to a server."""
 
     order: Start | Stop
 
 
 class Ready(msgspec.Struct, frozen=True):
-    """The server's answer to everything, and its first words.
+    """The server's greeting, and its answer to every order.
 
     Attributes:
-        walls: whether each worker gets namespaces of its own.
-        problem: why the worker could not be started, "" where it was.
+        has_namespaces: whether each worker gets namespaces of its own.
+        problem: why the worker could not be started, "" if it was.
     """
 
-    walls: bool
+    has_namespaces: bool
     problem: str = ""
 
 
 class _Server:
-    def __init__(self, control: socket.socket, level: Literal["bubblewrap", "process"]) -> None:
+    def __init__(self, control: socket.socket, level: IsolationLevel) -> None:
         self.control, self.child = control, 0
-        self.walls = level == "bubblewrap" and _may_make_namespaces()
+        self.has_namespaces = level.separates_submissions and _may_make_namespaces()
 
     def serve(self) -> None:
-        with contextlib.suppress(OSError, Broken):  # the grader has hung up meanwhile
-            self.control.sendall(b"p")  # with this byte comes, from the kernel, the number of this process
-            send(self.control, Ready(self.walls))
+        with contextlib.suppress(OSError, ChannelError):  # the grader has closed its end meanwhile
+            self.control.sendall(b"p")  # with this byte the kernel sends the id of this process
+            send(self.control, Ready(self.has_namespaces))
         while True:
             try:
                 # One byte carries the descriptor; the message follows it.
                 _, descriptors, _, _ = socket.recv_fds(self.control, 1, 1)
                 request = receive(self.control, Order, largest=1 << 16).order
-            except (Broken, OSError):
+            except (ChannelError, OSError):
                 self._stop()
                 return
             problem = self._start(request, descriptors[0]) if isinstance(request, Start) else self._stop()
-            send(self.control, Ready(self.walls, problem))
+            send(self.control, Ready(self.has_namespaces, problem))
 
     def _start(self, request: Start, descriptor: int) -> str:
-        load(request.modules)
-        gc.freeze()  # for the reason that `main` gives
+        import_modules(request.modules)
+        gc.freeze()  # see `main`
         try:
             self.child = os.fork()
         except OSError as error:
@@ -92,7 +94,7 @@ class _Server:
             if self.child:
                 os.close(descriptor)
         if self.child == 0:
-            _become_worker(request, descriptor, self.walls)
+            _become_worker(request, descriptor, self.has_namespaces)
         return ""
 
     def _stop(self) -> str:
@@ -105,13 +107,13 @@ class _Server:
         return ""
 
 
-def _become_worker(request: Start, descriptor: int, walls: bool) -> NoReturn:
-    """Never returns: the forked process serves one submission behind its walls, and ends."""
+def _become_worker(request: Start, descriptor: int, has_namespaces: bool) -> NoReturn:
+    """Serves one submission in the forked process, which then ends."""
     try:
         namespaces.end_with_parent()
         _keep_only(descriptor)
-        used = namespaces.address_space()  # before /proc may go
-        if walls:
+        used = namespaces.address_space()  # before /proc is replaced
+        if has_namespaces:
             namespaces.enter_own_namespaces()
             _first_process(request.limits)
         else:
@@ -124,9 +126,9 @@ def _become_worker(request: Start, descriptor: int, walls: bool) -> NoReturn:
 
 
 def _first_process(limits: Limits) -> None:
-    """Forks twice: into the first process of the new namespace, with which all others end, and into the worker below it."""
+    """Forks twice: the first child is process 1 of the new namespace, with which all others end; its child is the worker."""
     _leave_to_child()
-    namespaces.hide_the_rest(limits.disk_bytes, packages())
+    namespaces.hide_the_rest(limits.disk_bytes, package_folders())
     _leave_to_child()
 
 
@@ -170,7 +172,7 @@ def _may_make_namespaces() -> bool:
         try:
             namespaces.enter_own_namespaces()
             if os.fork() == 0:
-                namespaces.hide_the_rest(1 << 20, packages())
+                namespaces.hide_the_rest(1 << 20, package_folders())
                 os._exit(0)
             os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
         except OSError:
@@ -179,7 +181,7 @@ def _may_make_namespaces() -> bool:
 
 
 def _end_survivors() -> None:
-    """Ends what a submission left behind where no namespace does: orphans become this process's children."""
+    """Ends what a submission left behind if no namespace does so: orphans are this process's children by now."""
     while True:
         for name in os.listdir("/proc"):
             if name.isdigit() and _parent(name) == os.getpid():
@@ -199,11 +201,12 @@ def _parent(process: str) -> int | None:
 
 
 def main() -> None:
-    """Serves until the grader hangs up."""
+    """Serves until the grader closes the sockets."""
     controls = [socket.socket(fileno=int(number)) for number in sys.argv[1].split(",")]
-    level: Literal["bubblewrap", "process"] = "process" if sys.argv[2] == "process" else "bubblewrap"
+    level = LEVELS[sys.argv[2]]
     os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     gc.disable()  # a collection after the fork would copy every page it touches
+    import_nbformat()
     warm_up()
     gc.collect()
     gc.freeze()
@@ -220,8 +223,8 @@ def main() -> None:
             os.wait()
 
 
-def _serve(control: socket.socket, others: list[socket.socket], level: Literal["bubblewrap", "process"]) -> NoReturn:
-    """Never returns: the forked process is the server at the other end of one socket."""
+def _serve(control: socket.socket, others: list[socket.socket], level: IsolationLevel) -> NoReturn:
+    """Serves one socket in the forked process, which then ends."""
     try:
         for other in others:
             other.close()

@@ -1,8 +1,9 @@
-"""What is slow the first time, done before any submission is forked."""
+"""What is slow the first time, done before submissions are forked. Importing this module imports nothing slow."""
 
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Iterable
 
 WARM = (
@@ -19,10 +20,13 @@ WARM = (
     "autograder.grade.sandbox.worker",
 )
 
-# By a word in a notebook: what PyTorch 2.13 loads when it is first used. It takes most of a second, so only where it is.
+# What the trusted process draws with: the picture of a learner's attempt. igraph takes 0.4 s to import.
+DRAWING = ("igraph",)
+
+# By a word in a notebook: what PyTorch 2.13 imports when it is first used. It takes most of a second, so only if needed.
 LATE = {"optim": "autograder.grade.sandbox.first_optimizer"}
 
-# What a lesson does, once, so that no submission pays for what is slow the first time.
+# What a lesson does, run once, so that no submission has to wait for what is slow the first time.
 REHEARSAL = (
     """
 import torch
@@ -65,23 +69,40 @@ def late_write():
 
 
 def late_modules(texts: Iterable[str]) -> tuple[str, ...]:
-    """Returns the modules that the cells of a notebook will make PyTorch load."""
+    """Returns the modules that the cells of a notebook will make PyTorch import."""
     whole = "\n".join(texts)
     return tuple(module for word, module in LATE.items() if word in whole)
 
 
-def load(modules: Iterable[str]) -> None:
-    """Imports what is not imported yet."""
+def import_modules(modules: Iterable[str]) -> None:
+    """Imports modules by name."""
     for name in modules:
         importlib.import_module(name)
 
 
+def import_nbformat() -> None:
+    """Imports nbformat without one slow requirement; to be called before any module that imports nbformat at its top.
+
+    nbformat imports jsonschema, which builds a parser for international addresses if the package `rfc3987_syntax` is
+    installed (jsonschema 4.26, `jsonschema/_format.py`; Jupyter requires both). That takes most of a second, for a format
+    that no notebook uses. The package itself can be imported as usual afterwards.
+    """
+    if "jsonschema" in sys.modules or "rfc3987_syntax" in sys.modules:
+        importlib.import_module("nbformat")
+        return
+    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # an import of it raises ImportError
+    try:
+        importlib.import_module("nbformat")
+    finally:
+        del sys.modules["rfc3987_syntax"]
+
+
 def warm_up() -> None:
-    """Imports what submissions use, and does once what they do; leaves a clean shell."""
+    """Imports what submissions use, and runs the rehearsal; leaves a clean shell."""
     from autograder.grade.sandbox.shell import make_shell
 
-    shell = make_shell(1 << 20)  # first: matplotlib asks for it when it is imported, to show figures below their cell
-    load(WARM)
+    shell = make_shell(1 << 20)  # first: matplotlib looks for it at import, to show figures below their cell
+    import_modules(WARM)
     import torch
 
     torch.set_num_threads(1)

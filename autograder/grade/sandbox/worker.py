@@ -21,7 +21,7 @@ from autograder.check.subject.call_report import CallProblem, ProgramText, Repor
 from autograder.check.subject.subjects import LocalSubject, weighed
 from autograder.grade.sandbox.shell import CellTimeoutError, Shell, cell_time_limit
 from autograder.grade.wire import messages
-from autograder.grade.wire.channel import Broken, receive, send
+from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import MEBIBYTE
 from autograder.grade.wire.outputs import Outputs
 from autograder.grade.wire.wire_values import Unsendable, from_plain, tensors, to_plain
@@ -41,13 +41,13 @@ class _Worker:
         self.process = os.getpid()
         self.cell_seconds = 30.0
         self.answers: dict[type, Callable[[Any], messages.Answer]] = {
-            messages.Begin: self._begin,
+            messages.BeginSubmission: self._begin,
             messages.RunCell: self._run,
-            messages.Describe: self._describe,
+            messages.AskName: self._describe,
             messages.AskCall: self._call,
             messages.AskProgram: self._program,
-            messages.Invoke: self._invoke,
-            messages.Pull: self._pull,
+            messages.AskInvocation: self._invoke,
+            messages.AskGradients: self._pull,
         }
         self.invocations: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = []
 
@@ -56,43 +56,43 @@ class _Worker:
             try:
                 question = receive(self.connection, messages.Question, largest=LARGEST_QUESTION)
                 send(self.connection, messages.Reply(question.number, self._answer(question.request)))
-            except Broken:
+            except ChannelError:
                 return
 
     def _answer(self, request: messages.Request) -> messages.Answer:
         try:
             answer = self.answers[type(request)](request)
         except (Exception, CellTimeoutError, KeyboardInterrupt) as error:
-            answer = messages.Failed(f"{type(error).__name__}: {error}"[:2000])
+            answer = messages.Failure(f"{type(error).__name__}: {error}"[:2000])
         if os.getpid() != self.process:
             os._exit(0)  # a cell forked and the child came back out of it: it has nothing to say here
         return answer
 
-    def _begin(self, request: messages.Begin) -> messages.Answer:
+    def _begin(self, request: messages.BeginSubmission) -> messages.Answer:
         for name, data in request.files.items():
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         self.cell_seconds = request.cell_seconds
         self.shell.outputs = Outputs(request.output_bytes)
-        return messages.Described("absent")
+        return messages.NameDescription("absent")
 
     def _run(self, request: messages.RunCell) -> messages.Answer:
         ran = self.shell.run(request.text, self.cell_seconds)
-        return messages.Ran(msgspec.json.encode(ran.outputs), ran.execution_count)
+        return messages.CellOutputs(msgspec.json.encode(ran.outputs), ran.execution_count)
 
-    def _describe(self, request: messages.Describe) -> messages.Answer:
+    def _describe(self, request: messages.AskName) -> messages.Answer:
         if request.name not in self.shell.user_ns:
-            return messages.Described("absent")
+            return messages.NameDescription("absent")
         value = self.shell.user_ns[request.name]
         if inspect.isclass(value):
-            return messages.Described("class", value.__name__)
+            return messages.NameDescription("class", value.__name__)
         if callable(value):
-            return messages.Described("function", type(value).__name__)
+            return messages.NameDescription("function", type(value).__name__)
         try:
-            return messages.Described("data", type(value).__name__, to_plain(value))
+            return messages.NameDescription("data", type(value).__name__, to_plain(value))
         except Unsendable as error:
-            return messages.Described("other", type(value).__name__, str(error))
+            return messages.NameDescription("other", type(value).__name__, str(error))
 
     def _target(self, name: str) -> Any:
         return self.shell.user_ns[name]
@@ -100,18 +100,18 @@ class _Worker:
     def _call(self, request: messages.AskCall) -> messages.Answer:
         try:
             with self.shell.listening(0), cell_time_limit(self.cell_seconds):
-                return messages.Reported(LocalSubject(self._target(request.name)).call(request.call))
+                return messages.CallAnswer(LocalSubject(self._target(request.name)).call(request.call))
         except CellTimeoutError as error:
-            return messages.Reported(Report(problem=CallProblem("forward", "CellTimeoutError", str(error))))
+            return messages.CallAnswer(Report(problem=CallProblem("forward", "CellTimeoutError", str(error))))
 
     def _program(self, request: messages.AskProgram) -> messages.Answer:
         try:
             with self.shell.listening(0), cell_time_limit(self.cell_seconds):
-                return messages.Recorded(LocalSubject(self._target(request.name)).program())
+                return messages.ProgramAnswer(LocalSubject(self._target(request.name)).program())
         except CellTimeoutError as error:
-            return messages.Recorded(ProgramText("raises-forward", f"CellTimeoutError: {error}", (), None))
+            return messages.ProgramAnswer(ProgramText("raises-forward", f"CellTimeoutError: {error}", (), None))
 
-    def _invoke(self, request: messages.Invoke) -> messages.Answer:
+    def _invoke(self, request: messages.AskInvocation) -> messages.Answer:
         target = self._target(request.name)
         arguments = [from_plain(argument) for argument in request.arguments]
         keywords = {name: from_plain(argument) for name, argument in request.keywords.items()}
@@ -122,18 +122,20 @@ class _Worker:
                     value = target(*arguments, **keywords)
                     value = list(value) if inspect.isgenerator(value) else value
             except (Exception, CellTimeoutError) as error:
-                return messages.Returned(error=type(error).__name__, message=str(error)[:2000], printed=outputs.text())
+                return messages.ReturnValue(
+                    error=type(error).__name__, message=str(error)[:2000], printed=outputs.text()
+                )
         try:
             return self._returned(value, arguments, keywords, inputs, outputs.text())
         except Unsendable as error:
-            return messages.Returned(unsendable=str(error), printed=outputs.text())
+            return messages.ReturnValue(unsendable=str(error), printed=outputs.text())
 
     def _returned(
         self, value: Any, arguments: list[Any], keywords: dict[str, Any], inputs: list[torch.Tensor], printed: str
     ) -> messages.Answer:
         outputs = tensors(value)
         self.invocations.append((inputs, outputs))
-        return messages.Returned(
+        return messages.ReturnValue(
             value=to_plain(value),
             arguments=[to_plain(argument) for argument in arguments],
             keywords={name: to_plain(argument) for name, argument in keywords.items()},
@@ -142,7 +144,7 @@ class _Worker:
             printed=printed,
         )
 
-    def _pull(self, request: messages.Pull) -> messages.Answer:
+    def _pull(self, request: messages.AskGradients) -> messages.Answer:
         inputs, outputs = self.invocations[request.invocation]
         chosen = {index: from_plain(cotangent) for index, cotangent in request.cotangents.items()}
         wanted = [tensor for tensor in inputs if tensor.requires_grad]
@@ -151,9 +153,11 @@ class _Worker:
                 scalar = weighed([(outputs[index], cotangent) for index, cotangent in chosen.items()])
                 found = torch.autograd.grad(scalar, wanted, allow_unused=True, retain_graph=True)
         except (Exception, CellTimeoutError) as error:
-            return messages.Pulled(error=type(error).__name__, message=str(error)[:2000])
+            return messages.GradientAnswer(error=type(error).__name__, message=str(error)[:2000])
         gradients = iter(found)
-        return messages.Pulled([to_plain(next(gradients)) if tensor.requires_grad else None for tensor in inputs])
+        return messages.GradientAnswer(
+            [to_plain(next(gradients)) if tensor.requires_grad else None for tensor in inputs]
+        )
 
 
 def forget_the_server() -> None:

@@ -13,7 +13,7 @@ from autograder.grade.submission.untrusted_notebook import new_cell
 PUT_BACK = "This cell was missing from the submission; it was put back."
 
 
-class Aligned(NamedTuple):
+class AlignedCell(NamedTuple):
     """One cell to go through, and the cell of the source that it is; None for a cell of the student's own."""
 
     cell: NotebookNode
@@ -21,7 +21,7 @@ class Aligned(NamedTuple):
     put_back: bool = False
 
 
-def align(source: AssignmentSource, cells: list[NotebookNode]) -> list[Aligned]:
+def align(source: AssignmentSource, cells: list[NotebookNode]) -> list[AlignedCell]:
     """Returns the submission's cells in its order, with everything that decides points taken from the source.
 
     Tests and locked cells get the source's text, answers keep the student's; types, points and ids are the source's. Of a
@@ -32,12 +32,12 @@ def align(source: AssignmentSource, cells: list[NotebookNode]) -> list[Aligned]:
     aligned = []
     for index, cell in enumerate(cells):
         own = source.by_id.get(_id(cell)) if last[_id(cell)] == index else None
-        aligned.append(Aligned(_renewed(cell, own), own))
+        aligned.append(AlignedCell(_renewed(cell, own), own))
     for position, missing in enumerate(source.cells):
         if missing.kind in ("test", "manual", "task") and missing.id not in last:
             later = {cell.id for cell in source.cells[position + 1 :] if cell.id}
             index = next((n for n, item in enumerate(aligned) if item.source and item.source.id in later), len(aligned))
-            aligned.insert(index, Aligned(_renewed(missing.cell, missing), missing, put_back=True))
+            aligned.insert(index, AlignedCell(_renewed(missing.cell, missing), missing, put_back=True))
     return aligned
 
 

@@ -1,4 +1,4 @@
-"""What can be read off code without running it: which names a cell binds and needs, and what an answer is made of."""
+"""What code says without being run: the names that a cell binds and uses, and the words of an answer."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _ipython = TransformerManager()
 
 @functools.lru_cache(maxsize=2000)  # a class shares most of its cells
 def statements(text: str) -> list[ast.stmt]:
-    """Returns a cell's statements, magics and `!commands` turned into Python as IPython does; none where it is no Python.
+    """Returns a cell's statements, with magics and `!commands` turned into Python as IPython does; none if it is not Python.
 
-    The list and its trees are shared: look, and change nothing.
+    The list and its trees are cached and shared, so they must not be changed.
     """
     try:
         return ast.parse(_ipython.transform_cell(text)).body
@@ -29,20 +29,20 @@ def statements(text: str) -> list[ast.stmt]:
         return []
 
 
-def bound(statement: ast.stmt) -> set[str]:
-    """Returns the names that a statement at the top of a cell may bind."""
+def bound_names(statement: ast.stmt) -> set[str]:
+    """Returns the names that a statement at the top level of a cell may bind."""
     return set(_bound(statement))
 
 
 @functools.lru_cache(maxsize=2000)
-def needed(text: str) -> set[str]:
-    """Returns the names that a cell reads, or may read once its functions are called; its own are among them."""
+def used_names(text: str) -> set[str]:
+    """Returns the names that a cell uses, or may use when its functions are called; also those that it binds itself."""
     return {node.id for part in statements(text) for node in ast.walk(part) if isinstance(node, ast.Name)}
 
 
 @functools.lru_cache(maxsize=2000)
 def definitions(text: str) -> str:
-    """Returns the cell's imports, functions and classes, without decorators: what later cells may use of it."""
+    """Returns the text of the cell's imports, functions and classes, without decorators."""
     kept: list[ast.stmt] = []
     for statement in copy.deepcopy(statements(text)):
         if isinstance(statement, _Definition):
@@ -52,30 +52,30 @@ def definitions(text: str) -> str:
     return ast.unparse(ast.Module(kept, []))
 
 
-class Text:
-    """The cells of a submission that have run, as text."""
+class SubmissionText:
+    """The text of the cells of a submission that have run."""
 
     def __init__(self, cells: list[str]) -> None:
         self._cells = cells
         self._statements = [statement for cell in cells for statement in statements(cell)]
 
     def code(self, name: str) -> str | None:
-        """Returns the normal form of the name's last definition, None where it is not defined at the top of a cell."""
+        """Returns the normal form of the name's last definition; None if it is not defined at the top level of a cell."""
         return next((form for cell in reversed(self._cells) if (form := _code(cell, name)) is not None), None)
 
     def words(self, name: str) -> tuple[str, ...]:
-        """Returns the names and attributes in what binds the name, and in whatever of the submission that uses in turn.
+        """Returns the names and attributes in the statements that bind the name, and in all statements that these depend on.
 
-        Where nothing in the text binds it, all of the submission's words count: it was made by other means.
+        If no statement binds it (`exec` or `globals()` may have), the words of the whole submission are returned.
         """
         seen: set[str] = set()
         wanted, found = {name}, set[str]()
         while wanted - seen:
             seen |= wanted
-            parts = [part for part in self._statements if bound(part) & seen]
+            parts = [part for part in self._statements if bound_names(part) & seen]
             found = {word for part in parts for word in words_of(part)}
             wanted = found
-        if not any(name in bound(part) for part in self._statements):
+        if not any(name in bound_names(part) for part in self._statements):
             found = {word for part in self._statements for word in words_of(part)}
         return tuple(sorted(found))
 

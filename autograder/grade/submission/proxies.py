@@ -10,7 +10,7 @@ import numpy
 import torch
 
 from autograder.check.message import Unsolved
-from autograder.grade.submission.remote import Ended, Worker
+from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.wire import messages
 from autograder.grade.wire.wire_values import from_plain, tensors, to_plain
 
@@ -28,7 +28,7 @@ class NotPlain(Unsolved):
 class LearnerFunction:
     """Calls a function in the worker: arguments and value cross as data, writes into the arguments and gradients as well."""
 
-    def __init__(self, worker: Worker, name: str, kind: str) -> None:
+    def __init__(self, worker: WorkerClient, name: str, kind: str) -> None:
         self._worker, self.__name__, self._kind = worker, name, kind
 
     def __getattr__(self, name: str) -> Any:
@@ -44,7 +44,7 @@ class LearnerFunction:
             TypeError: an argument cannot cross.
             Exception: of the type that the function raised, where Python has it built in; LearnerError otherwise.
         """
-        request = messages.Invoke(
+        request = messages.AskInvocation(
             self.__name__,
             [to_plain(argument) for argument in arguments],
             {name: to_plain(argument) for name, argument in keywords.items()},
@@ -67,15 +67,15 @@ class LearnerFunction:
             _write_back(argument, now)
         return value
 
-    def _ask(self, request: messages.Invoke) -> messages.Returned:
+    def _ask(self, request: messages.AskInvocation) -> messages.ReturnValue:
         try:
-            return self._worker.ask(request, messages.Returned)
-        except Ended as error:
+            return self._worker.ask(request, messages.ReturnValue)
+        except WorkerEnded as error:
             raise LearnerError(f"{self.__name__} ended its process: {error}") from None
         except KeyError as error:
             raise LearnerError(f"{self.__name__} gave no answer: {error}") from None
 
-    def _with_history(self, value: Any, returned: messages.Returned, inputs: list[torch.Tensor]) -> Any:
+    def _with_history(self, value: Any, returned: messages.ReturnValue, inputs: list[torch.Tensor]) -> Any:
         """Joins the returned tensors to the arguments in autograd's graph: backward asks the worker for the gradients."""
         found = tensors(value)
         positions = [index for index in returned.differentiable if index in range(len(found))]
@@ -91,7 +91,7 @@ class _Crossing(torch.autograd.Function):
     """Values from the worker whose slope only the worker knows."""
 
     @staticmethod
-    def forward(ctx: Any, worker: Worker, invocation: int, positions: list[int], *tensors: torch.Tensor) -> Any:
+    def forward(ctx: Any, worker: WorkerClient, invocation: int, positions: list[int], *tensors: torch.Tensor) -> Any:
         ctx.question = worker, invocation, positions
         ctx.shapes = [(tensor.shape, tensor.dtype) for tensor in tensors[len(positions) :]]
         return tuple(tensor.clone() for tensor in tensors[: len(positions)])
@@ -101,8 +101,8 @@ class _Crossing(torch.autograd.Function):
         worker, invocation, positions = ctx.question
         chosen = {index: to_plain(pull) for index, pull in zip(positions, cotangents, strict=True) if pull is not None}
         try:
-            pulled = worker.ask(messages.Pull(invocation, chosen), messages.Pulled)
-        except (Ended, KeyError) as error:
+            pulled = worker.ask(messages.AskGradients(invocation, chosen), messages.GradientAnswer)
+        except (WorkerEnded, KeyError) as error:
             raise LearnerError(f"backward gave no answer: {error}") from None
         if pulled.error:
             raise _exception(pulled.error, pulled.message)

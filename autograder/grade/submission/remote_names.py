@@ -8,49 +8,49 @@ import msgspec
 
 from autograder.check.message import Unsolved
 from autograder.check.subject.call_report import Call, CallProblem, ProgramText, Report
-from autograder.grade.submission.cell_analysis import Text
+from autograder.grade.submission.cell_analysis import SubmissionText
 from autograder.grade.submission.proxies import LearnerFunction
-from autograder.grade.submission.remote import Ended, Worker
+from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.wire import messages
 from autograder.grade.wire.wire_values import Unsendable, from_plain
 
 LONGEST_MESSAGE = 2000
-Asked = tuple[str, messages.Described]
+Lookup = tuple[str, messages.NameDescription]
 
 
 class Unreachable(Unsolved):
-    """The grade cell needs something of the submission that is not there, or that cannot leave its process."""
+    """The grade cell needs something of the submission that is not there, or that cannot be sent from its process."""
 
 
 class RemoteNames:
-    """Finds the learner's names in the worker, and the text of their definitions in the cells that have run.
+    """Looks up the learner's names in the worker, and their definitions in the text of the cells that have run.
 
-    What a check wants to know of an answer's *text* (is it untouched? does it use a forbidden word?) is read here, on the
-    trusted side, from the notebook; the worker's own words about it are not used.
+    What a check asks about an answer's *text* (is it untouched? does it use a forbidden word?) is read here, on the trusted
+    side, from the notebook; what the worker says about it is not used.
     """
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: WorkerClient) -> None:
         self.worker = worker
         self._cells: list[str] = []
-        self._asked: list[Asked] = []
+        self._lookups: list[Lookup] = []
         self._only_data = True
 
-    def has_run(self, text: str) -> None:
-        """Takes note of a learner's cell."""
+    def add_cell(self, text: str) -> None:
+        """Adds a learner's cell that has run."""
         self._cells.append(text)
 
     def begin_test(self) -> None:
-        """Starts to take note of what one test asks."""
-        self._asked, self._only_data = [], True
+        """Begins a new list of lookups."""
+        self._lookups, self._only_data = [], True
 
-    def asked(self) -> tuple[Asked, ...] | None:
-        """Returns what the test was told since it began, where all of it was data; None where it can call something."""
-        return tuple(self._asked) if self._only_data else None
+    def lookups(self) -> tuple[Lookup, ...] | None:
+        """Returns what the test has looked up since it began, if all of it was data; None if it can call something."""
+        return tuple(self._lookups) if self._only_data else None
 
-    def would_tell(self, asked: tuple[Asked, ...]) -> bool:
-        """Whether a test that asked so before would be told the same now."""
+    def are_unchanged(self, lookups: tuple[Lookup, ...]) -> bool:
+        """Returns whether these names still have these values."""
         try:
-            return all(self._describe(name) == told for name, told in asked)
+            return all(self._describe(name) == description for name, description in lookups)
         except Unreachable:
             return False
 
@@ -59,17 +59,17 @@ class RemoteNames:
         self._only_data = False
         if self._describe(name).kind not in ("function", "class"):
             raise KeyError(name)
-        return RemoteSubject(self.worker, name, Text(self._cells))
+        return RemoteSubject(self.worker, name, SubmissionText(self._cells))
 
     def value(self, name: str) -> Any:
-        """Returns the learner's value of that name: data as it is, a function as a proxy that calls it where it lives.
+        """Returns the learner's value of that name: data as a copy, a function as a proxy that calls it in the worker.
 
         Raises:
             KeyError: there is no such name.
-            Unreachable: it is something that cannot cross.
+            Unreachable: it is something that cannot be sent.
         """
         found = self._describe(name)
-        self._asked.append((name, found))
+        self._lookups.append((name, found))
         self._only_data = self._only_data and found.kind in ("absent", "data")
         if found.kind == "absent":
             raise KeyError(name)
@@ -80,36 +80,36 @@ class RemoteNames:
         reason = str(found.value) if found.kind == "other" else str(Unsendable(type))
         raise Unreachable(f"{name}: {reason}")
 
-    def _describe(self, name: str) -> messages.Described:
+    def _describe(self, name: str) -> messages.NameDescription:
         try:
-            return self.worker.ask(messages.Describe(name), messages.Described)
-        except Ended as error:
+            return self.worker.ask(messages.AskName(name), messages.NameDescription)
+        except WorkerEnded as error:
             self._only_data = False  # that this program has ended says nothing about the next one
             raise Unreachable(f"{name} cannot be checked, because the program was ended: {error}") from None
 
 
 class RemoteSubject:
-    """Asks the worker to make a call; what comes back is checked for form before anybody computes with it."""
+    """Asks the worker to make calls; the form of each answer is checked before it is used."""
 
-    def __init__(self, worker: Worker, name: str, text: Text) -> None:
+    def __init__(self, worker: WorkerClient, name: str, text: SubmissionText) -> None:
         self._worker, self._name, self._text = worker, name, text
 
     def call(self, request: Call) -> Report:
-        """Returns what the call did, as the worker says; the worker's end is a problem of the answer."""
+        """Returns what the call did, as the worker reports it; if the worker ends, that is a problem of the answer."""
         try:
-            report = self._worker.ask(messages.AskCall(self._name, request), messages.Reported).report
+            report = self._worker.ask(messages.AskCall(self._name, request), messages.CallAnswer).report
             _well_formed(report)
-        except Ended as error:
+        except WorkerEnded as error:
             return Report(problem=CallProblem("forward", "Ended", str(error)))
         except (KeyError, ValueError, TypeError) as error:
             return Report(problem=CallProblem("forward", "NoAnswer", str(error)[:LONGEST_MESSAGE]))
         return msgspec.structs.replace(report, code=self._text.code(self._name), problem=_short(report.problem))
 
     def program(self) -> ProgramText:
-        """Returns what recording the program came to, as the worker says, and the words of its text, as we read them."""
+        """Returns what recording the program found, as the worker reports it, and the words of its text, as read here."""
         try:
-            program = self._worker.ask(messages.AskProgram(self._name), messages.Recorded).program
-        except (Ended, KeyError) as error:
+            program = self._worker.ask(messages.AskProgram(self._name), messages.ProgramAnswer).program
+        except (WorkerEnded, KeyError) as error:
             raise Unreachable(f"{self._name} could not be run: {error}") from None
         words, code = self._text.words(self._name), self._text.code(self._name)
         return msgspec.structs.replace(program, words=words, code=code, error=program.error[:LONGEST_MESSAGE])

@@ -1,15 +1,16 @@
-"""`grade(source, submission)`: one notebook by another, without class, gradebook or files written."""
+"""`grade(source, submission)`: grades one notebook by another, without a class or a gradebook, and writes no files."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from autograder.grade.sandbox.walls import Level, require
-from autograder.grade.submission.remote import Server
-from autograder.grade.submission.result import CellGrade
+from autograder.grade.sandbox.isolation.levels import STRONGEST, require_level
+from autograder.grade.submission.notebook_grade import CellGrade
+from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.submission.submission_grader import Examiner, unreadable
-from autograder.grade.submission.untrusted_notebook import Unreadable, attachments, notebook_bytes
+from autograder.grade.submission.submission_run import unreadable
+from autograder.grade.submission.trusted_process import TrustedProcessGrader
+from autograder.grade.submission.untrusted_notebook import UnreadableSubmission, attachments, notebook_bytes
 from autograder.grade.wire.limits import Limits
 
 
@@ -17,26 +18,27 @@ def grade(
     source: Path,
     submission: Path,
     *,
-    isolation: Level = "bubblewrap",
+    isolation: str = STRONGEST,
     limits: Limits = Limits(),  # noqa: B008 - it is frozen
 ) -> dict[str, CellGrade]:
-    """Returns points and reason of every graded cell, by its id.
+    """Returns points and reason of every graded cell, by the cell's id.
 
     Args:
-        source: the teacher's notebook, hidden tests included.
-        submission: the student's notebook; other files in its folder come along.
-        isolation: the level below which nothing is run.
+        source: the teacher's notebook, with its hidden tests.
+        submission: the student's notebook; other files in its folder are copied to where it runs.
+        isolation: a name in `autograder.grade.sandbox.isolation.levels.LEVELS`, such as "bubblewrap".
         limits: what the submission may use.
 
     Raises:
         NotebookError: the source is no notebook.
-        IsolationError: the machine does not reach the level asked for.
+        SourceError: a cell of the source cannot be graded.
+        IsolationError: the machine does not reach the isolation level.
     """
-    level, teachers = require(isolation), AssignmentSource.read(source)
+    level, teachers = require_level(isolation), AssignmentSource.read(source)
     try:
         data = notebook_bytes(submission, limits)
-    except Unreadable as error:
+    except UnreadableSubmission as error:
         return unreadable(teachers, str(error)).cells
     files, _ = attachments(submission.parent, limits)
-    with Server(level, limits) as server:
-        return Examiner(server, limits).grade(teachers, data, files).cells
+    with ServerClient(level, limits) as server:
+        return TrustedProcessGrader(server, limits).grade(teachers, data, files).cells

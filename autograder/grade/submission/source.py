@@ -17,7 +17,7 @@ from autograder.course.canonical import read
 from autograder.course.nbgrader_release import KeepStubs
 from autograder.errors import InputError
 from autograder.grade.sandbox.warmup import late_modules
-from autograder.grade.submission.cell_analysis import bound, definitions, needed, statements
+from autograder.grade.submission.cell_analysis import bound_names, definitions, statements, used_names
 
 Kind = Literal["test", "manual", "answer", "task", "teacher", "text"]
 
@@ -103,12 +103,14 @@ class AssignmentSource:
         if cell.id not in self._alone:
             later = self.cells[self.cells.index(cell) + 1 :]
             bound_here = _names(statements(cell.text))
-            self._alone[cell.id] = not any(bound_here & needed(other.text) for other in later if other.kind == "test")
+            self._alone[cell.id] = not any(
+                bound_here & used_names(other.text) for other in later if other.kind == "test"
+            )
         return self._alone[cell.id]
 
     def needs(self, cell: SourceCell) -> set[str]:
         """Returns the names that a cell uses; a builtin's name only where an answer is to define it."""
-        return needed(cell.text) - (set(dir(builtins)) - self._answers)
+        return used_names(cell.text) - (set(dir(builtins)) - self._answers)
 
     def for_learners(self, cell: SourceCell) -> str:
         """Returns what of a test cell the learner's process may run: the definitions in its visible part."""
@@ -130,7 +132,7 @@ def _binders(index: int, cell: SourceCell, original: str) -> list[_Binder]:
 
 
 def _names(parts: list[ast.stmt]) -> set[str]:
-    return {name for part in parts for name in bound(part)}
+    return {name for part in parts for name in bound_names(part)}
 
 
 def _source_cell(cell: NotebookNode) -> SourceCell:

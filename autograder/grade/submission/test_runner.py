@@ -1,4 +1,4 @@
-"""Runs the teacher's own cells in this process: tests, and what of the lesson's code they need. Never a learner's text."""
+"""Runs the teacher's own cells in this process: tests, and the cells that define what tests use. Never a learner's text."""
 
 from __future__ import annotations
 
@@ -15,111 +15,115 @@ from autograder.check.learner import use_names
 from autograder.check.memo import remembering
 from autograder.check.message import NotAttempted, Unsolved
 from autograder.check.subject.inputs import seeded
-from autograder.grade.sandbox.shell import Shell, make_shell
-from autograder.grade.submission.remote_names import Asked, RemoteNames, Unreachable
-from autograder.grade.submission.result import CellGrade, Status
+from autograder.grade.sandbox.shell import Shell
+from autograder.grade.submission.notebook_grade import CellGrade, Status
+from autograder.grade.submission.remote_names import Lookup, RemoteNames, Unreachable
 from autograder.grade.submission.source import AssignmentSource, SourceCell
+from autograder.grade.wire.limits import Limits
 from autograder.grade.wire.outputs import Outputs
 
 LONGEST_REASON = 4000
-Memories = dict[str, dict[Hashable, Any]]  # by test cell: what every submission shares, for one source and seed
-Known = dict[str, list[tuple[tuple[Asked, ...], "Tested"]]]  # by test cell: what it said to what it was told
-BEGIN, END = "BEGIN HIDDEN TESTS", "END HIDDEN TESTS"
+TEST_TIME_FACTOR = 4  # a test may make several calls, and each may take as long as a cell
+BEGIN, END = "BEGIN HIDDEN TESTS", "END HIDDEN TESTS"  # nbgrader's defaults (ClearHiddenTests, 0.9.6)
 
 
-class Tested(NamedTuple):
-    """What a test came to, and the outputs to show below it."""
+class TestResult(NamedTuple):
+    """The grade that a test gives, and the outputs to show below it."""
 
     grade: CellGrade
     outputs: list[dict[str, Any]]
 
-    def at(self, execution_count: int) -> Tested:
-        """Returns the same at another place of a notebook."""
+    def with_count(self, execution_count: int) -> TestResult:
+        """Returns the same result with another execution count."""
         numbered = [
             output | {"execution_count": execution_count} if "execution_count" in output else output
             for output in self.outputs
         ]
-        return Tested(self.grade, numbered)
+        return TestResult(self.grade, numbered)
 
 
-class Bench:
-    """The trusted process's shell. One for a process; `for_submission` gives it a clean namespace."""
+class TestSetup(NamedTuple):
+    """What all submissions share that are tested with one source and seed.
 
-    def __init__(self, cell_seconds: float, output_bytes: int) -> None:
-        self._shell: Shell = make_shell(output_bytes)
-        self._cell_seconds, self._output_bytes = cell_seconds, output_bytes
-        self._shared: dict[tuple[str, int], tuple[Memories, Known]] = {}
+    Attributes:
+        source: the teacher's notebook.
+        seed: from which inputs are drawn.
+        memories: what the checks of each test cell computed and may use again.
+        results: of each test cell: the lookups of a test that saw nothing but data, and its result.
+    """
 
-    def for_submission(self, source: AssignmentSource, names: RemoteNames, seed: int) -> Examination:
-        """Returns the examination of one submission; whatever the last one left behind is gone."""
+    source: AssignmentSource
+    seed: int
+    memories: dict[str, dict[Hashable, Any]]
+    results: dict[str, list[tuple[tuple[Lookup, ...], TestResult]]]
+
+
+class TestRunner:
+    """Tests one submission after another in a shell; `for_submission` gives each a clean namespace."""
+
+    def __init__(self, shell: Shell, limits: Limits) -> None:
+        self._shell, self._limits = shell, limits
+        self._setups: dict[tuple[str, int], TestSetup] = {}
+
+    def for_submission(self, source: AssignmentSource, names: RemoteNames, seed: int) -> SubmissionTests:
+        """Returns the tests of one submission; nothing that the previous one left behind is visible to them."""
         self._shell.forget()
-        self._shell.outputs = Outputs(self._output_bytes)
+        self._shell.outputs = Outputs(self._limits.output_bytes)
         torch.set_default_dtype(torch.float32)
         torch.set_grad_enabled(True)
-        shared = self._shared.setdefault((source.digest, seed), ({}, {}))
-        return Examination(self._shell, source, names, seed, self._cell_seconds, shared)
+        setup = self._setups.setdefault((source.digest, seed), TestSetup(source, seed, {}, {}))
+        return SubmissionTests(self._shell, setup, names, self._limits.cell_seconds * TEST_TIME_FACTOR)
 
 
-class Examination:
-    """The tests of one submission, in the order in which its notebook comes to them."""
+class SubmissionTests:
+    """The tests of one submission, in the order of its notebook."""
 
-    def __init__(
-        self,
-        shell: Shell,
-        source: AssignmentSource,
-        names: RemoteNames,
-        seed: int,
-        cell_seconds: float,
-        shared: tuple[Memories, Known],
-    ) -> None:
-        self._shell, self._source, self._names, self._seed = shell, source, names, seed
-        self._cell_seconds = cell_seconds
-        # A test that is told nothing but data says the same whenever it is told the same.
-        self._memories, self._known = shared
+    def __init__(self, shell: Shell, setup: TestSetup, names: RemoteNames, seconds: float) -> None:
+        self._shell, self._setup, self._names, self._seconds = shell, setup, names, seconds
         self._provided: set[str] = set()
 
-    def test(self, cell: SourceCell, execution_count: int) -> Tested:
-        """Returns what a test says about the learner's names as they are now."""
-        if self._source.stands_alone(cell):
-            for asked, tested in self._known.get(cell.id, []):
-                if self._names.would_tell(asked):
-                    return tested.at(execution_count)
+    def run(self, cell: SourceCell, execution_count: int) -> TestResult:
+        """Returns what a test finds, given the learner's names as they are now."""
+        # A test that looks up nothing but data has the same result for the same data.
+        if self._setup.source.stands_alone(cell):
+            for lookups, result in self._setup.results.get(cell.id, []):
+                if self._names.are_unchanged(lookups):
+                    return result.with_count(execution_count)
         self._names.begin_test()
-        tested = self._test(cell, execution_count)
-        told = self._names.asked()
-        if told is not None and not tested.grade.reason.startswith("CellTimeoutError"):  # a slow moment is no verdict
-            self._known.setdefault(cell.id, []).append((told, tested))
-        return tested
+        result = self._run(cell, execution_count)
+        seen = self._names.lookups()
+        if seen is not None and not result.grade.reason.startswith("CellTimeoutError"):  # a slow moment is no verdict
+            self._setup.results.setdefault(cell.id, []).append((seen, result))
+        return result
 
-    def _test(self, cell: SourceCell, execution_count: int) -> Tested:
+    def _run(self, cell: SourceCell, execution_count: int) -> TestResult:
         start = time.monotonic()
         self._shell.execution_count = execution_count
-        torch.default_generator.manual_seed(self._seed & (2**63 - 1))
+        torch.default_generator.manual_seed(self._setup.seed & (2**63 - 1))
         borrowed, unreachable = self._provide(cell)
-        # What the learner defined may reach the right values of this test, so they hold for this submission only.
-        memory = {} if borrowed else self._memories.setdefault(cell.id, {})
-        with use_names(self._names), seeded(_mixed(self._seed, cell.id)), remembering(memory):
-            ran = self._shell.run(cell.text, self._cell_seconds * 4)
+        # What the learner defined may compute the expected values of this test, so they are kept for this submission only.
+        memory = {} if borrowed else self._setup.memories.setdefault(cell.id, {})
+        with use_names(self._names), seeded(_cell_seed(self._setup.seed, cell.id)), remembering(memory):
+            ran = self._shell.run(cell.text, self._seconds)
         for name, value in borrowed.items():
             if self._shell.user_ns.get(name) is value:
                 del self._shell.user_ns[name]
         error, outputs = ran.error, ran.outputs
         if isinstance(error, NameError) and error.name in unreachable:
             error = unreachable[error.name]
-            outputs = [_shown(error) if output["output_type"] == "error" else output for output in outputs]
-        grade = _grade(cell, error, ran.value, time.monotonic() - start)
-        return Tested(grade, outputs)
+            outputs = [_error_output(error) if output["output_type"] == "error" else output for output in outputs]
+        return TestResult(_grade(cell, error, ran.value, time.monotonic() - start), outputs)
 
     def _provide(self, cell: SourceCell) -> tuple[dict[str, Any], dict[str, Unsolved]]:
-        """Binds the names that a cell needs: the teacher's by running the teacher's cells, the learner's through the worker.
+        """Binds the names that a cell uses: the teacher's by running the teacher's cells, the learner's through the worker.
 
         Returns:
-            The learner's names and what they were bound to, and why others could not be reached.
+            The learner's names with their values, and the error for each name that cannot be had.
         """
         borrowed: dict[str, Any] = {}
         unreachable: dict[str, Unsolved] = {}
-        for name in sorted(self._source.needs(cell) - self._shell.user_ns.keys()):
-            provider = self._source.provider(name, cell)
+        for name in sorted(self._setup.source.needs(cell) - self._shell.user_ns.keys()):
+            provider = self._setup.source.provider(name, cell)
             if provider is not None:
                 self._run_once(provider)
                 continue
@@ -141,7 +145,7 @@ class Examination:
             self._shell.run_cell(cell.text, store_history=False)
 
 
-def _mixed(seed: int, cell: str) -> int:
+def _cell_seed(seed: int, cell: str) -> int:
     return int.from_bytes(hashlib.sha256(f"{seed} {cell}".encode()).digest()[:8])
 
 
@@ -165,34 +169,35 @@ def _grade(cell: SourceCell, error: BaseException | None, value: Any, seconds: f
 
 
 def _partial_credit(value: Any, most: float) -> tuple[float, str]:
-    """Returns the points that a test's last expression gives: a number is partial credit, as in nbgrader.
+    """Returns the points for the value of a test's last expression: a number is partial credit, as in nbgrader.
 
-    Unlike nbgrader 0.9.6, which gives full marks for nan and negative numbers and stops at one above the maximum.
+    nbgrader 0.9.6 (`nbgrader.utils.determine_grade`) gives full marks for nan and negative numbers, and raises for a number
+    above the maximum; here these give none and the maximum.
     """
     if value is None or isinstance(value, (str, bytes)) or value is True:
         return most, ""
     if value is False:
-        return 0.0, "the test's last line came to False"
+        return 0.0, "the test's last line is False"
     try:
         number = float(value)
     except (TypeError, ValueError, RuntimeError):
         return most, ""
     if math.isnan(number) or number < 0:
-        return 0.0, f"the test came to {number:g}, which is no number of points"
+        return 0.0, f"the test's last line is {number:g}, which is no number of points"
     return min(number, most), "" if number >= most else f"the test gave {number:g} of {most:g} points"
 
 
 def _in_hidden_part(text: str, error: BaseException) -> bool:
-    """Whether the statement of the test that raised stands between the marks of a hidden part."""
+    """Whether the statement that raised is in a hidden part of the test."""
     frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_name == "<module>"]
     lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame in frames]
     if not lines:
-        return True  # a test that does not even compile: say nothing of it
+        return True  # a test that does not even compile: show nothing of it
     before = text.splitlines()[: lines[-1]]
     marks = [BEGIN if BEGIN in line else END for line in before if BEGIN in line or END in line]
     return bool(marks) and marks[-1] == BEGIN
 
 
-def _shown(error: Unsolved) -> dict[str, Any]:
+def _error_output(error: Unsolved) -> dict[str, Any]:
     lines = str(error).splitlines()
     return {"output_type": "error", "ename": type(error).__name__, "evalue": str(error), "traceback": lines}

@@ -16,7 +16,7 @@ from autograder.errors import InputError
 from autograder.grade.wire.limits import Limits
 
 
-class Unreadable(InputError):
+class UnreadableSubmission(InputError):
     """The file is no notebook that could be graded; the message is the reason that the student and the teacher read."""
 
 
@@ -24,33 +24,33 @@ def notebook_bytes(path: Path, limits: Limits) -> bytes:
     """Returns the file's bytes.
 
     Raises:
-        Unreadable: it is missing, too large, or no plain file (a link, pipe or folder).
+        UnreadableSubmission: it is missing, too large, or no plain file (a link, pipe or folder).
     """
     try:
         return _plain_file(path, limits.notebook_bytes)
     except FileNotFoundError:
-        raise Unreadable(f"no file {path.name} was handed in") from None
+        raise UnreadableSubmission(f"no file {path.name} was handed in") from None
     except OSError as error:
-        raise Unreadable(f"{path.name} cannot be read ({error.strerror or error})") from None
+        raise UnreadableSubmission(f"{path.name} cannot be read ({error.strerror or error})") from None
 
 
 def parse(data: bytes) -> list[NotebookNode]:
     """Returns the notebook's cells in nbformat 4, without outputs; the metadata are the student's and prove nothing.
 
     Raises:
-        Unreadable: it is no JSON, or no notebook.
+        UnreadableSubmission: it is no JSON, or no notebook.
     """
     try:
         content = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise Unreadable("the file is no text (UTF-8), so no notebook") from None
+        raise UnreadableSubmission("the file is no text (UTF-8), so no notebook") from None
     except (ValueError, RecursionError):
-        raise Unreadable("the file is no JSON, so no notebook; it may have been cut off") from None
+        raise UnreadableSubmission("the file is no JSON, so no notebook; it may have been cut off") from None
     try:
         cells = _upgraded(content)["cells"]
         return [cell for item in cells if (cell := _cell(item)) is not None]
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
-        raise Unreadable("the file is JSON but no notebook: it has no list of cells") from None
+        raise UnreadableSubmission("the file is JSON but no notebook: it has no list of cells") from None
 
 
 def attachments(folder: Path, limits: Limits) -> tuple[dict[str, bytes], list[str]]:
@@ -72,7 +72,7 @@ def attachments(folder: Path, limits: Limits) -> tuple[dict[str, bytes], list[st
                 relative.encode("utf-8")
                 found[relative] = _plain_file(path, left)
                 left -= len(found[relative])
-            except (OSError, Unreadable, UnicodeError) as error:
+            except (OSError, UnreadableSubmission, UnicodeError) as error:
                 notes.append(f"{relative!r} was left out: {error}")
     return found, notes
 
@@ -91,10 +91,10 @@ def _plain_file(path: Path, largest: int) -> bytes:
     with open(number, "rb") as file:
         about = os.fstat(number)
         if not stat.S_ISREG(about.st_mode):
-            raise Unreadable(f"{path.name} is no plain file")
+            raise UnreadableSubmission(f"{path.name} is no plain file")
         data = file.read(largest + 1)
     if len(data) > largest:
-        raise Unreadable(f"{path.name} is larger than the {largest // 2**20} MiB that are allowed")
+        raise UnreadableSubmission(f"{path.name} is larger than the {largest // 2**20} MiB that are allowed")
     return data
 
 

@@ -17,7 +17,7 @@ HEADER = struct.Struct("!Q")
 TICK = 0.1  # how often a waiting reader looks after the worker's memory, in seconds
 
 
-class Broken(UnfinishedError):
+class ChannelError(UnfinishedError):
     """The other side is gone, too slow, or sends something that is no message; the text is fit for a grade's reason."""
 
 
@@ -28,7 +28,7 @@ def send(connection: socket.socket, message: msgspec.Struct) -> None:
         connection.sendall(HEADER.pack(len(payload)))
         connection.sendall(payload)
     except OSError as error:
-        raise Broken("its process has ended") from error
+        raise ChannelError("its process has ended") from error
 
 
 def receive(
@@ -49,16 +49,16 @@ def receive(
         watch: called about ten times a second while waiting; may raise.
 
     Raises:
-        Broken: the other side is gone, the time is up, or what came is no such message.
+        ChannelError: the other side is gone, the time is up, or what came is no such message.
     """
     (size,) = HEADER.unpack(_exactly(connection, HEADER.size, deadline, watch))
     if size > largest:
-        raise Broken(f"it sent {size} bytes at once, more than the {largest} that are allowed")
+        raise ChannelError(f"it sent {size} bytes at once, more than the {largest} that are allowed")
     payload = _exactly(connection, size, deadline, watch)
     try:
         return msgspec.msgpack.decode(payload, type=form)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-        raise Broken(f"it sent something that is no answer ({str(error)[:80]})") from None
+        raise ChannelError(f"it sent something that is no answer ({str(error)[:80]})") from None
 
 
 def _exactly(
@@ -67,7 +67,7 @@ def _exactly(
     received = bytearray()
     while len(received) < size:
         if deadline is not None and time.monotonic() > deadline:
-            raise Broken("it used up its time")
+            raise ChannelError("it used up its time")
         connection.settimeout(TICK if watch or deadline is not None else None)
         try:
             chunk = connection.recv(min(size - len(received), 1 << 20))
@@ -78,6 +78,6 @@ def _exactly(
         except OSError:
             chunk = b""
         if not chunk:
-            raise Broken("its process has ended")
+            raise ChannelError("its process has ended")
         received += chunk
     return received

@@ -1,7 +1,7 @@
-"""What crosses between the trusted grader and a submission's worker: msgpack of these structs, never a pickle.
+"""The messages between the trusted grader and a submission's worker: msgpack of these structs, never a pickle.
 
-Reading a message runs no code, and a message of another form is refused (msgspec checks the types). Each answer names
-the question that it belongs to, so that a process forked by a submission cannot slip in an answer to the next one.
+Reading a message runs no code, and a message of another form is refused (msgspec checks the types). Each answer carries the
+number of its question, so that a process forked by a submission cannot slip in an answer to the next one.
 """
 
 from __future__ import annotations
@@ -13,8 +13,14 @@ import msgspec
 from autograder.check.subject.call_report import Call, ProgramText, Report
 
 
-class Begin(msgspec.Struct, frozen=True, tag="begin"):
-    """First message: the files beside the notebook by relative path, and what stands in for the kernel's environment."""
+class BeginSubmission(msgspec.Struct, frozen=True, tag="begin"):
+    """The first request: write these files, by relative path, and set the limits of this submission.
+
+    Attributes:
+        files: what was submitted beside the notebook.
+        cell_seconds: time limit of one cell, and of one call.
+        output_bytes: limit of the outputs of all cells together.
+    """
 
     files: dict[str, bytes]
     cell_seconds: float
@@ -27,8 +33,8 @@ class RunCell(msgspec.Struct, frozen=True, tag="run"):
     text: str
 
 
-class Describe(msgspec.Struct, frozen=True, tag="describe"):
-    """Say what a name means now, and send its value where that is data."""
+class AskName(msgspec.Struct, frozen=True, tag="describe"):
+    """Say what a name refers to now, and send its value if that is data."""
 
     name: str
 
@@ -41,12 +47,12 @@ class AskCall(msgspec.Struct, frozen=True, tag="call"):
 
 
 class AskProgram(msgspec.Struct, frozen=True, tag="program"):
-    """Run and record the program without arguments."""
+    """Run and record a function without arguments."""
 
     name: str
 
 
-class Invoke(msgspec.Struct, frozen=True, tag="invoke"):
+class AskInvocation(msgspec.Struct, frozen=True, tag="invoke"):
     """Call a function with plain arguments, as an assertion of a grade cell does."""
 
     name: str
@@ -54,51 +60,60 @@ class Invoke(msgspec.Struct, frozen=True, tag="invoke"):
     keywords: dict[str, Any]
 
 
-class Pull(msgspec.Struct, frozen=True, tag="pull"):
-    """Pull a gradient back through what an earlier invocation returned: cotangents of some of its tensors, by position."""
+class AskGradients(msgspec.Struct, frozen=True, tag="pull"):
+    """Run backward through what an earlier invocation returned.
+
+    Attributes:
+        invocation: its number.
+        cotangents: the gradients of some of the returned tensors, by position.
+    """
 
     invocation: int
     cotangents: dict[int, Any]
 
 
-class Ran(msgspec.Struct, frozen=True, tag="ran"):
+class CellOutputs(msgspec.Struct, frozen=True, tag="ran"):
     """A cell's outputs as JSON in nbformat's form, and its execution count."""
 
     outputs: bytes
     execution_count: int
 
 
-class Described(msgspec.Struct, frozen=True, tag="described"):
-    """What a name means: "absent", "function", "class", "data" or "other"; `value` only for data."""
+class NameDescription(msgspec.Struct, frozen=True, tag="described"):
+    """What a name refers to: "absent", "function", "class", "data" or "other".
+
+    Attributes:
+        value: the data; for "other", why it cannot be sent.
+    """
 
     kind: str
     type_name: str = ""
     value: Any = None
 
 
-class Reported(msgspec.Struct, frozen=True, tag="reported"):
-    """The report of a call."""
+class CallAnswer(msgspec.Struct, frozen=True, tag="reported"):
+    """What a call did."""
 
     report: Report
 
 
-class Recorded(msgspec.Struct, frozen=True, tag="recorded"):
-    """What recording a program came to."""
+class ProgramAnswer(msgspec.Struct, frozen=True, tag="recorded"):
+    """What recording a program found."""
 
     program: ProgramText
 
 
-class Returned(msgspec.Struct, frozen=True, tag="returned"):
+class ReturnValue(msgspec.Struct, frozen=True, tag="returned"):
     """What a function returned, or the exception it raised.
 
     Attributes:
-        value: spelled as plain data; tensors that depend on the arguments through autograd are numbered by `differentiable`.
-        arguments: the positional arguments as the call left them, `keywords` those by name.
-        invocation: a number for pulling gradients back later.
-        differentiable: which tensors of the value, counted in order, autograd can differentiate.
-        printed: what it wrote to stdout.
-        error: the exception's type, "" where none was raised, and its `message`.
-        unsendable: why the value cannot cross, "" where it can.
+        value: in the form of `wire_values`.
+        arguments: the positional arguments after the call; `keywords` are those by name.
+        invocation: a number for asking for gradients later.
+        differentiable: positions of the value's tensors that require grad.
+        printed: what the function wrote to stdout.
+        error: the exception's type, "" if none was raised, and its `message`.
+        unsendable: why the value cannot be sent, "" if it can.
     """
 
     value: Any = None
@@ -112,22 +127,22 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     unsendable: str = ""
 
 
-class Pulled(msgspec.Struct, frozen=True, tag="pulled"):
-    """The gradients of the invocation's tensor arguments, in order; None where none arrived; or backward's error."""
+class GradientAnswer(msgspec.Struct, frozen=True, tag="pulled"):
+    """The gradients of the invocation's tensor arguments, in order, None where none arrived; or the error of backward."""
 
     gradients: list[Any] = []
     error: str = ""
     message: str = ""
 
 
-class Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """The question could not be answered: the name is missing, or the time was up."""
+class Failure(msgspec.Struct, frozen=True, tag="failed"):
+    """The request could not be answered: the name does not exist, or the time was up."""
 
     reason: str
 
 
-Request = Begin | RunCell | Describe | AskCall | AskProgram | Invoke | Pull
-Answer = Ran | Described | Reported | Recorded | Returned | Pulled | Failed
+Request = BeginSubmission | RunCell | AskName | AskCall | AskProgram | AskInvocation | AskGradients
+Answer = CellOutputs | NameDescription | CallAnswer | ProgramAnswer | ReturnValue | GradientAnswer | Failure
 
 
 class Question(msgspec.Struct, frozen=True):

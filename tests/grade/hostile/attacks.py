@@ -98,8 +98,8 @@ def shout():
     try:
         import msgspec
         from autograder.check.subject.call_report import Report
-        from autograder.grade.wire.messages import Reply, Reported
-        words = [msgspec.msgpack.encode(Reply(number, Reported(Report()))) for number in range(40)]
+        from autograder.grade.wire.messages import Reply, CallAnswer
+        words = [msgspec.msgpack.encode(Reply(number, CallAnswer(Report()))) for number in range(40)]
     except ImportError:
         words = [b'{"points": 2}']
     for number in range(3, 200):
@@ -132,11 +132,11 @@ from autograder.check.subject.call_report import Report
 for found in gc.get_objects():
     if type(found).__name__ == '_Worker':
         from autograder.grade.wire import messages
-        found.answers[messages.AskCall] = lambda request: messages.Reported(Report(
+        found.answers[messages.AskCall] = lambda request: messages.CallAnswer(Report(
             outputs={'value': request.call.arguments['d'].values},
             after={name: argument.values for name, argument in request.call.arguments.items()},
             gradients={name: argument.values for name, argument in request.call.arguments.items()}))
-        found.answers[messages.Describe] = lambda request: messages.Described('data', 'int', 1)
+        found.answers[messages.AskName] = lambda request: messages.NameDescription('data', 'int', 1)
 """
         + WRONG,
     ),

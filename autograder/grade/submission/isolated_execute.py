@@ -1,4 +1,4 @@
-"""nbgrader's own `autograde` with its execution behind walls: for any nbgrader notebook in Python, and for its plain commands.
+"""nbgrader's own `autograde` with isolated execution: for any nbgrader notebook in Python, from nbgrader's own commands.
 
     c.Autograde.autograde_preprocessors = isolated(Autograde.autograde_preprocessors.default_args[0])
 
@@ -17,18 +17,21 @@ from nbformat import NotebookNode
 from nbgrader.preprocessors import Execute
 from traitlets import Enum
 
-from autograder.grade.sandbox.walls import LEVELS, Level, require
-from autograder.grade.submission.remote import Ended, Server, Worker
-from autograder.grade.submission.submission_grader import ended_output, received_outputs
+from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST, require_level
+from autograder.grade.submission.server_client import ServerClient
+from autograder.grade.submission.submission_run import ended_output, received_outputs
 from autograder.grade.submission.untrusted_notebook import attachments
+from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
 
 
 class IsolatedExecute(Execute):
-    """Runs a notebook's cells in an isolated worker; takes nbgrader's own settings of Execute, as far as they make sense."""
+    """Runs a notebook's cells in an isolated worker. Of the settings of nbgrader's Execute (0.9.6), `timeout` is used."""
 
-    level = Enum(LEVELS, "bubblewrap", help="The isolation below which nothing is run.").tag(config=True)
+    level = Enum(tuple(LEVELS), STRONGEST, help="The isolation level; on a machine without it, nothing is run.").tag(
+        config=True
+    )
 
     def preprocess(self, nb: NotebookNode, resources: Any, km: Any = None) -> tuple[NotebookNode, Any]:
         """Returns the notebook with the outputs of its cells.
@@ -40,7 +43,7 @@ class IsolatedExecute(Execute):
         folder = Path(resources.get("metadata", {}).get("path") or ".")
         files, _ = attachments(folder, limits)
         ended = ""
-        with _server(require(self.level), limits).worker(files) as worker:
+        with _server(self.level, limits).worker(files) as worker:
             for number, cell in enumerate((cell for cell in nb.cells if cell.cell_type == "code"), 1):
                 cell.execution_count = number
                 ended = ended or _run(worker, cell)
@@ -50,15 +53,15 @@ class IsolatedExecute(Execute):
 
 
 def isolated(preprocessors: list[type]) -> list[type]:
-    """Returns nbgrader's preprocessors with the isolated execution in the place of its own."""
+    """Returns nbgrader's preprocessors with the isolated execution instead of its own."""
     return [IsolatedExecute if preprocessor is Execute else preprocessor for preprocessor in preprocessors]
 
 
-def _run(worker: Worker, cell: NotebookNode) -> str:
-    """Runs a cell and returns why the program ended in it, "" where it did not."""
+def _run(worker: WorkerClient, cell: NotebookNode) -> str:
+    """Runs a cell and returns why the program ended in it, "" if it did not."""
     try:
-        cell.outputs = received_outputs(worker.ask(messages.RunCell(cell.source), messages.Ran).outputs)
-    except Ended as error:
+        cell.outputs = received_outputs(worker.ask(messages.RunCell(cell.source), messages.CellOutputs).outputs)
+    except WorkerEnded as error:
         return str(error)
     except KeyError as error:
         cell.outputs = [ended_output(str(error))]
@@ -66,8 +69,8 @@ def _run(worker: Worker, cell: NotebookNode) -> str:
 
 
 @functools.cache
-def _server(level: Level, limits: Limits) -> Server:
-    """Returns a warm server that lives as long as the process: nbgrader makes a new preprocessor for each notebook."""
-    server = Server(level, limits)
+def _server(level: str, limits: Limits) -> ServerClient:
+    """Returns a warm server that lives as long as this process, because nbgrader makes a new preprocessor for each notebook."""
+    server = ServerClient(require_level(level), limits)
     atexit.register(server.close)
     return server

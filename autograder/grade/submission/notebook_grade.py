@@ -27,7 +27,7 @@ class CellGrade(msgspec.Struct, frozen=True, kw_only=True):
     hidden: bool = False
 
 
-class Graded(msgspec.Struct, frozen=True, kw_only=True):
+class NotebookGrade(msgspec.Struct, frozen=True, kw_only=True):
     """One notebook of one submission.
 
     Attributes:

@@ -1,0 +1,1 @@
+"""Levels of isolation: one file and one row in `levels.LEVELS` for each."""

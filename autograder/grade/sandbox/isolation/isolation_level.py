@@ -1,0 +1,65 @@
+"""What every level of isolation says about itself."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from abc import ABC, abstractmethod
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import ClassVar
+
+from autograder.errors import SetupError
+from autograder.grade.sandbox.isolation.package_folders import IMPORT_ROOT
+
+
+class IsolationError(SetupError):
+    """The machine does not reach the level that was asked for, so nothing is graded; the message says what to do."""
+
+
+class IsolationLevel(ABC):
+    """How a server, and the submissions that it runs, are separated from the rest of the machine.
+
+    Attributes:
+        name: as in `--isolation`, in the gradebook and in reports.
+        defends: one sentence for teachers: what a submission cannot do, and what it still can.
+        separates_submissions: whether each submission gets namespaces of its own inside the server's. Where the kernel
+            does not allow that, each gets a server of its own.
+    """
+
+    name: ClassVar[str]
+    defends: ClassVar[str]
+    separates_submissions: ClassVar[bool]
+
+    @functools.cached_property
+    def obstacle(self) -> str:
+        """Why this machine does not reach the level, and what to do about it; "" if it does. Tried once per process."""
+        return self.probe()
+
+    @abstractmethod
+    def probe(self) -> str:
+        """Tries the level on this machine and returns what `obstacle` says."""
+
+    @abstractmethod
+    def command(self, server: list[str]) -> list[str]:
+        """Returns the command line that starts a server at this level, given the one that starts it without isolation."""
+
+    @abstractmethod
+    def private_folder(self) -> AbstractContextManager[str]:
+        """Returns a block that yields the path where one submission's cells run, as the submission sees it."""
+
+    def environment(self) -> dict[str, str]:
+        """Returns all of the server's environment variables. None is the teacher's own, so no token can leak through them."""
+        threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS")}
+        return threads | {
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]),
+            "HOME": "/nonexistent",
+            "IPYTHONDIR": "",
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": str(IMPORT_ROOT),
+            "PYTHONNOUSERSITE": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONHASHSEED": "0",
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        }

@@ -1,0 +1,125 @@
+"""One submission's notebook while it is graded: runs its cells in the worker, and collects grades and outputs."""
+
+from __future__ import annotations
+
+import msgspec
+import nbformat
+from nbformat import NotebookNode
+from nbgrader import utils
+
+from autograder.grade.submission.align import PUT_BACK, AlignedCell, align
+from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
+from autograder.grade.submission.source import AssignmentSource, SourceCell
+from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
+from autograder.grade.wire import messages
+from autograder.grade.wire.outputs import Output
+
+
+class SubmissionRun:
+    """The state of one submission's notebook.
+
+    Attributes:
+        source: the teacher's notebook.
+        cells: the submission's, aligned with the source's.
+        grades: of the tests that have run, by the cell's id.
+        ended: why the program has ended before its last cell; "" if it has not.
+        count: cells that were begun, which is the execution count of the latest one.
+    """
+
+    def __init__(self, source: AssignmentSource, cells: list[AlignedCell]) -> None:
+        self.source, self.cells = source, cells
+        self.grades: dict[str, CellGrade] = {}
+        self.ended = ""
+        self.count = 0
+
+    def run_cell(self, cell: NotebookNode, worker: WorkerClient, instead: str | None = None) -> None:
+        """Runs a cell in the worker and keeps its outputs; with `instead`, runs that text and keeps none."""
+        self.count += 1
+        cell.execution_count = self.count
+        text = cell.source if instead is None else instead
+        if self.ended or not text.strip():
+            return
+        try:
+            answer = worker.ask(messages.RunCell(text), messages.CellOutputs)
+            if instead is None:
+                cell.outputs = received_outputs(answer.outputs)
+        except WorkerEnded as error:
+            self.ended = f"the program was ended in cell {self.count}: {error}"
+            cell.outputs = [ended_output(self.ended)]
+        except KeyError as error:
+            cell.outputs = [ended_output(str(error))]
+
+    def grade(self, seconds: float) -> NotebookGrade:
+        """Returns the grade of the notebook; tests that did not run get no points."""
+        for _, own, _ in self.cells:
+            if own is not None and own.kind == "test" and own.id not in self.grades:
+                self.grades[own.id] = _not_run(own, self.ended)
+        for cell, own, _ in self.cells:
+            if own is not None and own.kind in ("manual", "task"):
+                self.grades[own.id] = _by_a_person(cell, own)
+        return NotebookGrade(
+            cells={cell.id: self.grades[cell.id] for cell in self.source.graded},
+            comments={own.id: _comment(cell) for cell, own, _ in self.cells if own and _has_comment(cell)},
+            notebook=_notebook_text(self.source, self.cells, self.ended),
+            ended=self.ended,
+            notes=tuple(f"{own.id}: {PUT_BACK}" for _, own, put_back in self.cells if own and put_back),
+            seconds=seconds,
+        )
+
+
+def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:
+    """Returns the grade of work that cannot be read: no points, the reason, and a notebook that says so."""
+    cells = align(source, [])
+    note = nbformat.v4.new_markdown_cell(f"**This submission could not be graded:** {reason}.")
+    return NotebookGrade(
+        cells={cell.id: _not_run(cell, reason) for cell in source.graded},
+        comments={},
+        notebook=_notebook_text(source, [AlignedCell(note, None), *cells], reason),
+        ended=reason,
+    )
+
+
+def received_outputs(data: bytes) -> list[NotebookNode]:
+    """Returns outputs that a worker sent, in nbformat's form and nothing else."""
+    try:
+        outputs = msgspec.to_builtins(msgspec.json.decode(data, type=list[Output]))
+        return [nbformat.from_dict(output) for output in outputs]
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return [ended_output("the cell's outputs were in no known form and are left out")]
+
+
+def ended_output(reason: str) -> NotebookNode:
+    """Returns the output to show below a cell that did not run to its end."""
+    return nbformat.v4.new_output("error", ename="Ended", evalue=reason, traceback=[reason])
+
+
+def _not_run(cell: SourceCell, reason: str) -> CellGrade:
+    return CellGrade(status="not run", points=0.0, max_points=cell.points, reason=reason or "the test was not run")
+
+
+def _by_a_person(cell: NotebookNode, own: SourceCell) -> CellGrade:
+    if own.kind == "task":
+        return CellGrade(status="for a person", points=None, max_points=own.points)
+    points, _ = utils.determine_grade(cell)
+    status = "for a person" if points is None else "not attempted"
+    return CellGrade(status=status, points=points, max_points=own.points)  # type: ignore[arg-type]
+
+
+def _has_comment(cell: NotebookNode) -> bool:
+    return bool(utils.is_solution(cell) or utils.is_task(cell))
+
+
+def _comment(cell: NotebookNode) -> str | None:
+    # As nbgrader's SaveAutoGrades does (nbgrader/preprocessors/saveautogrades.py, 0.9.6).
+    untouched = cell.metadata.nbgrader.get("checksum") == utils.compute_checksum(cell)
+    return "No response." if untouched and not utils.is_task(cell) else None
+
+
+def _notebook_text(source: AssignmentSource, cells: list[AlignedCell], ended: str) -> str:
+    metadata = {key: source.metadata[key] for key in ("kernelspec", "language_info") if key in source.metadata}
+    if ended:
+        metadata["autograder"] = {"ended": ended}
+    for index, item in enumerate(cells):
+        item.cell["id"] = f"cell-{index}"
+    notebook = NotebookNode(nbformat=4, nbformat_minor=5, metadata=metadata, cells=[item.cell for item in cells])
+    return nbformat.v4.writes(notebook)  # nbformat.writes validates once more, which takes longer than writing

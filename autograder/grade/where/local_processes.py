@@ -1,0 +1,205 @@
+"""Grades on this machine: several trusted processes, each with a warm server, that keep nothing between jobs."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import multiprocessing.connection
+import os
+import signal
+import time
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
+
+import msgspec
+
+from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
+from autograder.grade.sandbox.launch import ServerPool, ServerProcess
+from autograder.grade.sandbox.warmup import DRAWING, import_modules
+from autograder.grade.submission.notebook_grade import NotebookGrade
+from autograder.grade.submission.server_client import ServerClient
+from autograder.grade.submission.shared_process import SharedProcessGrader
+from autograder.grade.submission.source import AssignmentSource
+from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.submission.trusted_process import TrustedProcessGrader
+from autograder.grade.wire.limits import Limits
+
+MARGIN_SECONDS = 60  # for the trusted side's own work on one notebook
+TRIES = 2
+
+
+class Job(msgspec.Struct, frozen=True):
+    """One notebook of one student: its bytes, and the other files that were submitted."""
+
+    student: str
+    notebook: str
+    data: bytes
+    files: dict[str, bytes]
+
+
+class JobResult(msgspec.Struct, frozen=True):
+    """The grade of a job's notebook. If the grader itself failed, `failure` says why, and `grade` is None."""
+
+    student: str
+    notebook: str
+    grade: NotebookGrade | None
+    failure: str = ""
+
+
+class GradingTerms(NamedTuple):
+    """What is the same for every job.
+
+    Attributes:
+        sources: the teacher's notebooks, by name.
+        level: how submissions are isolated.
+        limits: what one submission may use.
+        seed: from which inputs are drawn.
+        one_process: whether tests run in the submission's own process.
+    """
+
+    sources: dict[str, AssignmentSource]
+    level: IsolationLevel
+    limits: Limits
+    seed: int
+    one_process: bool
+
+
+class _GraderProcess:
+    """One trusted process, and the job that it is working on."""
+
+    def __init__(self, terms: GradingTerms, servers: ServerPool) -> None:
+        self.terms, self.servers = terms, servers
+        self.job: Job | None = None
+        self.tries = 0
+        self._start()
+
+    def give(self, job: Job, tries: int = 1) -> None:
+        self.job, self.tries = job, tries
+        self.deadline = time.monotonic() + self.terms.limits.submission_seconds + MARGIN_SECONDS
+        with contextlib.suppress(OSError):  # a process that has died is noticed when its result is read
+            self.pipe.send_bytes(msgspec.msgpack.encode(job))
+
+    def result(self) -> JobResult | None:
+        """Returns the job's result; None if the process died and a new one has begun the job again."""
+        assert self.job is not None
+        job = self.job
+        try:
+            result = msgspec.msgpack.decode(self.pipe.recv_bytes(), type=JobResult)
+        except (EOFError, OSError, msgspec.MsgspecError):
+            return self._try_again(job)
+        if not result.student:
+            raise IsolationError(result.failure)
+        self.job = None
+        return result
+
+    def _try_again(self, job: Job) -> JobResult | None:
+        self.close()
+        self._start()
+        if self.tries < TRIES:
+            self.give(job, self.tries + 1)
+            return None
+        self.job = None
+        return JobResult(
+            job.student, job.notebook, None, f"the grading process ended {TRIES} times over this submission"
+        )
+
+    def is_overdue(self) -> bool:
+        return self.job is not None and time.monotonic() > self.deadline
+
+    def kill(self) -> None:
+        """Ends a process that takes too long; its pipe then reports the end."""
+        self.process.kill()
+
+    def close(self) -> None:
+        self.pipe.close()
+        self.process.join(timeout=10)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+    def _start(self) -> None:
+        if not self.terms.one_process:
+            import_modules(DRAWING)  # before the fork: otherwise each process imports it for its first picture
+        self.pipe, theirs = multiprocessing.Pipe()
+        server = self.servers.take()
+        context = multiprocessing.get_context("fork")  # PyTorch is loaded here already, and there is no thread yet
+        arguments = (self.pipe, theirs, self.terms, self.servers, server)
+        self.process = context.Process(target=_serve_jobs, args=arguments, daemon=True)
+        self.process.start()
+        theirs.close()
+        if server is not None:
+            server.disconnect()  # the new process has its own copy
+
+
+def grade_all(jobs: Iterable[Job], terms: GradingTerms, count: int, servers: ServerPool) -> Iterator[JobResult]:
+    """Yields every job's result as soon as it is there; jobs are taken from the iterable only when a process is free.
+
+    Args:
+        jobs: what to grade.
+        terms: what is the same for every job.
+        count: how many processes grade at once.
+        servers: each new process takes one, or starts its own if there is none left. No job, no server.
+
+    Raises:
+        IsolationError: the servers do not start.
+    """
+    waiting = iter(jobs)
+    busy: list[_GraderProcess] = []
+    free: list[_GraderProcess] = []
+    results: list[JobResult | None] = []
+    try:
+        while True:
+            # Before the results go out: who takes them writes them to disk, and meanwhile the processes should have work.
+            while len(busy) < count and (job := next(waiting, None)) is not None:
+                busy.append(free.pop() if free else _GraderProcess(terms, servers))
+                busy[-1].give(job)
+            yield from filter(None, results)
+            if not busy:
+                return
+            pipes: Any = {grader.pipe: grader for grader in busy}
+            ready = [pipes[pipe] for pipe in multiprocessing.connection.wait(list(pipes), timeout=1.0)]
+            results = [grader.result() for grader in ready]
+            for grader in [grader for grader in ready if grader.job is None]:
+                busy.remove(grader)
+                free.append(grader)
+            for grader in busy:
+                if grader.is_overdue():
+                    grader.kill()
+    finally:
+        # A later process holds a copy of an earlier one's pipe, so none ends before all of these are closed.
+        for grader in [*busy, *free]:
+            grader.pipe.close()
+        for grader in [*busy, *free]:
+            grader.close()
+
+
+def _serve_jobs(main_end: Any, pipe: Any, terms: GradingTerms, servers: ServerPool, own: ServerProcess | None) -> None:
+    """The trusted process: grades until the main process closes the pipe."""
+    main_end.close()
+    servers.disconnect()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which then closes the pipe
+    import torch
+
+    torch.set_num_threads(1)
+    with ServerClient(terms.level, terms.limits, own) as server:
+        kind = SharedProcessGrader if terms.one_process else TrustedProcessGrader
+        grader: SubmissionGrader = kind(server, terms.limits)
+        while True:
+            try:
+                job = msgspec.msgpack.decode(pipe.recv_bytes(), type=Job)
+            except (EOFError, OSError):
+                break
+            result = _grade(grader, terms, job)
+            with contextlib.suppress(OSError):  # the main process was interrupted: the next receive finds that out
+                pipe.send_bytes(msgspec.msgpack.encode(result))
+    os._exit(0)
+
+
+def _grade(grader: SubmissionGrader, terms: GradingTerms, job: Job) -> JobResult:
+    try:
+        grade = grader.grade(terms.sources[job.notebook], job.data, job.files, terms.seed)
+        return JobResult(job.student, job.notebook, grade)
+    except IsolationError as error:
+        return JobResult("", "", None, str(error))
+    except Exception as error:  # noqa: BLE001 - the batch continues, and the teacher reads what happened
+        return JobResult(job.student, job.notebook, None, f"the grader failed ({type(error).__name__}: {error})")
