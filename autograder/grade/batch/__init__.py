@@ -1,1 +1,1 @@
-"""A class: hand-ins, their order, the gradebook, feedback and the report."""
+"""A class: submissions, the gradebook, feedback and the report."""

@@ -1,4 +1,4 @@
-"""A class's folder in nbgrader's own layout: where submissions lie, where grades go, and nbgrader's settings for both."""
+"""A class's folder in nbgrader's layout: where submissions are, where grades go, and nbgrader's settings for both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from autograder.grade.submission.source import AssignmentSource
 
 
 class ClassError(InputError):
-    """The folder or the assignment is not there; the message says what was looked for and what to do."""
+    """There is no such class or assignment, or it cannot be graded; the message says what to do."""
 
 
 class Classroom(NamedTuple):
@@ -30,8 +30,8 @@ class Classroom(NamedTuple):
 
     Attributes:
         folder: holds submitted/STUDENT/ASSIGNMENT/*.ipynb, autograded/, feedback/ and gradebook.db.
-        assignment: nbgrader's name of it: the folder's name below the sources.
-        sources: the folder of all source assignments.
+        assignment: nbgrader's name for it, which is its folder's name in `sources`.
+        sources: the folder with the source of every assignment.
     """
 
     folder: Path
@@ -40,23 +40,23 @@ class Classroom(NamedTuple):
 
     @property
     def gradebook(self) -> str:
-        """The address of the gradebook, as SQLAlchemy and nbgrader write it."""
+        """The gradebook's URL, as SQLAlchemy and nbgrader write it."""
         return f"sqlite:///{self.folder / 'gradebook.db'}"
 
     def submitted(self, student: str) -> Path:
-        """Where a student's files were handed in."""
+        """The folder that a student's files were submitted to."""
         return self.folder / "submitted" / student / self.assignment
 
     def autograded(self, student: str) -> Path:
-        """Where a student's graded notebook goes."""
+        """The folder for a student's graded notebooks."""
         return self.folder / "autograded" / student / self.assignment
 
     def feedback(self, student: str) -> Path:
-        """Where a student's feedback goes."""
+        """The folder for a student's feedback."""
         return self.folder / "feedback" / student / self.assignment
 
     def students(self) -> list[str]:
-        """Returns everyone who handed something in, by name."""
+        """Returns everyone who submitted something, by name."""
         found = self.folder.glob(f"submitted/*/{_literal(self.assignment)}")
         return sorted(path.parent.name for path in found if not path.parent.is_symlink())
 
@@ -66,7 +66,7 @@ class Classroom(NamedTuple):
         return [AssignmentSource.read(path) for path in paths]
 
     def settings(self) -> Config:
-        """Returns nbgrader's configuration: the class's own file, or else the clone's, with this folder's places."""
+        """Returns nbgrader's configuration, from the class's own file or else the clone's, with the paths of this class."""
         config = Config()
         for place in (self.folder, ROOT):
             if (place / "nbgrader_config.py").exists():
@@ -83,7 +83,7 @@ class Classroom(NamedTuple):
         return config
 
     def timestamp(self, student: str) -> datetime.datetime | None:
-        """Returns when the work was handed in, in UTC, as nbgrader's collecting noted it; None where that is no time."""
+        """Returns when the work was submitted, in UTC, as `nbgrader collect` wrote it; None if that is not a time."""
         path = self.submitted(student) / "timestamp.txt"
         try:
             return (
@@ -97,7 +97,7 @@ def open_class(folder: Path, assignment: str) -> Classroom:
     """Returns the class in a folder.
 
     Raises:
-        ClassError: there is no such folder or assignment, nobody handed in, or the grades could not be written.
+        ClassError: there is no such folder or assignment, nobody submitted anything, or the folder is read-only.
     """
     folder = folder.resolve()
     if not folder.is_dir():
@@ -109,7 +109,7 @@ def open_class(folder: Path, assignment: str) -> Classroom:
     classroom = Classroom(folder, assignment, sources)
     if not classroom.students():
         raise ClassError(
-            f"nobody has handed in {assignment!r}: there is no {folder}/submitted/STUDENT/{assignment}/. "
+            f"nobody has submitted {assignment!r}: there is no {folder}/submitted/STUDENT/{assignment}/. "
             f"Collect first, or name another folder with --course"
         )
     if not os.access(folder, os.W_OK):
@@ -130,12 +130,12 @@ def _no_source(own: Path, assignment: str) -> str:
 
 
 def register(classroom: Classroom, sources: list[AssignmentSource]) -> None:
-    """Writes the assignment into the gradebook, by nbgrader itself, where it is new or its cells have changed.
+    """Adds the assignment to the gradebook with nbgrader's own command, if it is new or its cells have changed.
 
     Raises:
         ClassError: nbgrader refuses the source; the message holds its reason.
     """
-    # nbgrader 0.9.6 starts the program `alembic` to make a gradebook.
+    # nbgrader 0.9.6 (`nbgrader.api.Gradebook`) starts the program `alembic` to make a gradebook.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     with Gradebook(classroom.gradebook) as gradebook:
         if all(_is_known(gradebook, classroom.assignment, source) for source in sources):
@@ -149,7 +149,7 @@ def register(classroom: Classroom, sources: list[AssignmentSource]) -> None:
     if not result["success"]:
         text = ((result.get("error") or "") + (result.get("log") or "")).strip()
         reason = text.splitlines()[-1] if text else "it gave no reason"
-        raise ClassError(f"nbgrader does not take {classroom.assignment!r} into the gradebook: {reason}")
+        raise ClassError(f"nbgrader does not add {classroom.assignment!r} to the gradebook: {reason}")
 
 
 def _is_known(gradebook: Gradebook, assignment: str, source: AssignmentSource) -> bool:

@@ -1,4 +1,4 @@
-"""Feedback that teaches and leaks nothing: nbgrader's own pages, with hidden tests covered and foreign HTML made harmless."""
+"""Feedback that reveals no hidden test: nbgrader's own pages, with hidden tests removed and the HTML in outputs sanitized."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from autograder.grade.batch.classroom import Classroom
 
 LEVELS = ("none", "name", "message")
 HIDDEN = re.compile(r"^.*BEGIN HIDDEN TESTS(?P<name>.*)\n(?:.*\n)*?.*END HIDDEN TESTS.*$", re.MULTILINE)
-COVERED = "# hidden tests{name}"
+REPLACEMENT = "# hidden tests{name}"
 # fmt: off
 TAGS = {
     "a", "abbr", "b", "blockquote", "br", "caption", "code", "col", "colgroup", "dd", "del", "details", "div", "dl", "dt", "em",
@@ -30,13 +30,20 @@ TAGS = {
 }
 # fmt: on
 ATTRIBUTES = {"colspan", "rowspan", "align", "border", "alt", "title", "open", "start", "width", "height"}
-PLAIN = ("image/png", "image/jpeg", "image/gif", "text/plain")  # shown as pictures or as text whatever they hold
+HARMLESS_TYPES = (
+    "image/png",
+    "image/jpeg",
+    "image/gif",
+    "text/plain",
+)  # shown as a picture or text, whatever they contain
 
 
 class CoverHiddenTests(NbGraderPreprocessor):
-    """Takes hidden tests out of a graded notebook's cells, and out of what they said, as far as the teacher wants."""
+    """Removes hidden tests from a graded notebook's cells, and from their outputs as far as the teacher wants."""
 
-    level = Enum(LEVELS, "name", help="What to tell of a hidden test that did not pass.").tag(config=True)
+    level = Enum(LEVELS, "name", help="What to show of a hidden test that failed: none, name or message.").tag(
+        config=True
+    )
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
         """Returns the cell as a learner may see it."""
@@ -44,13 +51,15 @@ class CoverHiddenTests(NbGraderPreprocessor):
         if found is None:
             return cell, resources
         name = found["name"].strip(" #:")
-        cell.source = HIDDEN.sub(lambda match: COVERED.format(name=_after(match["name"])), cell.source)
-        # Without our note an error may come from the hidden part, so it is covered as well.
+        cell.source = HIDDEN.sub(lambda match: REPLACEMENT.format(name=_after(match["name"])), cell.source)
+        # Without the grader's note an error may come from the hidden part, so it is replaced as well.
         covered = cell.metadata.get("autograder", {}).get("hidden", True)
-        cell.outputs = [self._told(output, name) if covered else _without_lines(output) for output in cell.outputs]
+        cell.outputs = [
+            self._replacement(output, name) if covered else _without_lines(output) for output in cell.outputs
+        ]
         return cell, resources
 
-    def _told(self, output: NotebookNode, name: str) -> NotebookNode:
+    def _replacement(self, output: NotebookNode, name: str) -> NotebookNode:
         if output.output_type != "error":
             return v4.new_output("stream", name="stdout", text="(the output of a hidden test is not shown)\n")
         text = "A hidden test did not pass."
@@ -62,38 +71,43 @@ class CoverHiddenTests(NbGraderPreprocessor):
 
 
 class HarmlessOutputs(NbGraderPreprocessor):
-    """Keeps of a submission's outputs what can run nothing and load nothing where they are read."""
+    """Keeps only those outputs of a submission that cannot run or load anything in the reader's browser."""
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
-        """Returns the cell with its HTML cleaned, scripts and unknown forms gone."""
+        """Returns the cell with its HTML sanitized, and without scripts and unknown MIME types."""
         if cell.cell_type == "code":
             cell.outputs = [_harmless(output) for output in cell.outputs]
         return cell, resources
 
 
 def harmless_markdown(text: str) -> str:
-    """Returns markdown as HTML that can run nothing; a filter for nbconvert in the place of its own."""
+    """Returns markdown as HTML without scripts; replaces nbconvert's filter `markdown2html`."""
     return _clean(markdown2html(text))
 
 
 def configure_feedback(config: Config, level: str = "name") -> None:
-    """Makes `nbgrader generate_feedback` write such pages: for `nbgrader_config.py`, and for the grader itself."""
+    """Makes `nbgrader generate_feedback` write such pages; for `nbgrader_config.py`, and for the grader itself.
+
+    Args:
+        config: is changed.
+        level: what to show of a hidden test that failed: "none", "name" or "message".
+    """
     config.GenerateFeedback.preprocessors = [GetGrades, CoverHiddenTests, HarmlessOutputs, CSSHTMLHeaderPreprocessor]
     config.CoverHiddenTests.level = level
     config.HTMLExporter.filters = {"markdown2html": harmless_markdown}
-    # A page that is read offline, by people who trust it: no scripts from elsewhere.
+    # The page is read offline and trusted, so it loads no scripts from elsewhere.
     config.HTMLExporter.mathjax_url = ""
     config.HTMLExporter.require_js_url = ""
     config.HTMLExporter.jquery_url = ""
 
 
 def write_feedback(classroom: Classroom, students: list[str], level: str, jobs: int) -> list[str]:
-    """Writes the pages of these students and returns a line for each that could not be written."""
+    """Writes the pages of these students, `jobs` at once, and returns a line for each that could not be written."""
     if not students:
         return []
-    lanes = min(jobs, len(students))
-    slices = [(classroom, students[start::lanes], level) for start in range(lanes)]
-    with multiprocessing.get_context("fork").Pool(lanes) as pool:
+    count = min(jobs, len(students))
+    slices = [(classroom, students[start::count], level) for start in range(count)]
+    with multiprocessing.get_context("fork").Pool(count) as pool:
         return [line for lines in pool.starmap(_write, slices) for line in lines]
 
 
@@ -114,7 +128,7 @@ def _write(classroom: Classroom, students: list[str], level: str) -> list[str]:
 
 
 def _without_lines(output: NotebookNode) -> NotebookNode:
-    """Returns the output of a visible part without its traceback, which quotes the lines around: hidden ones too."""
+    """Returns an error of the visible part without its traceback, which quotes the lines around it, also hidden ones."""
     if output.output_type == "error":
         output.traceback = [f"{output.ename}: {output.evalue}"]
     return output
@@ -129,7 +143,7 @@ def _harmless(output: NotebookNode) -> NotebookNode:
     data = output.get("data")
     if data is None:
         return output
-    kept = {kind: value for kind, value in data.items() if kind in PLAIN and _is_text(value)}
+    kept = {kind: value for kind, value in data.items() if kind in HARMLESS_TYPES and _is_text(value)}
     if "text/html" in data:
         kept["text/html"] = _clean("".join(data["text/html"]))
     if "image/svg+xml" in data and "text/html" not in kept and "image/png" not in kept:
@@ -143,7 +157,7 @@ def _is_text(value: Any) -> bool:
 
 
 def _clean(html: str) -> str:
-    # bleach would keep the text of these; only a parser knows them from the same words in a picture's address.
+    # bleach would keep the text inside these. A parser is needed, because a picture's data URL may contain the same tags.
     soup = BeautifulSoup(html, "html.parser")
     for element in soup(["style", "script"]):
         element.decompose()

@@ -1,4 +1,4 @@
-"""The one writer of a class's gradebook: nbgrader's own rows and, beside them, what each grade came from."""
+"""Writes a class's gradebook: nbgrader's own rows and, beside them, what each grade was computed from."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autograder.errors import UnfinishedError
 from autograder.grade.submission.notebook_grade import NotebookGrade
 
 Value = TypeVar("Value")
-PATIENCE = 60.0  # seconds to wait for somebody else who keeps the gradebook locked
+PATIENCE = 60.0  # seconds to wait while another program keeps the gradebook locked
 TABLES = (
     """CREATE TABLE IF NOT EXISTS autograder_run (
         id INTEGER PRIMARY KEY, assignment TEXT NOT NULL, seed TEXT NOT NULL, forced INTEGER NOT NULL,
@@ -31,15 +31,15 @@ TABLES = (
 
 
 class StoppedError(UnfinishedError):
-    """The gradebook or the disk does not take a grade; what was graded before is kept, and --resume goes on from there."""
+    """A grade cannot be written to the gradebook or the disk; earlier grades are kept, and --resume continues from there."""
 
 
 class GradeOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """What a grade came from; stored with it.
+    """What a grade was computed from; stored with it.
 
     Attributes:
-        submission: hash of all files that were handed in.
-        source: hash of the source's cells, and of what else decides a grade.
+        submission: hash of all submitted files.
+        source: hash of the source's cells and of everything else that decides a grade.
         made_with: isolation level, mode, limits and versions, as JSON.
         cells: each cell's status, points, reason and seconds, as JSON.
     """
@@ -51,7 +51,13 @@ class GradeOrigin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class GradingRun(msgspec.Struct, frozen=True):
-    """One call of `grade`: its number, the seed that inputs are drawn from, and whether it grades unchanged work again."""
+    """One call of `grade`.
+
+    Attributes:
+        number: its id in the gradebook.
+        seed: from which the inputs of checks are drawn.
+        forced: whether unchanged work is graded again.
+    """
 
     number: int
     seed: int
@@ -59,7 +65,13 @@ class GradingRun(msgspec.Struct, frozen=True):
 
 
 class GradingRecords:
-    """The gradebook opened for writing. Every change is one transaction for one submission, or for one run."""
+    """A gradebook opened for writing; a context manager. Each method writes one transaction, or nothing.
+
+    Args:
+        address: the gradebook's URL.
+        assignment: nbgrader's name for it.
+        settings: nbgrader's configuration, for late penalties.
+    """
 
     def __init__(self, address: str, assignment: str, settings: Config) -> None:
         self._assignment = assignment
@@ -74,7 +86,7 @@ class GradingRecords:
         self._book.close()
 
     def begin(self, seed: int, *, forced: bool) -> GradingRun:
-        """Returns a new run."""
+        """Starts a run and returns it."""
         values = {"a": self._assignment, "s": str(seed), "f": int(forced), "t": _now()}
         insert = "INSERT INTO autograder_run (assignment, seed, forced, begun) VALUES (:a, :s, :f, :t) RETURNING id"
 
@@ -85,13 +97,13 @@ class GradingRecords:
         return GradingRun(self._patiently(write), seed, forced)
 
     def unfinished(self) -> GradingRun | None:
-        """Returns the latest run of the assignment where it was never finished."""
+        """Returns the latest run of the assignment if it was not finished, else None."""
         query = "SELECT id, seed, forced, finished FROM autograder_run WHERE assignment = :a ORDER BY id DESC LIMIT 1"
         row = self._book.db.execute(text(query), {"a": self._assignment}).first()
         return GradingRun(row.id, int(row.seed), bool(row.forced)) if row is not None and row.finished is None else None
 
     def finish(self, run: GradingRun) -> None:
-        """Takes note that every submission of the run has its grade."""
+        """Records that every submission of the run has its grade."""
 
         def write() -> None:
             with self._transaction() as session:
@@ -102,7 +114,7 @@ class GradingRecords:
         self._patiently(write)
 
     def origins(self) -> dict[str, tuple[int, GradeOrigin]]:
-        """Returns for each graded student the run, and what the grade came from."""
+        """Returns for each graded student the number of the run and the grade's origin."""
         query = "SELECT * FROM autograder_grade WHERE assignment = :a"
         rows = self._book.db.execute(text(query), {"a": self._assignment}).all()
         found = {
@@ -112,18 +124,25 @@ class GradingRecords:
             )
             for row in rows
         }
-        self._book.db.rollback()  # a read would otherwise hold its view of the database open
+        self._book.db.rollback()  # otherwise the read transaction stays open
         return found
 
     def write(
         self,
         student: str,
-        graded: dict[str, NotebookGrade],
+        grades: dict[str, NotebookGrade],
         origin: GradeOrigin,
         run: GradingRun,
         timestamp: datetime.datetime | None,
     ) -> None:
         """Writes a student's grades, comments and their origin, all or nothing.
+
+        Args:
+            student: nbgrader's id.
+            grades: by notebook.
+            origin: what they were computed from.
+            run: which computed them.
+            timestamp: when the work was submitted, in UTC.
 
         Raises:
             StoppedError: the gradebook stays locked, or the disk is full.
@@ -137,7 +156,7 @@ class GradingRecords:
                     submission = self._book.update_or_create_submission(self._assignment, student, **when)
                 with session.no_autoflush:
                     for notebook in submission.notebooks:
-                        _fill(notebook, graded[notebook.name])
+                        _fill(notebook, grades[notebook.name])
                 session.flush()
                 self._penalise(submission, student)
                 row = msgspec.structs.asdict(origin) | {"a": self._assignment, "student": student, "run": run.number}
@@ -166,7 +185,7 @@ class GradingRecords:
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[Any]:
-        """A block that is committed as a whole: nbgrader's methods commit one by one (0.9.6), so inside it they only flush."""
+        """A block that is committed as a whole. nbgrader's methods commit one by one (0.9.6), so inside it they only flush."""
         session = self._book.db()
         commit = session.commit
         session.commit = session.flush
@@ -188,14 +207,14 @@ class GradingRecords:
                 reason = str(error.orig)
                 if "locked" not in reason or time.monotonic() > until:
                     raise StoppedError(
-                        f"the gradebook does not take the grade ({reason}); what was graded so far is kept. "
-                        f"Mend that, then run the same command with --resume"
+                        f"the grade cannot be written to the gradebook ({reason}); what was graded so far is kept. "
+                        f"Fix that, then run the same command with --resume"
                     ) from None
                 time.sleep(0.2)
 
 
 def _fill(notebook: Any, graded: NotebookGrade) -> None:
-    """Sets grades and comments as nbgrader's SaveAutoGrades does (0.9.6); what a person has entered stays."""
+    """Sets grades and comments as nbgrader's SaveAutoGrades does (0.9.6); what a person entered is kept."""
     source = notebook.notebook
     # All names at once: `grade.name` and `comment.name` ask the database for each.
     names = {cell.id: cell.name for cell in (*source.grade_cells, *source.solution_cells, *source.task_cells)}

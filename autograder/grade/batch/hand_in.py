@@ -1,4 +1,4 @@
-"""Everything that one student handed in for one assignment, and the folder that it becomes once it is graded."""
+"""Everything that one student submitted for one assignment, and the autograded folder that is written from it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class HandIn:
     Attributes:
         notebooks: the bytes of each notebook of the assignment that can be read, by name.
         grades: by notebook; those that cannot be read have theirs from the start.
-        digest: hash of all that was handed in.
+        digest: hash of all submitted files.
         notes: what a teacher should know.
     """
 
@@ -46,7 +46,7 @@ class HandIn:
                 self.grades[name] = unreadable(source, str(error))
                 reasons.append(f"{name}: {error}")
         unknown = sorted(path.stem for path in folder.glob("*.ipynb") if path.stem not in sources)
-        self.notes += [f"{name}.ipynb is no notebook of this assignment and was left out" for name in unknown]
+        self.notes += [f"{name}.ipynb is not a notebook of this assignment and was left out" for name in unknown]
         self.digest = digest(repr((self.notebooks, reasons)).encode(), self.files)
         self.timestamp: datetime.datetime | None = classroom.timestamp(student)
 
@@ -56,7 +56,7 @@ class HandIn:
         return self.grades.keys() == self._sources.keys()
 
     def write_folder(self) -> None:
-        """Writes the autograded folder, whole or not at all: notebooks, and the files beside them, the teacher's last."""
+        """Writes the autograded folder, whole or not at all: the notebooks, the student's files, and the teacher's over them."""
         target = self._classroom.autograded(self.student)
         fresh = target.with_name(f".{target.name}.writing")
         shutil.rmtree(fresh, ignore_errors=True)
@@ -71,7 +71,7 @@ class HandIn:
 
     def _read(self, folder: Path, name: str, limits: Limits) -> bytes:
         if folder.is_symlink() or not folder.is_dir():
-            raise UnreadableSubmission(f"{folder.name} is no folder but a link or a file")
+            raise UnreadableSubmission(f"{folder.name} is a link or a file, not a folder")
         return notebook_bytes(folder / f"{name}.ipynb", limits)
 
     def _notebooks(self) -> dict[str, bytes]:
@@ -87,5 +87,5 @@ class HandIn:
         return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
     def for_worker(self) -> dict[str, bytes]:
-        """Returns the files that the notebook may open while it runs: the student's, with the teacher's in front."""
+        """Returns the files that the notebook may open while it runs: the student's, and the teacher's where both have one."""
         return self.files | self._teachers_files()

@@ -1,4 +1,4 @@
-"""Runs cells as a kernel does (rich outputs, tracebacks, magics) and keeps their outputs instead of sending them."""
+"""Runs cells as a kernel does (rich outputs, tracebacks, magics), and collects their outputs instead of sending them."""
 
 from __future__ import annotations
 
@@ -26,11 +26,18 @@ from autograder.tape.run.time_limit import time_limit
 
 
 class CellTimeoutError(BaseException):
-    """A cell used up its time. No Exception, so that `except Exception` in a learner's loop does not swallow it."""
+    """A cell used up its time. It is no `Exception`, so that `except Exception` in a learner's loop does not swallow it."""
 
 
 class CellRun(NamedTuple):
-    """What one cell did: its outputs in nbformat's form, the exception that ended it, and the value of its last expression."""
+    """What one cell did.
+
+    Attributes:
+        outputs: in nbformat's form.
+        error: the exception that ended it.
+        value: of its last expression.
+        execution_count: as a kernel counts.
+    """
 
     outputs: list[dict[str, Any]]
     error: BaseException | None
@@ -80,28 +87,28 @@ class Shell(InteractiveShell):
     kernel = None  # libraries ask `hasattr(get_ipython(), "kernel")` to know whether displays are shown
 
     def run(self, text: str, seconds: float) -> CellRun:
-        """Returns what the cell did; the interrupt after `seconds` can be swallowed, so it is no defence."""
+        """Runs a cell and returns what it did. Code can swallow the interrupt after `seconds`, so it is no defence."""
         with self._captured(), _no_input(), cell_time_limit(seconds):
             result = self.run_cell(text, store_history=True)
         error = result.error_before_exec or result.error_in_exec
         if error is not None:
-            # A cell may have switched off what shows errors; nbgrader (0.9.6) finds it in the kernel's reply and says so.
+            # A cell may have replaced what shows errors. nbgrader (0.9.6, Execute) finds the error in the kernel's reply and adds it.
             self.outputs.error_if_none(type(error).__name__, str(error))
-        return CellRun(self.outputs.taken(), error, result.result, self.execution_count - 1)
+        return CellRun(self.outputs.take(), error, result.result, self.execution_count - 1)
 
     def forget(self) -> None:
-        """Makes the namespace that of a fresh kernel. IPython's own reset collects garbage as well, which takes 0.2 s."""
+        """Resets the namespace to that of a new kernel. IPython's own reset collects garbage as well, which takes 0.2 s."""
         self.user_ns.clear()
         self.init_user_ns()
         history: Any = self.history_manager
         history.reset(new_session=False)
         self.displayhook._, self.displayhook.__, self.displayhook.___ = "", "", ""
         self.execution_count = 1
-        self.outputs.taken()
+        self.outputs.take()
 
     @contextlib.contextmanager
-    def listening(self, budget: int) -> Iterator[Outputs]:
-        """A block whose prints and pictures are kept apart: what a function says while a check calls it."""
+    def separate_outputs(self, budget: int) -> Iterator[Outputs]:
+        """A block whose outputs, up to `budget` bytes, are collected separately: those of a function that a check calls."""
         kept, self.outputs = self.outputs, Outputs(budget)
         try:
             with self._captured():
@@ -114,7 +121,7 @@ class Shell(InteractiveShell):
 
     @contextlib.contextmanager
     def _captured(self) -> Iterator[None]:
-        # What C code and child processes write goes past sys.stdout; it is read back from a file after the cell.
+        # What C code and child processes write does not go through sys.stdout; it is read from a file after the cell.
         with _below_python() as written, _python_streams(self.outputs):
             yield
         for name, text in written():
@@ -122,12 +129,12 @@ class Shell(InteractiveShell):
 
 
 def make_shell(output_bytes: int) -> Shell:
-    """Returns the process's shell, with every file that IPython would read or write at start switched off."""
+    """Returns the process's shell, which reads and writes none of IPython's start-up and history files."""
     config = Config()
-    config.HistoryManager.enabled = False  # its SQLite file has a thread of its own, and we fork
+    config.HistoryManager.enabled = False  # its SQLite file has a thread, and this process forks
     config.InteractiveShell.colors = "Neutral"  # as ipykernel 7 colours its tracebacks
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    os.environ["NBGRADER_EXECUTION"] = "autograde"  # as nbgrader tells the notebooks that it runs (0.9.6)
+    os.environ["NBGRADER_EXECUTION"] = "autograde"  # as nbgrader sets it for the notebooks that it runs (0.9.6)
     os.environ.setdefault("IPYTHONDIR", tempfile.mkdtemp(prefix="ipython-"))
     shell = Shell.instance(config=config)
     shell.outputs = Outputs(output_bytes)
@@ -135,7 +142,7 @@ def make_shell(output_bytes: int) -> Shell:
 
 
 def cell_time_limit(seconds: float) -> AbstractContextManager[None]:
-    """Returns a block that raises CellTimeoutError after so many seconds; in the main thread only."""
+    """Returns a block that raises CellTimeoutError after `seconds`; see `time_limit`."""
     return time_limit(seconds, lambda: CellTimeoutError(f"stopped after {seconds:g} seconds"))
 
 
@@ -152,7 +159,7 @@ class _Stream(io.TextIOBase):
         return True
 
     def write(self, text: str) -> int:
-        """Keeps the text, as far as the budget for outputs goes."""
+        """Adds the text to the cell's outputs."""
         if not isinstance(text, str):
             raise TypeError(f"write() argument must be str, not {type(text).__name__}")
         self._outputs.stream(self.name, text)
@@ -175,7 +182,7 @@ def _python_streams(outputs: Outputs) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _below_python() -> Iterator[Any]:
-    """Points file descriptors 1 and 2 to files in memory; yields a function that returns what was written there."""
+    """Redirects file descriptors 1 and 2 to files in memory; yields a function that returns what was written there."""
     kept = {"stdout": (1, os.dup(1), os.memfd_create("stdout")), "stderr": (2, os.dup(2), os.memfd_create("stderr"))}
     for number, _, memory in kept.values():
         os.dup2(memory, number)
@@ -194,7 +201,7 @@ def _below_python() -> Iterator[Any]:
 @contextlib.contextmanager
 def _no_input() -> Iterator[None]:
     def refuse(*_: Any) -> NoReturn:
-        # The words of ipykernel (7.4) where nobody sits at the keyboard.
+        # ipykernel's message (7.4) when there is no frontend to ask.
         raise StdinNotImplementedError("raw_input was called, but this frontend does not support input requests.")
 
     before, builtins.input = builtins.input, refuse

@@ -1,7 +1,7 @@
 """The submission's own process: runs its cells, keeps its names, and answers the grader's questions about them.
 
-Everything here shares a process with code that nobody trusts. It holds no expected value, no hidden test and no seed, and
-whatever it answers is evidence that the trusted side judges.
+Everything here shares a process with untrusted code. It has no expected value, no hidden test and no seed, and the trusted
+side checks whatever it answers.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from autograder.grade.wire.outputs import Outputs
 from autograder.grade.wire.wire_values import Unsendable, from_plain, tensors, to_plain
 
 LARGEST_QUESTION = 256 * MEBIBYTE
-PRINTED = MEBIBYTE // 4  # of what a function writes while an assertion calls it
+PRINTED = MEBIBYTE // 4  # bytes that are kept of what a function prints while an assertion calls it
 
 
 def serve(connection: socket.socket, shell: Shell, folder: Path) -> None:
-    """Answers questions until the grader hangs up. `folder` is the private folder in which the cells run."""
+    """Answers questions until the grader closes the connection. `folder` is where the cells run."""
     _Worker(connection, shell, folder).serve()
 
 
@@ -65,7 +65,7 @@ class _Worker:
         except (Exception, CellTimeoutError, KeyboardInterrupt) as error:
             answer = messages.Failure(f"{type(error).__name__}: {error}"[:2000])
         if os.getpid() != self.process:
-            os._exit(0)  # a cell forked and the child came back out of it: it has nothing to say here
+            os._exit(0)  # a cell forked and its child returned from it: the child must not answer
         return answer
 
     def _begin(self, request: messages.BeginSubmission) -> messages.Answer:
@@ -99,14 +99,14 @@ class _Worker:
 
     def _call(self, request: messages.AskCall) -> messages.Answer:
         try:
-            with self.shell.listening(0), cell_time_limit(self.cell_seconds):
+            with self.shell.separate_outputs(0), cell_time_limit(self.cell_seconds):
                 return messages.CallAnswer(LocalSubject(self._target(request.name)).call(request.call))
         except CellTimeoutError as error:
             return messages.CallAnswer(Report(problem=CallProblem("forward", "CellTimeoutError", str(error))))
 
     def _program(self, request: messages.AskProgram) -> messages.Answer:
         try:
-            with self.shell.listening(0), cell_time_limit(self.cell_seconds):
+            with self.shell.separate_outputs(0), cell_time_limit(self.cell_seconds):
                 return messages.ProgramAnswer(LocalSubject(self._target(request.name)).program())
         except CellTimeoutError as error:
             return messages.ProgramAnswer(ProgramText("raises-forward", f"CellTimeoutError: {error}", (), None))
@@ -116,7 +116,7 @@ class _Worker:
         arguments = [from_plain(argument) for argument in request.arguments]
         keywords = {name: from_plain(argument) for name, argument in request.keywords.items()}
         inputs = [getattr(tensor, "origin", tensor) for tensor in tensors([arguments, keywords])]
-        with self.shell.listening(PRINTED) as outputs:
+        with self.shell.separate_outputs(PRINTED) as outputs:
             try:
                 with cell_time_limit(self.cell_seconds):
                     value = target(*arguments, **keywords)
@@ -149,7 +149,7 @@ class _Worker:
         chosen = {index: from_plain(cotangent) for index, cotangent in request.cotangents.items()}
         wanted = [tensor for tensor in inputs if tensor.requires_grad]
         try:
-            with self.shell.listening(0), cell_time_limit(self.cell_seconds):
+            with self.shell.separate_outputs(0), cell_time_limit(self.cell_seconds):
                 scalar = weighed([(outputs[index], cotangent) for index, cotangent in chosen.items()])
                 found = torch.autograd.grad(scalar, wanted, allow_unused=True, retain_graph=True)
         except (Exception, CellTimeoutError) as error:
@@ -161,7 +161,7 @@ class _Worker:
 
 
 def forget_the_server() -> None:
-    """Makes the forked process a fresh `__main__`: arguments, buffers and random numbers of the server are gone."""
+    """Resets the command-line arguments and NumPy's random state, which a fork inherits from the server."""
     sys.argv[:] = [""]
     if numpy := sys.modules.get("numpy"):
-        numpy.random.seed()  # a fork inherits its state; `random` and torch's seed are as in a fresh kernel
+        numpy.random.seed()  # a fork inherits its state; Python reseeds `random` itself, and torch starts with one fixed seed in every process

@@ -1,1 +1,1 @@
-"""One submission: read, aligned with its source, run, tested, and graded."""
+"""One submission: reads it, aligns it with the source, runs it, tests it and grades it."""

@@ -1,4 +1,4 @@
-"""What grading one submission comes to: plain data that a worker hands to the one writer of the gradebook."""
+"""The result of grading one notebook: plain data, which a grading process sends to the one that writes the gradebook."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class CellGrade(msgspec.Struct, frozen=True, kw_only=True):
     """The grade of one cell.
 
     Attributes:
-        points: None where a person has to decide.
-        reason: why not all points were given, in the words the learner reads; "" where they were.
-        seconds: how long the test took, with the learner's code in it.
+        points: None if a person has to decide.
+        reason: why points are missing, in words for the learner; "" if none are.
+        seconds: how long the test took, including the calls of the learner's code.
         hidden: whether the reason comes from a hidden part of the test, so that feedback must not quote it.
     """
 
@@ -28,14 +28,15 @@ class CellGrade(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class NotebookGrade(msgspec.Struct, frozen=True, kw_only=True):
-    """One notebook of one submission.
+    """The grade of one notebook of one submission.
 
     Attributes:
         cells: every cell of the source that gives points, by its id.
-        comments: nbgrader's automatic comment for each answer and task that is there, by its id; None for none.
+        comments: nbgrader's automatic comment on each answer and task in the submission, by the cell's id; None for no comment.
         notebook: the autograded notebook, as nbformat's JSON.
-        ended: why the program was ended before its last cell, or could not be read; "" where all went well.
+        ended: why the program ended before its last cell, or could not be read; "" if it ran to its end.
         notes: what else a teacher should know, one line each.
+        seconds: how long grading took.
     """
 
     cells: dict[str, CellGrade]
@@ -47,5 +48,5 @@ class NotebookGrade(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def points(self) -> float:
-        """The sum of what was given so far."""
+        """The sum over all cells; a cell that a person has to grade counts 0."""
         return sum(cell.points or 0.0 for cell in self.cells.values())

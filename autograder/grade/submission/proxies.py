@@ -1,4 +1,4 @@
-"""Stand-ins for the learner's functions on the trusted side: plain assertions call them as if they lived here."""
+"""Proxies of the learner's functions in the trusted process, so that plain assertions can call them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.wire import messages
 from autograder.grade.wire.wire_values import from_plain, tensors, to_plain
 
-CALL_IT = "only calling it crosses. Test it with check(...), or with a function that returns numbers or tensors"
+CALL_IT = "it can only be called. Test it with check(...), or with a function that returns numbers or tensors"
 
 
 class LearnerError(Exception):
-    """The learner's code raised an exception of a type that exists in its own process only."""
+    """The learner's code raised an exception that is not one of Python's built-in types."""
 
 
 class NotPlain(Unsolved):
-    """A value of the learner's cannot leave its process; the message says what can."""
+    """A value of the learner's cannot be sent from its process; the message says what can."""
 
 
 class LearnerFunction:
-    """Calls a function in the worker: arguments and value cross as data, writes into the arguments and gradients as well."""
+    """Calls a function in the worker. Arguments and result are sent as data; so are writes into the arguments, and gradients."""
 
     def __init__(self, worker: WorkerClient, name: str, kind: str) -> None:
         self._worker, self.__name__, self._kind = worker, name, kind
@@ -40,9 +40,9 @@ class LearnerFunction:
         """Returns what the learner's function returns.
 
         Raises:
-            NotPlain: the value cannot cross.
-            TypeError: an argument cannot cross.
-            Exception: of the type that the function raised, where Python has it built in; LearnerError otherwise.
+            NotPlain: the value cannot be sent.
+            TypeError: an argument cannot be sent.
+            Exception: of the type that the function raised, if it is one of Python's built-in types; else LearnerError.
         """
         request = messages.AskInvocation(
             self.__name__,
@@ -76,19 +76,19 @@ class LearnerFunction:
             raise LearnerError(f"{self.__name__} gave no answer: {error}") from None
 
     def _with_history(self, value: Any, returned: messages.ReturnValue, inputs: list[torch.Tensor]) -> Any:
-        """Joins the returned tensors to the arguments in autograd's graph: backward asks the worker for the gradients."""
+        """Connects the returned tensors to the arguments in autograd's graph: backward asks the worker for the gradients."""
         found = tensors(value)
         positions = [index for index in returned.differentiable if index in range(len(found))]
         if not positions or not any(tensor.requires_grad for tensor in inputs):
             return value
-        joined = _Crossing.apply(
+        joined = _RemoteFunction.apply(
             self._worker, returned.invocation, positions, *[found[index] for index in positions], *inputs
         )
         return _replaced(value, {id(found[index]): tensor for index, tensor in zip(positions, joined, strict=True)})
 
 
-class _Crossing(torch.autograd.Function):
-    """Values from the worker whose slope only the worker knows."""
+class _RemoteFunction(torch.autograd.Function):
+    """Values that the worker computed; only it can compute their gradients."""
 
     @staticmethod
     def forward(ctx: Any, worker: WorkerClient, invocation: int, positions: list[int], *tensors: torch.Tensor) -> Any:
@@ -130,7 +130,7 @@ def _replaced(value: Any, joined: dict[int, torch.Tensor]) -> Any:
 
 
 def _write_back(argument: Any, now: Any) -> None:
-    """Makes an argument hold what the learner's function left in it, as a call in one process would."""
+    """Writes into an argument what the learner's function wrote into its copy, as a call in the same process would."""
     if type(argument) is not type(now) and not isinstance(argument, torch.nn.Parameter):
         return
     if isinstance(argument, torch.Tensor) and isinstance(now, torch.Tensor):
@@ -155,6 +155,6 @@ def _exception(name: str, message: str) -> Exception:
     if isinstance(kind, type) and issubclass(kind, Exception):
         try:
             return kind(message)
-        except TypeError:  # UnicodeDecodeError wants more than a message
+        except TypeError:  # UnicodeDecodeError needs more than a message
             pass
     return LearnerError(f"{name}: {message}")

@@ -1,4 +1,4 @@
-"""The teacher's source notebook, read once: which cells are graded, by whom, and who provides the names they use."""
+"""The teacher's source notebook: which cells are graded, by whom, and which cells define the names that tests use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Kind = Literal["test", "manual", "answer", "task", "teacher", "text"]
 
 
 class SourceError(InputError):
-    """The source notebook cannot be graded by; the message names the cell and what to do."""
+    """The source notebook cannot be used for grading; the message names the cell and says what to do."""
 
 
 class SourceCell(NamedTuple):
@@ -31,11 +31,12 @@ class SourceCell(NamedTuple):
 
     Attributes:
         id: nbgrader's grade_id, "" for a cell that nbgrader does not know.
-        kind: "test" is graded by running it, "manual" by a person, "answer" is the learner's, "teacher" is other code.
-        text: with hidden tests, and for an answer as it was handed out.
+        kind: "test" is graded by running it, "manual" and "task" by a person, "answer" is the learner's, "teacher" is other
+            code, "text" other text.
+        text: includes hidden tests; of an answer, what was released.
         visible: the text that was released.
-        points: the most it can give, 0 for a cell that gives none.
-        cell: the cell as nbgrader would release it, hidden tests included; its metadata are those that count.
+        points: the maximum; 0 for a cell that is not graded.
+        cell: as nbgrader would release it, but with hidden tests; its metadata decide points.
     """
 
     id: str
@@ -47,12 +48,18 @@ class SourceCell(NamedTuple):
 
     @property
     def hides(self) -> bool:
-        """Whether part of the text is hidden from learners."""
+        """Whether learners see only part of the text."""
         return self.visible != self.text
 
 
 class _Binder(NamedTuple):
-    """A place in the source that gives names their meaning; `cell` is None where they are the learner's to define."""
+    """The names that a cell of the source defines.
+
+    Attributes:
+        position: of the cell in the source.
+        names: what it defines.
+        cell: the teacher's code to run for them; None for an answer, where the learner has to define them.
+    """
 
     position: int
     names: set[str]
@@ -60,7 +67,15 @@ class _Binder(NamedTuple):
 
 
 class AssignmentSource:
-    """A source notebook. `name` is nbgrader's notebook id; `digest` changes when anything that decides a grade does."""
+    """A source notebook.
+
+    Attributes:
+        name: nbgrader's notebook id, which is the file's name without its suffix.
+        cells: all cells but the author's.
+        by_id: the cells that nbgrader knows, by grade_id.
+        digest: a hash of everything in the notebook that decides a grade.
+        late_modules: what the cells will make PyTorch import.
+    """
 
     def __init__(self, name: str, notebook: NotebookNode) -> None:
         self.name, self.metadata = name, notebook.metadata
@@ -79,10 +94,10 @@ class AssignmentSource:
 
     @classmethod
     def read(cls, path: Path) -> AssignmentSource:
-        """Returns the source at a path.
+        """Reads the source at a path.
 
         Raises:
-            NotebookError: the file is no notebook.
+            NotebookError: the file is not a notebook.
             SourceError: a cell cannot be graded.
         """
         return cls(path.stem, read(path))
@@ -93,13 +108,13 @@ class AssignmentSource:
         return [cell for cell in self.cells if cell.kind in ("test", "manual", "task")]
 
     def provider(self, name: str, before: SourceCell) -> SourceCell | None:
-        """Returns the teacher's cell that gives a name its meaning in a test; None where it is the learner's to define."""
+        """Returns the teacher's cell that defines a name for the test `before`; None if the learner has to define it."""
         position = self.cells.index(before)
         binders = [binder for binder in self._binders if binder.position < position and name in binder.names]
         return binders[-1].cell if binders else None
 
     def stands_alone(self, cell: SourceCell) -> bool:
-        """Whether no later test uses a name that this test binds, so that its result is all that matters."""
+        """Returns whether no later test uses a name that this test binds, so that only its result matters."""
         if cell.id not in self._alone:
             later = self.cells[self.cells.index(cell) + 1 :]
             bound_here = _names(statements(cell.text))
@@ -109,22 +124,22 @@ class AssignmentSource:
         return self._alone[cell.id]
 
     def needs(self, cell: SourceCell) -> set[str]:
-        """Returns the names that a cell uses; a builtin's name only where an answer is to define it."""
+        """Returns the names that a cell uses, without builtins that no answer redefines."""
         return used_names(cell.text) - (set(dir(builtins)) - self._answers)
 
     def for_learners(self, cell: SourceCell) -> str:
-        """Returns what of a test cell the learner's process may run: the definitions in its visible part."""
+        """Returns the part of a test cell that the learner's process may run: the definitions in its visible part."""
         return definitions(cell.visible)
 
 
 def _binders(index: int, cell: SourceCell, original: str) -> list[_Binder]:
-    """Returns who binds what in a cell. `original` holds the model solution, which the text that is handed out may lack."""
+    """Returns the names that a cell defines. `original` includes the model solution, which the released text may lack."""
     if cell.kind not in ("teacher", "answer"):
         return []
     parts = statements(original)
     if cell.kind == "teacher":
         return [_Binder(index, _names(parts), cell)]
-    # What a model solution imports, a test may use as well: it is the teacher's text, and a module cannot cross.
+    # A test may use what the model solution imports: that is the teacher's text, and a module cannot be sent.
     imports: list[ast.stmt] = [part for part in parts if isinstance(part, (ast.Import, ast.ImportFrom))]
     others = [part for part in parts if part not in imports]
     imported = cell._replace(id="", kind="teacher", text=ast.unparse(ast.Module(imports, [])))
@@ -137,7 +152,7 @@ def _names(parts: list[ast.stmt]) -> set[str]:
 
 def _source_cell(cell: NotebookNode) -> SourceCell:
     known = cell.metadata.get("nbgrader", {})
-    released = _handed_out(cell) if utils.is_solution(cell) else cell
+    released = _released(cell) if utils.is_solution(cell) else cell
     visible = _without_hidden_tests(released)
     kind = _kind(cell)
     if kind == "test" and "AUTOTEST" in cell.source:
@@ -161,7 +176,7 @@ def _kind(cell: NotebookNode) -> Kind:
     return "teacher" if cell.cell_type == "code" else "text"
 
 
-def _handed_out(cell: NotebookNode) -> NotebookNode:
+def _released(cell: NotebookNode) -> NotebookNode:
     copy = NotebookNode(cell | {"metadata": NotebookNode(cell.metadata)})
     cleared, _ = KeepStubs().preprocess_cell(copy, {"language": "python"}, 0)
     return cleared

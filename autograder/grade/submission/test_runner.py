@@ -141,7 +141,7 @@ class SubmissionTests:
             return
         self._provided.add(key)
         self._provide(cell)
-        with self._shell.listening(0):
+        with self._shell.separate_outputs(0):
             self._shell.run_cell(cell.text, store_history=False)
 
 

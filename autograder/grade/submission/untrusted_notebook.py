@@ -1,4 +1,4 @@
-"""What a student handed in, read so that nothing in it can hurt the reader: odd work becomes a reason, never a crash."""
+"""Reads what a student submitted. Nothing in it can harm the reader: odd files become a reason for the grade, never a crash."""
 
 from __future__ import annotations
 
@@ -17,46 +17,46 @@ from autograder.grade.wire.limits import Limits
 
 
 class UnreadableSubmission(InputError):
-    """The file is no notebook that could be graded; the message is the reason that the student and the teacher read."""
+    """The file cannot be graded; the message is the reason that the student and the teacher read."""
 
 
 def notebook_bytes(path: Path, limits: Limits) -> bytes:
     """Returns the file's bytes.
 
     Raises:
-        UnreadableSubmission: it is missing, too large, or no plain file (a link, pipe or folder).
+        UnreadableSubmission: it is missing, too large, or not a plain file (a link, pipe or folder).
     """
     try:
         return _plain_file(path, limits.notebook_bytes)
     except FileNotFoundError:
-        raise UnreadableSubmission(f"no file {path.name} was handed in") from None
+        raise UnreadableSubmission(f"no file {path.name} was submitted") from None
     except OSError as error:
         raise UnreadableSubmission(f"{path.name} cannot be read ({error.strerror or error})") from None
 
 
 def parse(data: bytes) -> list[NotebookNode]:
-    """Returns the notebook's cells in nbformat 4, without outputs; the metadata are the student's and prove nothing.
+    """Returns the notebook's cells in nbformat 4, without outputs, and of the metadata only the claimed grade_id.
 
     Raises:
-        UnreadableSubmission: it is no JSON, or no notebook.
+        UnreadableSubmission: it is not JSON, or not a notebook.
     """
     try:
         content = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError:
-        raise UnreadableSubmission("the file is no text (UTF-8), so no notebook") from None
+        raise UnreadableSubmission("the file is not text (UTF-8), so not a notebook") from None
     except (ValueError, RecursionError):
-        raise UnreadableSubmission("the file is no JSON, so no notebook; it may have been cut off") from None
+        raise UnreadableSubmission("the file is not JSON, so not a notebook; it may have been cut off") from None
     try:
         cells = _upgraded(content)["cells"]
         return [cell for item in cells if (cell := _cell(item)) is not None]
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
-        raise UnreadableSubmission("the file is JSON but no notebook: it has no list of cells") from None
+        raise UnreadableSubmission("the file is JSON but not a notebook: it has no list of cells") from None
 
 
 def attachments(folder: Path, limits: Limits) -> tuple[dict[str, bytes], list[str]]:
     """Returns the other files beside the notebooks by their relative paths, and a note for each that was left out.
 
-    Only plain files count: a link could lead to the gradebook, a pipe could stop the reader.
+    Only plain files are read: a link could lead to the gradebook, a pipe could block the reader.
     """
     found: dict[str, bytes] = {}
     notes: list[str] = []
@@ -78,7 +78,7 @@ def attachments(folder: Path, limits: Limits) -> tuple[dict[str, bytes], list[st
 
 
 def digest(data: bytes, files: dict[str, bytes]) -> str:
-    """Returns a hash of everything that was handed in."""
+    """Returns a hash of the notebooks' bytes and the other files."""
     whole = hashlib.sha256(data)
     for name in sorted(files):
         whole.update(repr((name, hashlib.sha256(files[name]).hexdigest())).encode())
@@ -86,12 +86,12 @@ def digest(data: bytes, files: dict[str, bytes]) -> str:
 
 
 def _plain_file(path: Path, largest: int) -> bytes:
-    # Without NONBLOCK, opening a pipe waits for its writer for ever.
+    # Without NONBLOCK, opening a pipe would wait for its writer forever.
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(number, "rb") as file:
         about = os.fstat(number)
         if not stat.S_ISREG(about.st_mode):
-            raise UnreadableSubmission(f"{path.name} is no plain file")
+            raise UnreadableSubmission(f"{path.name} is not a plain file")
         data = file.read(largest + 1)
     if len(data) > largest:
         raise UnreadableSubmission(f"{path.name} is larger than the {largest // 2**20} MiB that are allowed")
@@ -106,7 +106,7 @@ def _upgraded(content: Any) -> Any:
 
 
 def new_cell(kind: str, source: str) -> NotebookNode:
-    """Returns a cell in nbformat 4; nbformat's own functions validate each, which takes longer than running most of them."""
+    """Returns a cell in nbformat 4. nbformat's own functions validate each cell, which takes longer than running most of them."""
     own: dict[str, Any] = {"outputs": [], "execution_count": None} if kind == "code" else {}
     return NotebookNode(cell_type=kind, source=source, metadata=NotebookNode(), **own)
 

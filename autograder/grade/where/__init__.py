@@ -1,1 +1,1 @@
-"""Where submissions are graded: jobs go in, results come out."""
+"""Where submissions are graded: takes jobs and yields their results."""

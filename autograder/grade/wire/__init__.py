@@ -1,1 +1,1 @@
-"""What crosses between the grader and a worker: messages, values, outputs and their limits."""
+"""What the grader and a worker send each other: messages, values, outputs and their limits."""

@@ -14,15 +14,15 @@ from autograder.errors import UnfinishedError
 
 Message = TypeVar("Message")
 HEADER = struct.Struct("!Q")
-TICK = 0.1  # how often a waiting reader looks after the worker's memory, in seconds
+TICK = 0.1  # seconds between two checks of the worker's memory while waiting for an answer
 
 
 class ChannelError(UnfinishedError):
-    """The other side is gone, too slow, or sends something that is no message; the text is fit for a grade's reason."""
+    """The other side is gone, too slow, or sent something that is not a message; the text fits a grade's reason."""
 
 
 def send(connection: socket.socket, message: msgspec.Struct) -> None:
-    """Sends one message whole; raises Broken where nobody reads it."""
+    """Sends one message; raises ChannelError if the other side is gone."""
     payload = msgspec.msgpack.encode(message)
     try:
         connection.sendall(HEADER.pack(len(payload)))
@@ -44,12 +44,12 @@ def receive(
     Args:
         connection: a stream socket.
         form: the struct that it must be.
-        largest: its size in bytes may not be above this.
-        deadline: of `time.monotonic()`; None waits for ever.
+        largest: its maximum size in bytes.
+        deadline: on the clock of `time.monotonic()`, in seconds; None waits forever.
         watch: called about ten times a second while waiting; may raise.
 
     Raises:
-        ChannelError: the other side is gone, the time is up, or what came is no such message.
+        ChannelError: the other side is gone, the time is up, or it sent something else.
     """
     (size,) = HEADER.unpack(_exactly(connection, HEADER.size, deadline, watch))
     if size > largest:
@@ -58,7 +58,7 @@ def receive(
     try:
         return msgspec.msgpack.decode(payload, type=form)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-        raise ChannelError(f"it sent something that is no answer ({str(error)[:80]})") from None
+        raise ChannelError(f"it sent something that is not an answer ({str(error)[:80]})") from None
 
 
 def _exactly(

@@ -1,4 +1,4 @@
-"""What one submission may use. Whoever passes a limit is ended with a reason; the batch goes on."""
+"""What one submission may use. A submission that exceeds a limit is ended with a reason; the batch continues."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ MEBIBYTE = 2**20
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """The budget of one submission, the same for every submission of a batch.
+    """The limits of one submission, the same for every submission of a batch.
 
     Attributes:
-        cell_seconds: for one cell, or one call that a check makes; nbgrader's own default.
+        cell_seconds: for one cell, or one call that a check makes; nbgrader's own default (`Execute.timeout`, 0.9.6).
         submission_seconds: for everything together.
-        memory_bytes: of all its processes together, beyond what the warm worker uses before it begins.
-        processes: how many may live at once, threads included.
-        output_bytes: of text and pictures in one submission's outputs; what comes later is cut, nothing is punished.
+        memory_bytes: of all its processes together, above what the worker uses before it begins.
+        processes: how many may exist at once, threads included.
+        output_bytes: of text and pictures in one submission's outputs; the rest is cut off, without a penalty.
         file_bytes: of the largest file it may write.
-        disk_bytes: of its private /tmp and home folder together; they live in memory.
-        notebook_bytes: of the notebook that is handed in.
-        attachment_bytes: of all other files that are handed in beside it.
+        disk_bytes: of its private /tmp and home folder together; they are kept in memory.
+        notebook_bytes: of the submitted notebook.
+        attachment_bytes: of all other submitted files.
         reply_bytes: of one answer from the worker.
     """
 

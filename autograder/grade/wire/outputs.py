@@ -43,7 +43,7 @@ Output = Stream | Display | Result | Error  # nbformat's schema of an output, ve
 
 
 class Outputs:
-    """Collects the outputs of one cell after another. A flood is cut, never an error: much printing is no fault."""
+    """Collects the outputs of one cell after another. What exceeds the budget (in bytes) is cut off; that is not an error."""
 
     def __init__(self, budget: int) -> None:
         self._left = budget
@@ -52,7 +52,7 @@ class Outputs:
         self._clear_next = False
 
     def stream(self, name: str, text: str) -> None:
-        """Adds text to stdout or stderr; joined to the output before where that is the same stream."""
+        """Adds text to stdout or stderr; appends it to the previous output if that is the same stream."""
         if not text or self._left <= 0:
             return
         text = self._afford(text)
@@ -63,7 +63,7 @@ class Outputs:
             self._add({"output_type": "stream", "name": name, "text": text})
 
     def display(self, data: dict, metadata: dict, *, identity: str | None = None, update: bool = False) -> None:
-        """Adds a display_data, or renews the data of the one with this identity."""
+        """Adds a display_data; with `update`, replaces the data of the one with this identity."""
         if not self._pays(data):
             return
         if update:
@@ -88,29 +88,29 @@ class Outputs:
             )
 
     def error(self, name: str, value: str, traceback: list[str]) -> None:
-        """Adds an error; it is kept, cut to size, also where the budget is used up."""
+        """Adds an error, shortened if it is long, even if the budget is used up."""
         traceback = [line[:20_000] for line in traceback[:100]]
         self._add({"output_type": "error", "ename": name[:200], "evalue": value[:20_000], "traceback": traceback})
 
     def error_if_none(self, name: str, value: str) -> None:
-        """Adds the error that ended the cell where the cell has kept it from being shown."""
+        """Adds the error that ended the cell, unless it was shown already."""
         if not any(output["output_type"] == "error" for output in self._outputs):
             self.error(name, value, ["ERROR: An error occurred while showtraceback was disabled"])
 
     def clear(self, wait: bool) -> None:
-        """Drops what the cell has put out, at once or with the next output."""
+        """Drops the cell's outputs, at once or when the next one is added."""
         self._clear_next = wait
         if not wait:
             self._outputs.clear()
 
     def text(self) -> str:
-        """Returns what was written to stdout so far."""
+        """Returns what the cell has written to stdout."""
         return "".join(output["text"] for output in self._outputs if output.get("name") == "stdout")
 
-    def taken(self) -> list[dict[str, Any]]:
-        """Returns the cell's outputs and begins the next cell's."""
-        taken, self._outputs, self._clear_next = self._outputs, [], False
-        return taken
+    def take(self) -> list[dict[str, Any]]:
+        """Returns the cell's outputs and starts the next cell's."""
+        outputs, self._outputs, self._clear_next = self._outputs, [], False
+        return outputs
 
     def _add(self, output: dict[str, Any]) -> None:
         if self._clear_next:

@@ -1,8 +1,8 @@
-"""Values that may cross between the processes: numbers, text, tensors, arrays and containers of them, spelled as lists.
+"""Values that may be sent between the processes: numbers, text, tensors, arrays and containers of them, encoded as lists.
 
     to_plain(torch.ones(2))  ->  ["tensor", "float32", [2], b"...", "none"]
 
-No class of a learner's is ever built on the trusted side: what is not in this list cannot cross.
+No class of a learner's is ever instantiated on the trusted side: what is not in this list cannot be sent.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ DEEPEST = 30
 
 
 class Unsendable(TypeError):
-    """A value of a kind that cannot cross; the message names its type and a way that works."""
+    """A value of a type that cannot be sent; the message names the type and what works instead."""
 
     def __init__(self, value: object) -> None:
         kind = type(value).__name__
         super().__init__(
             f"a {kind} cannot leave the submission's own process: return numbers, text, tensors, arrays, or lists, tuples, "
-            f"sets and dictionaries of them; or test it with check(...), which calls it where it lives"
+            f"sets and dictionaries of them; or test it with check(...), which calls it there"
         )
 
 
 def to_plain(value: Any, depth: int = 0) -> Any:
-    """Returns the value spelled in lists and scalars; raises Unsendable for anything but exact types of plain data."""
+    """Returns the value encoded in lists and scalars; raises Unsendable for anything but exact types of plain data."""
     kind = type(value)
     if depth > DEEPEST:
         raise Unsendable(value)
@@ -60,7 +60,7 @@ def to_plain(value: Any, depth: int = 0) -> Any:
 
 
 def from_plain(plain: Any) -> Any:
-    """Returns the value that was spelled; raises ValueError for a spelling that is none."""
+    """Returns the decoded value; raises ValueError if `plain` is not an encoded value."""
     if not isinstance(plain, list):
         return plain
     try:
@@ -70,7 +70,7 @@ def from_plain(plain: Any) -> Any:
 
 
 def tensors(value: Any) -> list[torch.Tensor]:
-    """Returns the tensors in plain data, in the order in which `to_plain` meets them."""
+    """Returns the tensors in plain data, in the order in which `to_plain` encodes them."""
     if isinstance(value, torch.Tensor):
         return [value]
     items = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
@@ -92,7 +92,7 @@ def _tensor(dtype: str, shape: list[int], data: bytes, history: str) -> torch.Te
     leaf = tensor.requires_grad_()
     if history == "leaf":
         return leaf
-    # It was the result of an operation over there, so it may be written in place here; the gradient arrives at its leaf.
+    # It was the result of an operation on the other side, so it may be changed in place here; its gradient arrives at `origin`.
     result = leaf.clone()
     result.origin = leaf  # type: ignore[attr-defined]
     return result
