@@ -27,7 +27,7 @@ from tests.fixture_class.submissions import Lesson, submissions
 
 ASSIGNMENT = "02_mutating_a_saved_tensor"
 NOTEBOOK = f"{ASSIGNMENT}/{ASSIGNMENT}.ipynb"
-# Not in the class: what waits for its time limit, and what stock cannot read or judges wrongly by its own rules.
+# Not in the class: what runs into its time limit, and what stock nbgrader cannot read or grades wrongly.
 LEFT_OUT = ("endless", "broken_json", "forged", "noisy", "deleted")
 
 
@@ -123,9 +123,9 @@ def _figures(seconds: float, students: int) -> dict[str, float]:
 
 
 class _MemoryWatch:
-    """Looks for the most memory that one worker, or the server it is forked from, has to itself.
+    """Measures the most unshared memory of one worker, or of the server that it is forked from.
 
-    Twice a second: each look takes milliseconds from those it looks at.
+    Twice a second, because each measurement slows the processes down by milliseconds.
     """
 
     def __enter__(self) -> _MemoryWatch:

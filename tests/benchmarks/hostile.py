@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.hostile [--graders bubblewrap process stock] [--only WORD] [--json FILE]
 
-An attack is contained when it has a grade of no more than its work deserves, the controls beside it have exactly what they
-deserve, and the batch has finished. Attacks on what defends nothing (level process, stock) run in a bubblewrap of their own,
-so that they cannot harm the machine that measures them.
+An attack is contained if it gets no more points than its work deserves, the controls beside it get exactly what they
+deserve, and the batch finishes. Attacks on graders without isolation (level process, stock) each run in a bubblewrap of
+their own, so that they cannot harm this machine.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from nbgrader.api import Gradebook, MissingEntry
 
 from autograder.course.paths import ROOT
 from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 from tests.grade.hostile.lesson import ASSIGNMENT
 from tests.grade.hostile.school import FULL, Case, enrol, listener, right_beside, wrong_beside
@@ -34,7 +35,7 @@ STOCK_SECONDS = 200
 def main() -> None:
     """Prints a table and, with --json, writes what happened to each attack."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--graders", nargs="+", default=["bubblewrap", "process", "stock"])
+    parser.add_argument("--graders", nargs="+", default=[*LEVELS, "stock"])
     parser.add_argument("--only", default="")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--inside", nargs=2, help=argparse.SUPPRESS)
@@ -63,7 +64,7 @@ def judged(grader: str, only: str = "") -> dict[str, str]:
     with tempfile.TemporaryDirectory(prefix="school-") as folder:
         school = Path(folder)
         cases = [case for case in enrol(school) if only in case.student]
-        if grader == "bubblewrap":
+        if grader == STRONGEST:
             _grade(school, grader)
             return {f"{case.threat}: {case.name}": verdict(school, case) for case in cases}
         found = {}
@@ -131,7 +132,7 @@ def _grade(school: Path, grader: str) -> None:
     if grader != "stock":
         os.environ["GRADERS_TOKEN"] = "secret"
         with listener():
-            options = Options(isolation=grader, limits=LIMITS)  # type: ignore[arg-type]
+            options = Options(isolation=grader, limits=LIMITS)
             grade_assignment(ASSIGNMENT, school, options)
         return
     for words in (["generate_assignment", ASSIGNMENT], ["autograde", ASSIGNMENT, "--Execute.timeout=20"]):

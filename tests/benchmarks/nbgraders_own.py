@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.nbgraders_own [pytest arguments]
 
-The plugin puts `IsolatedExecute` in the place of nbgrader's Execute; all else is nbgrader's. `EXPECTED` names each test that
-ends otherwise than under stock nbgrader, and why.
+The plugin replaces nbgrader's Execute with `IsolatedExecute`; all else is nbgrader's. `EXPECTED` names each test whose result
+differs from stock nbgrader, and why.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ FILE = "nbgrader.tests.apps.test_nbgrader_autograde"
 
 # test -> why it may fail here. Everything else must pass.
 EXPECTED = {
-    "test_side_effects": "files that a notebook writes are gone with its worker, so none lies in the autograded folder",
-    "test_missing_source_kernelspec": "there is one kernel, Python's; the name that a notebook asks for is not looked at",
-    "test_incorrect_source_kernelspec": "there is one kernel, Python's; the name that a notebook asks for is not looked at",
+    "test_side_effects": "files that a notebook writes are deleted with its worker, so none is in the autograded folder",
+    "test_missing_source_kernelspec": "there is one kernel, Python's; the name in a notebook is ignored",
+    "test_incorrect_source_kernelspec": "there is one kernel, Python's; the name in a notebook is ignored",
 }
 
 
@@ -28,7 +28,7 @@ class Plugin:
     """Replaces the execution for every test, and marks the differences that are explained."""
 
     def pytest_configure(self) -> None:
-        """Puts the isolated execution in nbgrader's place."""
+        """Replaces nbgrader's execution with the isolated one."""
         import nbgrader.apps.autogradeapp
         from nbgrader.converters import Autograde
 

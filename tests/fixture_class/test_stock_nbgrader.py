@@ -57,7 +57,7 @@ def course(tmp_path_factory) -> Path:
         ["export"],
     ):
         done = nbgrader(root, *words)
-        # A submission that is no notebook makes these two end with 1, after all others are done.
+        # A submission that is not a notebook makes these two end with 1, after all others are done.
         assert done.returncode in ({0, 1} if words[0] == "autograde" else {0}), done.stderr[-2000:]
     return root
 
@@ -83,7 +83,7 @@ def test_each_student_gets_what_the_work_deserves(course, student):
 
 @pytest.mark.parametrize("student", sorted(MISJUDGED))
 def test_what_stock_nbgrader_misjudges(course, student):
-    """The listed difference is real: once nbgrader mends it, this test asks to strike it from the list."""
+    """The listed difference is real: once nbgrader fixes it, this test fails, and its row can be deleted."""
     given, _why = MISJUDGED[student]
     assert CLASS[student].deserved | {"shifted_exp": given} == shares(course, student)
     assert CLASS[student].deserved != shares(course, student)

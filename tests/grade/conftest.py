@@ -9,7 +9,7 @@ LIMITS = Limits(cell_seconds=5, submission_seconds=30, memory_bytes=512 * MEBIBY
 
 @pytest.fixture(scope="session")
 def bubblewrap():
-    """Skips where this machine has no namespaces: what is tested here is that they hold."""
+    """Skips a test of the isolation on a machine that does not have it."""
     if LEVELS["bubblewrap"].obstacle:
         pytest.skip(f"needs bubblewrap to work here: {LEVELS['bubblewrap'].obstacle}")
 

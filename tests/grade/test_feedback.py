@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a submission's text, or a row of a table, is easier to read on one line
-"""Feedback says what went wrong and shows nothing that it must not: hidden tests stay hidden, foreign HTML does nothing."""
+"""Feedback says what went wrong, hidden tests stay hidden, and HTML in outputs can do nothing."""
 
 import nbformat
 import pytest
@@ -42,7 +42,7 @@ def test_hidden_tests_are_told_as_far_as_the_teacher_wants(level, told):
 
 
 def test_a_visible_error_is_told_without_the_lines_around_it():
-    """A traceback quotes the lines before and after; the hidden ones may be among them."""
+    """A traceback quotes the lines before and after it, and hidden ones may be among them."""
     cell = covered("none", hidden=False)
     assert ["AssertionError: not 82634"] == cell.outputs[0].traceback
 
@@ -67,7 +67,7 @@ DANGEROUS = [
 @pytest.mark.parametrize("html", DANGEROUS)
 @pytest.mark.parametrize("place", ["output", "markdown"])
 def test_foreign_html_can_run_and_load_nothing(html, place):
-    """Neither in outputs nor in texts: no script, no handler, no address of elsewhere that loads by itself."""
+    """Neither in outputs nor in texts: no script, no event handler, no URL that loads by itself."""
     from bs4 import BeautifulSoup
 
     if place == "output":
@@ -88,7 +88,7 @@ def test_foreign_html_can_run_and_load_nothing(html, place):
 
 
 def test_markdown_links_cannot_run_scripts():
-    """`[x](javascript:…)` is a link that goes nowhere."""
+    """`[x](javascript:…)` becomes a link that does nothing."""
     shown = harmless_markdown("[x](javascript:alert(1)) ![y](javascript:alert(1)) <javascript:alert(1)>")
     assert 'href="javascript' not in shown.lower()
     assert 'src="javascript' not in shown.lower()
@@ -111,7 +111,7 @@ def test_the_lessons_own_pictures_and_texts_stay():
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_picture_arrives_as_it_was_drawn(name):
-    """Its address holds markup and a style of its own, which are no part of the page."""
+    """Its data URL contains markup and a style, which are not part of the page and stay as they are."""
     drawn = mimebundle(stored(name))["text/html"]
     cell = nbformat.v4.new_code_cell("", outputs=[nbformat.v4.new_output("display_data", {"text/html": drawn})])
     shown = HarmlessOutputs().preprocess_cell(cell, {}, 0)[0].outputs[0].data["text/html"]

@@ -1,4 +1,4 @@
-"""Whatever a notebook file holds, reading it ends in cells or in a reason; and no metadata changes what a grade depends on."""
+"""Reading any notebook file gives cells or a reason, and no metadata changes what a grade depends on."""
 
 import json
 
@@ -52,7 +52,7 @@ def notebooks(draw):
 @settings(max_examples=300, deadline=None)
 @given(notebooks())
 def test_any_json_becomes_cells_or_a_reason(notebook):
-    """What comes out has every test of the source exactly once, with the source's text, points and metadata."""
+    """The result has every test of the source exactly once, with the source's text, points and metadata."""
     read, reason = attempt(json.dumps(notebook).encode())
     assert (read is None) == bool(reason)
     if read is None:
@@ -84,13 +84,13 @@ def grader(server):
 @settings(max_examples=12, deadline=None)
 @given(notebooks())
 def test_no_json_gives_points_to_wrong_work(grader, notebook):
-    """Wrong answers earn nothing, however the file around them is bent, and right ones beside them still earn all."""
+    """Wrong answers get no points, however the file around them was changed."""
     graded = grader.grade(SOURCE, json.dumps(notebook).encode(), {})
     assert (0.0, POINTS.keys()) == (graded.points, graded.cells.keys())
     json.loads(graded.notebook)
 
 
 def test_right_work_earns_all_in_the_same_way(grader):
-    """The fuzzer's control: the unbent right notebook has full points."""
+    """The control: the unchanged right notebook has full points."""
     graded = grader.grade(SOURCE, nbformat.writes(submitted(RIGHT)).encode(), {})
     assert sum(POINTS.values()) == graded.points

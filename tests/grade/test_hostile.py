@@ -1,4 +1,4 @@
-"""A third of the hostile class, every kind of threat in it, between right and wrong controls; all of it: tests/benchmarks."""
+"""A third of the hostile class, with every kind of threat, between right and wrong controls. All of it: tests/benchmarks."""
 
 import json
 
@@ -82,14 +82,14 @@ def test_no_attack_touches_its_neighbours(school):
 
 
 def test_every_grade_has_a_reason(school):
-    """Where points are missing, words say why."""
+    """Wherever points are missing, the grade says why."""
     _, rows, _ = school
     cells = [cell for row in rows.values() for cells in row.cells.values() for cell in cells.values()]
     assert [] == [cell for cell in cells if cell.points != cell.max_points and not cell.reason]
 
 
 def test_nothing_secret_was_seen(school):
-    """No output of any submission holds what it must not see, and no feedback page the hidden number."""
+    """No submission's output shows what it must not see, and no feedback page shows the hidden number."""
     folder, _, cases = school
     for case in cases:
         for path in (folder / "autograded" / case.student).rglob("*.ipynb"):

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a submission's text, or a row of a table, is easier to read on one line
-"""Grades, comments and autograded notebooks are nbgrader's own, wherever nbgrader is right: both grade the same class."""
+"""Grades, comments and autograded notebooks equal nbgrader's, wherever nbgrader is right: both grade the same class."""
 
 import os
 import shutil
@@ -63,7 +63,7 @@ STUDENTS = {
 
 
 def released(course) -> nbformat.NotebookNode:
-    """Returns the notebook as it was handed out."""
+    """Returns the notebook as it was released."""
     return nbformat.read(course / "release" / ASSIGNMENT / "mixed.ipynb", as_version=4)
 
 
@@ -117,7 +117,7 @@ def rows(course) -> dict:
 
 
 def test_rows_of_grade_and_comment_are_nbgraders(courses):
-    """Every row is the same but for those that are named above, each with what it should have been."""
+    """Every row is the same except those in DIFFERENT, which also says what they should have been."""
     stock, ours = (rows(course) for course in courses)
     assert stock.keys() == ours.keys()
     differences = {key[1:]: (stock[key][0], ours[key][0]) for key in stock if stock[key] != ours[key]}
@@ -125,7 +125,7 @@ def test_rows_of_grade_and_comment_are_nbgraders(courses):
 
 
 def test_submissions_are_nbgraders(courses):
-    """Time of handing in, flags and late penalties are the same."""
+    """Time stamps and late penalties are the same."""
 
     def seen(course):
         with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
@@ -155,7 +155,7 @@ def test_autograded_folders_are_nbgraders(courses):
 
 
 def test_outputs_are_a_kernels(courses):
-    """What the cells of the right answer put out is the same, execution counts included."""
+    """The outputs of the right answer's cells are the same, with their execution counts."""
     pair = [nbformat.read(course / "autograded" / "right" / ASSIGNMENT / "mixed.ipynb", 4).cells for course in courses]
     said = [[(c.get("execution_count"), c.get("outputs")) for c in cells] for cells in pair]
     assert said[0] == said[1]
@@ -172,7 +172,7 @@ def test_nbgrader_goes_on_with_the_result(courses):
 
 
 def test_handing_in_again_without_the_test_cell_gains_nothing(courses):
-    """nbgrader keeps the old points where the cell is gone (0.9.6); here it is put back and run."""
+    """nbgrader keeps the old points if the cell is missing (0.9.6); here it is restored and run."""
     ours = courses[1]
     path = ours / "submitted" / "right" / ASSIGNMENT / "mixed.ipynb"
     notebook = nbformat.read(path, 4)
@@ -188,7 +188,7 @@ def test_handing_in_again_without_the_test_cell_gains_nothing(courses):
 
 
 def test_what_a_person_entered_stays(courses):
-    """A manual score and comment survive grading again, and the cell asks to be looked at, as in nbgrader."""
+    """A manual score is kept when the work is graded again, and the cell needs manual grading, as in nbgrader."""
     ours = courses[1]
     with Gradebook(f"sqlite:///{ours / 'gradebook.db'}") as gradebook:
         grade = gradebook.find_grade("test_code", "mixed", ASSIGNMENT, "wrong")

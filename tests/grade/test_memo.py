@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a submission's text is easier to read on one line
-"""What tests remember between submissions changes no grade."""
+"""What is cached between submissions changes no grade."""
 
 import nbformat
 import pytest
@@ -33,14 +33,14 @@ def test_the_order_of_submissions_changes_no_grade(grader):
 
 
 def test_a_program_that_ends_itself_ends_nobody_else(grader):
-    """The tests after its end fail for this submission, and for no later one."""
+    """The tests after its end fail for this submission only."""
     ending = WRONG | {"scaled": "import os\nos._exit(0)"}
     found = [sum(points(grader, answers, seed=8).values()) for answers in (ending, RIGHT, ending, WRONG, RIGHT)]
     assert [0.0, 8.0, 0.0, 0.0, 8.0] == found
 
 
 def test_inputs_are_the_same_within_a_run_and_others_in_the_next(grader):
-    """A seed gives the same inputs to everybody; another seed other ones."""
+    """One seed gives every submission the same inputs; another seed gives others."""
     spy = RIGHT | {"scaled": "seen = []\n" + RIGHT["scaled"].replace(":\n", ":\n    seen.append(d.tolist())\n", 1)}
     reasons = []
     for seed in (1, 1, 2):

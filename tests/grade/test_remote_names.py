@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a submission's text, or a row of a table, is easier to read on one line
-"""Plain assertions reach a learner's functions and variables as if they lived beside the test."""
+"""Plain assertions can use a learner's functions and variables as if they were in the same process."""
 
 import nbformat
 import numpy
@@ -120,7 +120,7 @@ def test_an_assertion_on_right_work_passes(grader, test):
     ],
 )
 def test_a_failure_has_a_reason_that_can_be_read(grader, test, reason):
-    """No points, and the words say what to do."""
+    """No points, and the reason says what to do."""
     grade = graded(grader, test)
     assert 0.0 == grade.points
     assert reason in grade.reason
@@ -145,7 +145,7 @@ PLAIN = st.recursive(
 @settings(max_examples=60, deadline=None)
 @given(PLAIN)
 def test_plain_data_comes_back_as_it_went(value):
-    """Crossing changes neither values nor types."""
+    """Sending a value changes neither the value nor its type."""
     back = from_plain(to_plain(value))
     assert (value, type(value)) == (back, type(back))
 
@@ -162,7 +162,7 @@ def test_words_that_are_no_value_are_refused(value):
 
 
 def test_arrays_and_tensors_keep_dtype_and_shape():
-    """Every kind of number that PyTorch and NumPy share crosses."""
+    """Every kind of number that PyTorch and NumPy share can be sent."""
     for dtype in (torch.float16, torch.bfloat16, torch.int8, torch.bool, torch.complex64, torch.float64):
         tensor = torch.ones(2, 3).to(dtype)
         back = from_plain(to_plain(tensor))
@@ -181,11 +181,11 @@ class Liar(float):
 
 
 class Sub(torch.Tensor):
-    """A tensor with a mind of its own."""
+    """A tensor subclass, which could override anything."""
 
 
 @pytest.mark.parametrize("value", [Liar(), torch.ones(1).as_subclass(Sub), object(), len, [[Liar()]], iter([])])
 def test_only_exact_types_cross(value):
-    """A subclass could lie about itself, so it stays where it is."""
+    """A subclass could lie about itself, so it is not sent."""
     with pytest.raises(Unsendable, match="cannot leave"):
         to_plain(value)

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a submission's text, or a row of a table, is easier to read on one line
-"""However a run ends, `--resume` ends with the rows of a run that nobody disturbed."""
+"""However a run ends, `--resume` completes it with the rows of an undisturbed run."""
 
 import errno
 import json
@@ -50,7 +50,7 @@ def rows(folder) -> set:
 
 @pytest.fixture(scope="module")
 def undisturbed(bubblewrap, tmp_path_factory):
-    """The rows of a run that nobody disturbed, with one process."""
+    """The rows of an undisturbed run with one process."""
     folder = enrolled(tmp_path_factory.mktemp("undisturbed"))
     grade_assignment(ASSIGNMENT, folder, Options(jobs=1))
     return rows(folder)
@@ -65,7 +65,7 @@ def test_the_number_of_processes_changes_nothing(undisturbed, tmp_path):
 
 
 def test_nothing_is_waited_for_once_all_are_graded(undisturbed, tmp_path, monkeypatch):
-    """The processes end by themselves as soon as nobody hands them anything: none has to be ended by force."""
+    """The processes end by themselves when there are no more jobs: none has to be killed."""
     forced = []
     close = local_processes._GraderProcess.close
     monkeypatch.setattr(
@@ -76,7 +76,7 @@ def test_nothing_is_waited_for_once_all_are_graded(undisturbed, tmp_path, monkey
 
 
 def test_a_killed_run_resumes_with_nothing_lost(undisturbed, tmp_path):
-    """Killed with SIGKILL at moments of chance, twice; what it had started is gone, what it had graded is kept."""
+    """Killed with SIGKILL at random moments, twice: its processes are gone, its grades are kept."""
     folder = enrolled(tmp_path)
     chance = random.Random()
     command = command_for(folder)
@@ -95,7 +95,7 @@ def test_a_killed_run_resumes_with_nothing_lost(undisturbed, tmp_path):
 
 
 def test_ctrl_c_ends_with_one_sentence_and_resumes(undisturbed, tmp_path):
-    """Interrupted from the keyboard, which reaches every process: no traceback, and the next run goes on."""
+    """Ctrl-C reaches every process: no traceback, and the next run continues."""
     folder = enrolled(tmp_path)
     run = subprocess.Popen(
         command_for(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -119,7 +119,7 @@ def command_for(folder) -> list[str]:
 
 
 def _wait_for_grades(run, folder, chance) -> list[psutil.Process]:
-    """Waits until the run has written something more, and a little longer; returns the processes below it."""
+    """Waits until the run has written one more grade, and a little longer; returns its child processes."""
     before = len(list((folder / "autograded").glob("*"))) if (folder / "autograded").exists() else 0
     until = time.monotonic() + 90
     while run.poll() is None and time.monotonic() < until:
@@ -179,7 +179,7 @@ def test_a_full_disk_stops_with_one_sentence_and_resumes(undisturbed, tmp_path, 
 
 
 def test_a_locked_gradebook_is_waited_for(undisturbed, tmp_path, monkeypatch):
-    """Somebody keeps the database for some seconds: the run waits; for ever: it stops with one sentence."""
+    """If another program locks the database for some seconds, the run waits; if for too long, it stops with one sentence."""
     folder = enrolled(tmp_path)
     grade_assignment(ASSIGNMENT, folder, Options(jobs=1))
     lock = sqlite3.connect(folder / "gradebook.db", check_same_thread=False, isolation_level=None)

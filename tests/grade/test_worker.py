@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a submission's text, or a row of a table, is easier to read on one line
-"""A worker runs cells as a kernel does, sees nothing but itself, and ends with everything that it started."""
+"""A worker runs cells as a kernel does, is isolated, and ends with every process that it started."""
 
 import contextlib
 import json
@@ -69,7 +69,7 @@ def test_a_cell_does_what_it_does_in_a_kernel(server, text, kind, holds):
 
 
 def test_what_a_notebook_loads_late_is_loaded_once_for_all(bubblewrap):
-    """PyTorch loads most of a second's modules with the first optimizer; where a notebook has one, its workers have them."""
+    """PyTorch imports many modules with the first optimizer; for a notebook that uses one, its workers have them already."""
     (name,) = late_modules(["optimizer = torch.optim.SGD(layer.parameters())"])
     loaded = "import sys; print('torch._dynamo' in sys.modules)"
     with ServerClient(LEVELS["bubblewrap"], Limits()) as server:
@@ -96,7 +96,7 @@ def test_what_a_notebook_loads_late_is_loaded_once_for_all(bubblewrap):
     ],
 )  # fmt: skip
 def test_a_worker_sees_nothing_but_itself(server, monkeypatch, question, expected):
-    """What a submission asks the machine, it is told about its own corner only."""
+    """A submission cannot see other files, processes, variables or the network."""
     from autograder.course.paths import ROOT
 
     monkeypatch.setenv("GRADERS_TOKEN", "secret")
@@ -117,7 +117,7 @@ def test_a_worker_writes_nowhere_else(server, path):
 
 
 def test_a_worker_has_no_privileges(server):
-    """Not even those of its own user namespace: it cannot mount, and cannot make a namespace in which it could."""
+    """Not even in its own user namespace: it cannot mount or unmount anything."""
     with server.worker({}) as worker:
         words = printed(
             worker,
@@ -137,7 +137,7 @@ def test_a_worker_has_no_privileges(server):
     ],
 )  # fmt: skip
 def test_the_end_of_a_worker_has_a_reason_and_leaves_nothing(strict, text, reason):
-    """Whatever a cell does, the server goes on, the reason is told, and no process stays behind."""
+    """Whatever a cell does, the server continues, the grade has a reason, and no process is left over."""
     with pytest.raises(WorkerEnded, match=reason), strict.worker({}) as worker:
         worker.ask(messages.RunCell(text), messages.CellOutputs)
     with strict.worker({}) as worker:
@@ -155,7 +155,7 @@ def test_survivors_end_with_their_submission(server):
 
 
 def test_a_flood_of_output_is_cut_and_not_punished(server):
-    """The cell goes on, its outputs are limited, and it says so."""
+    """The cell continues, its outputs are limited, and the last one says so."""
     with server.worker({}) as worker:
         found = outputs(worker, "for _ in range(100):\n    print('x' * 1_000_000)\n")
         assert "7" in str(
@@ -166,8 +166,8 @@ def test_a_flood_of_output_is_cut_and_not_punished(server):
     assert "truncated" in found[-1]["text"]
 
 
-def test_a_course_that_lies_in_tmp_stays_in_sight(bubblewrap):
-    """A clone, or an environment, under /tmp is there for the submission, read-only, beside a /tmp of its own."""
+def test_a_course_in_tmp_stays_visible(bubblewrap):
+    """A clone or an environment below /tmp can be imported from, read-only, though a submission has its own /tmp."""
     with tempfile.TemporaryDirectory(dir="/tmp") as clone:
         shutil.copytree(ROOT / "autograder", Path(clone) / "autograder")
         program = (
@@ -197,7 +197,7 @@ for folder in repair.__path__:
 
 
 def test_servers_that_share_a_start_share_nothing_else(bubblewrap):
-    """Two forks of one warm process: a worker sees no file and no process of the other's, and outlives the other's server."""
+    """Two forks of one process: a worker sees no file and no process of the other's, and outlives the other's server."""
     launched = launch(LEVELS["bubblewrap"], 2)
     first, second = (ServerClient(LEVELS["bubblewrap"], Limits(), one) for one in launched)
     with contextlib.ExitStack() as stack:

@@ -7,7 +7,6 @@ import hashlib
 import importlib.metadata
 import platform
 import secrets
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -72,16 +71,10 @@ class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BatchProgress(NamedTuple):
-    """How many of the students are done, `seconds` after the batch began."""
+    """How many of the students have their grade."""
 
     done: int
     total: int
-    seconds: float
-
-    @property
-    def seconds_left(self) -> float:
-        """At the pace so far."""
-        return self.seconds / self.done * (self.total - self.done) if self.done else 0.0
 
 
 def grade_assignment(
@@ -135,7 +128,7 @@ class _Batch:
         on_progress: Callable[[BatchProgress], None],
     ) -> None:
         self.classroom, self.terms, self.records, self.run = classroom, terms, records, run
-        self.on_progress, self.begun = on_progress, time.monotonic()
+        self.on_progress = on_progress
         self.students = classroom.students()
         self.known = records.origins()
         # A change in any of these may change a grade, so that unchanged work is graded again.
@@ -203,7 +196,7 @@ class _Batch:
 
     def _finish(self, row: StudentRow) -> None:
         self.finished.append(row)
-        self.on_progress(BatchProgress(len(self.finished), len(self.students), time.monotonic() - self.begun))
+        self.on_progress(BatchProgress(len(self.finished), len(self.students)))
 
 
 def _has_feedback(classroom: Classroom, row: StudentRow) -> bool:

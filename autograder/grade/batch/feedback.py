@@ -19,7 +19,7 @@ from traitlets.config import Config
 
 from autograder.grade.batch.classroom import Classroom
 
-LEVELS = ("none", "name", "message")
+HIDDEN_TEST_LEVELS = ("none", "name", "message")
 HIDDEN = re.compile(r"^.*BEGIN HIDDEN TESTS(?P<name>.*)\n(?:.*\n)*?.*END HIDDEN TESTS.*$", re.MULTILINE)
 REPLACEMENT = "# hidden tests{name}"
 # fmt: off
@@ -41,9 +41,9 @@ HARMLESS_TYPES = (
 class CoverHiddenTests(NbGraderPreprocessor):
     """Removes hidden tests from a graded notebook's cells, and from their outputs as far as the teacher wants."""
 
-    level = Enum(LEVELS, "name", help="What to show of a hidden test that failed: none, name or message.").tag(
-        config=True
-    )
+    level = Enum(
+        HIDDEN_TEST_LEVELS, "name", help="What to show of a hidden test that failed: none, name or message."
+    ).tag(config=True)
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
         """Returns the cell as a learner may see it."""

@@ -164,4 +164,5 @@ def forget_the_server() -> None:
     """Resets the command-line arguments and NumPy's random state, which a fork inherits from the server."""
     sys.argv[:] = [""]
     if numpy := sys.modules.get("numpy"):
-        numpy.random.seed()  # a fork inherits its state; Python reseeds `random` itself, and torch starts with one fixed seed in every process
+        # A fork inherits NumPy's state. Python reseeds `random` itself, and torch starts with one fixed seed in every process.
+        numpy.random.seed()

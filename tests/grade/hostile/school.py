@@ -30,7 +30,7 @@ class Case(NamedTuple):
 
 @contextlib.contextmanager
 def listener() -> Iterator[None]:
-    """Somebody on this machine takes calls, whom no submission should reach."""
+    """Listens on a port of this machine that no submission should reach."""
     with socket.create_server(("127.0.0.1", PORT), backlog=50):
         yield
 
@@ -67,7 +67,7 @@ def enrol(folder: Path, *, only: Collection[str] = ()) -> list[Case]:
 
 
 def answers(attack: Attack) -> dict[str, str]:
-    """Returns the answers that an attack hands in."""
+    """Returns the answers that an attack submits."""
     given = {"scaled": attack.scaled, "mean_square": attack.mean_square, "number": attack.number}
     return {name: text or WRONG[name] for name, text in given.items()} | (
         {"number": "number = globals().get('number', 0)"} if not attack.number else {}
