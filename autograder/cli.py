@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from autograder.grade.sandbox.launch import ServerPool
 
 WRONG_USE = 2
-INTERRUPTED = {"grade": " What was graded so far is kept; the same command with --resume goes on."}
+INTERRUPTED = {"grade": " What was graded so far is kept; the same command with --resume continues."}
 
 
 class CommandError(UnfinishedError):
@@ -108,10 +108,10 @@ def _parser() -> argparse.ArgumentParser:
     grade.add_argument(
         "--isolation", choices=tuple(LEVELS), default=STRONGEST, help="grade nothing if this machine does not reach it"
     )
-    grade.add_argument("--resume", action="store_true", help="go on with a run that was cut short")
+    grade.add_argument("--resume", action="store_true", help="continue an interrupted run")
     grade.add_argument("--force", action="store_true", help="grade unchanged submissions again")
     grade.add_argument("--one-process", action="store_true", help="run tests beside the answers, as nbgrader does")
-    grade.add_argument("--feedback", choices=("off", "none", "name", "message"), default="name", help="of hidden tests")
+    grade.add_argument("--feedback", choices=("off", "none", "name", "message"), default="name", help="what to show of hidden tests")
     grade.add_argument("--json", action="store_true", help="one JSON object on standard output")
     grade.set_defaults(run=_grade)
 
