@@ -111,7 +111,9 @@ def _parser() -> argparse.ArgumentParser:
     grade.add_argument("--resume", action="store_true", help="continue an interrupted run")
     grade.add_argument("--force", action="store_true", help="grade unchanged submissions again")
     grade.add_argument("--one-process", action="store_true", help="run tests beside the answers, as nbgrader does")
-    grade.add_argument("--feedback", choices=("off", "none", "name", "message"), default="name", help="what to show of hidden tests")
+    grade.add_argument(
+        "--feedback", choices=("off", "none", "name", "message"), default="name", help="what to show of hidden tests"
+    )
     grade.add_argument("--json", action="store_true", help="one JSON object on standard output")
     grade.set_defaults(run=_grade)
 
