@@ -17,15 +17,18 @@ from autograder.grade.sandbox.isolation.package_folders import find_copies, hidd
 
 
 class AddedLevel(IsolationLevel):
-    """A level that a contributor adds."""
+    """A level that a contributor adds; `problem` is what its probe finds."""
 
     name = "added"
     defends = "a submission can do anything"
     separates_submissions = False
 
+    def __init__(self, problem=""):
+        self.problem = problem
+
     def probe(self):
-        """Always works."""
-        return ""
+        """Finds what it was made with."""
+        return self.problem
 
     def command(self, server):
         """The server's own."""
@@ -44,8 +47,8 @@ def isolation_finding():
 def test_a_row_of_the_registry_is_a_level_everywhere(monkeypatch):
     """The command line offers it, it can be required, and `doctor` names it if nothing stronger works."""
     monkeypatch.setitem(LEVELS, "added", AddedLevel())
-    monkeypatch.setattr(type(LEVELS["bubblewrap"]), "obstacle", "it does not work here")
-    monkeypatch.setattr(type(LEVELS["process"]), "obstacle", "nor does this")
+    monkeypatch.setitem(LEVELS, "bubblewrap", AddedLevel("it does not work here"))
+    monkeypatch.setitem(LEVELS, "process", AddedLevel("nor does this"))
     assert "added" == cli._parser().parse_args(["grade", "x", "--isolation", "added"]).isolation
     assert AddedLevel is type(require_level("added"))
     assert ("added", "to grade at level 'bubblewrap': it does not work here") == isolation_finding()[1:]
