@@ -78,7 +78,7 @@ class TensorNames:
             self._holds(root, held) if len(held) > 1 else self._value(held[0], step) for root, held in holders.items()
         ]
         verb = "no longer names a tensor" if len(taken) == 1 else "no longer name tensors"
-        return [*sentences, *([f"{join_few(taken)} {verb}; what the graph holds stays."] if taken else [])]
+        return [*sentences, *([f"{join_few(taken)} {verb}; the graph still holds what it saved."] if taken else [])]
 
     def _holds(self, root: str, held: list[NameChange]) -> str:
         """Returns the sentence about several attributes of one object."""
