@@ -122,7 +122,7 @@ def open_class(folder: Path, assignment: str) -> Classroom:
 def _no_source(own: Path, assignment: str) -> str:
     known = sorted({path.name for sources in (own, SOLUTIONS) for path in sources.glob("*/") if path.is_dir()})
     if known:
-        return f"there is no assignment {assignment!r}. Known are: {', '.join(known)}"
+        return f"there is no assignment {assignment!r}. Known assignments: {', '.join(known)}"
     return (
         f"there is no source of {assignment!r}: {own}/{assignment}/ is missing. Put it there, or name the course's folder "
         "with --course. The sources of this course's own lessons stand in its repository: grade those in a clone"

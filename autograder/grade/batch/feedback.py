@@ -30,12 +30,8 @@ TAGS = {
 }
 # fmt: on
 ATTRIBUTES = {"colspan", "rowspan", "align", "border", "alt", "title", "open", "start", "width", "height"}
-HARMLESS_TYPES = (
-    "image/png",
-    "image/jpeg",
-    "image/gif",
-    "text/plain",
-)  # shown as a picture or text, whatever they contain
+# Shown as a picture or as text, whatever they contain.
+HARMLESS_TYPES = ("image/png", "image/jpeg", "image/gif", "text/plain")
 
 
 class CoverHiddenTests(NbGraderPreprocessor):

@@ -69,7 +69,7 @@ class _Server:
         self.has_namespaces = level.separates_submissions and _may_make_namespaces()
 
     def serve(self) -> None:
-        with contextlib.suppress(OSError, ChannelError):  # the grader has closed its end meanwhile
+        with contextlib.suppress(OSError, ChannelError):  # the grader has closed its end already
             self.control.sendall(b"p")  # with this byte the kernel sends the id of this process
             send(self.control, Ready(self.has_namespaces))
         while True:
@@ -119,7 +119,7 @@ def _become_worker(request: Start, descriptor: int, has_namespaces: bool) -> NoR
         else:
             os.setsid()
         _work(request, descriptor, used)
-    except BaseException as error:  # noqa: BLE001 - whatever it is, this process must not go on as a second server
+    except BaseException as error:  # noqa: BLE001 - whatever happened, this process must not continue as a second server
         os.write(2, f"worker: {error!r}\n".encode())
     finally:
         os._exit(1)

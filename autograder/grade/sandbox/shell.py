@@ -87,7 +87,7 @@ class Shell(InteractiveShell):
     kernel = None  # libraries ask `hasattr(get_ipython(), "kernel")` to know whether displays are shown
 
     def run(self, text: str, seconds: float) -> CellRun:
-        """Runs a cell and returns what it did. Code can swallow the interrupt after `seconds`, so it is no defence."""
+        """Runs a cell and returns what it did. Code can swallow the interrupt after `seconds`, so this is not a defence."""
         with self._captured(), _no_input(), cell_time_limit(seconds):
             result = self.run_cell(text, store_history=True)
         error = result.error_before_exec or result.error_in_exec

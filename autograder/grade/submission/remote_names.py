@@ -55,7 +55,7 @@ class RemoteNames:
             return False
 
     def subject(self, name: str) -> RemoteSubject:
-        """Returns the learner's function or class of that name; raises KeyError where there is none."""
+        """Returns the learner's function or class of that name; raises KeyError if there is none."""
         self._only_data = False
         if self._describe(name).kind not in ("function", "class"):
             raise KeyError(name)

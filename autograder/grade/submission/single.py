@@ -30,7 +30,7 @@ def grade(
         limits: what the submission may use.
 
     Raises:
-        NotebookError: the source is no notebook.
+        NotebookError: the source is not a notebook.
         SourceError: a cell of the source cannot be graded.
         IsolationError: the machine does not reach the isolation level.
     """

@@ -122,4 +122,4 @@ def _notebook_text(source: AssignmentSource, cells: list[AlignedCell], ended: st
     for index, item in enumerate(cells):
         item.cell["id"] = f"cell-{index}"
     notebook = NotebookNode(nbformat=4, nbformat_minor=5, metadata=metadata, cells=[item.cell for item in cells])
-    return nbformat.v4.writes(notebook)  # nbformat.writes validates once more, which takes longer than writing
+    return nbformat.v4.writes(notebook)  # nbformat.writes also validates, which takes longer than writing

@@ -92,7 +92,9 @@ class SubmissionTests:
         self._names.begin_test()
         result = self._run(cell, execution_count)
         seen = self._names.lookups()
-        if seen is not None and not result.grade.reason.startswith("CellTimeoutError"):  # a slow moment is no verdict
+        if seen is not None and not result.grade.reason.startswith(
+            "CellTimeoutError"
+        ):  # the machine may just have been busy
             self._setup.results.setdefault(cell.id, []).append((seen, result))
         return result
 
@@ -183,7 +185,7 @@ def _partial_credit(value: Any, most: float) -> tuple[float, str]:
     except (TypeError, ValueError, RuntimeError):
         return most, ""
     if math.isnan(number) or number < 0:
-        return 0.0, f"the test's last line is {number:g}, which is no number of points"
+        return 0.0, f"the test's last line is {number:g}, which is not a number of points"
     return min(number, most), "" if number >= most else f"the test gave {number:g} of {most:g} points"
 
 

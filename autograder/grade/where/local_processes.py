@@ -122,7 +122,7 @@ class _GraderProcess:
             import_modules(DRAWING)  # before the fork: otherwise each process imports it for its first picture
         self.pipe, theirs = multiprocessing.Pipe()
         server = self.servers.take()
-        context = multiprocessing.get_context("fork")  # PyTorch is loaded here already, and there is no thread yet
+        context = multiprocessing.get_context("fork")  # PyTorch is imported already, and there is no thread yet
         arguments = (self.pipe, theirs, self.terms, self.servers, server)
         self.process = context.Process(target=_serve_jobs, args=arguments, daemon=True)
         self.process.start()
@@ -149,7 +149,7 @@ def grade_all(jobs: Iterable[Job], terms: GradingTerms, count: int, servers: Ser
     results: list[JobResult | None] = []
     try:
         while True:
-            # Before the results go out: who takes them writes them to disk, and meanwhile the processes should have work.
+            # New jobs before the results: the caller writes each result to disk, and the processes should work during that time.
             while len(busy) < count and (job := next(waiting, None)) is not None:
                 busy.append(free.pop() if free else _GraderProcess(terms, servers))
                 busy[-1].give(job)

@@ -12,7 +12,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         cell_seconds: for one cell, or one call that a check makes; nbgrader's own default (`Execute.timeout`, 0.9.6).
-        submission_seconds: for everything together.
+        submission_seconds: for all cells and calls of one submission together.
         memory_bytes: of all its processes together, above what the worker uses before it begins.
         processes: how many may exist at once, threads included.
         output_bytes: of text and pictures in one submission's outputs; the rest is cut off, without a penalty.

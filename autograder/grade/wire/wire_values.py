@@ -105,14 +105,14 @@ def _ndarray(dtype: str, shape: list[int], data: bytes) -> numpy.ndarray:
 def _number(dtype: str) -> numpy.dtype:
     found = numpy.dtype(dtype)
     if found.kind not in "biufc":
-        raise ValueError(f"{dtype!r} is no dtype of numbers")
+        raise ValueError(f"{dtype!r} is not a dtype of numbers")
     return found
 
 
 def _dtype(name: str) -> torch.dtype:
     found = getattr(torch, name)
     if not isinstance(found, torch.dtype):
-        raise ValueError(f"{name!r} is no dtype of PyTorch")
+        raise ValueError(f"{name!r} is not a dtype of PyTorch")
     return found
 
 
