@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     lab.add_argument("--teacher", action="store_true", help="the sources, with nbgrader's tools")
     lab.set_defaults(run=_lab)
 
-    verbs.add_parser("test", help="run the whole test suite; further words go to pytest")
+    verbs.add_parser("test", help="run the tests: --quick some, --all the slow ones too; other words go to pytest")
 
     explain = verbs.add_parser("explain", help="say what autograd held in a program, where it breaks, what repairs it")
     explain.add_argument("program", metavar="FILE[::FUNCTION]")
@@ -143,14 +143,27 @@ def _lab(chosen: argparse.Namespace) -> int:
     return open_lab(chosen.lesson, port=chosen.port, browser=not chosen.no_browser, teacher=chosen.teacher)
 
 
+# What `test` chooses, by the markers in pyproject.toml. Nothing is both in `test` and in `test --slow`; `--all` is the two together.
+TESTS = {
+    "--quick": "not slow and not thorough",
+    "--slow": "slow",
+    "--all": "",
+}
+# Both cores work. `loadscope` keeps together what tests/conftest.py says, the longest first: so the order stays as collected.
+ON_BOTH_CORES = ["-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"]
+
+
 def _test(words: list[str]) -> int:
     import pytest
 
     from autograder.course.paths import ROOT
 
     os.chdir(ROOT)
-    # The whole suite uses both cores; a file stays on one, because its class is graded, or its browser started, once.
-    return int(pytest.main(words or ["-n", "2", "--dist", "loadfile"]))
+    chosen = next((word for word in words if word in TESTS), "")
+    others = [word for word in words if word not in TESTS]
+    if others and not chosen:
+        return int(pytest.main(others))
+    return int(pytest.main(["-m", TESTS.get(chosen, "not slow"), *ON_BOTH_CORES, *others]))
 
 
 def _explain(chosen: argparse.Namespace) -> int:

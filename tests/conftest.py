@@ -1,7 +1,81 @@
-"""For every test: nothing that a test solves counts as the learner's progress, in this process and in kernels."""
+"""For every test: nothing counts as the learner's progress; for a run on several cores: units in place of files."""
 
+import gc
 import os
+import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
+from tests.units import QUICK, rank, skipped_lines, unit_of
+
 os.environ["AUTOGRADER_PROGRESS"] = str(Path(tempfile.mkdtemp(prefix="autograder-tests-")) / "progress.json")
+# Small tensors gain nothing from threads; threads of kernels and commands that wait for a busy core cost much.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+ELSEWHERE = {"browser", "jupyterlab", "bubblewrap", "made_once"}
+"""Fixtures that start other programs."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest chooses by `-m`
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what `test --quick` leaves out; the longest stand first, and within a unit the order is that of the files."""
+    for item in items:
+        unit = unit_of(item.nodeid)
+        if ELSEWHERE & set(getattr(item, "fixturenames", ())) or (unit.startswith("corpus") and unit not in QUICK):
+            item.add_marker(pytest.mark.thorough)
+    items.sort(key=lambda item: rank(unit_of(item.nodeid)))
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of collected tests need no look of the garbage collector at every turn."""
+    gc.collect()
+    gc.freeze()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """With `--dist loadscope`: deals out units instead of files."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Units(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return unit_of(nodeid)
+
+    return Units(config, log) if config.getvalue("dist") == "loadscope" else None
+
+
+def pytest_terminal_summary(terminalreporter) -> None:
+    """Says how many tests were skipped for want of what, and how to have it."""
+    for line in skipped_lines([report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]):
+        terminalreporter.line(line)
+
+
+def chromium() -> str | None:
+    """Returns the path of a Chromium on this machine, or None."""
+    return next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator:
+    """A headless Chromium, one for all tests of a worker."""
+    path = chromium()
+    if path is None:
+        pytest.skip("no Chromium: `sudo apt install chromium`")
+    from playwright.sync_api import sync_playwright
+
+    flags = [
+        "--no-sandbox",  # containers run as root
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ]
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=flags)
+        yield running
+        running.close()

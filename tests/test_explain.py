@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.commands import autograder
+
 BROKEN = """
 import torch
 
@@ -42,9 +44,15 @@ def program(tmp_path) -> Path:
 
 def explain(*words: object) -> subprocess.CompletedProcess[str]:
     """Runs the command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "autograder", "explain", *map(str, words)], capture_output=True, text=True
-    )
+    return autograder("explain", *words)
+
+
+def test_the_command_is_the_one_that_the_other_tests_run(program):
+    """`python -m autograder explain`, started from nothing, gives the output and the exit code of the forks below."""
+    words = ["explain", f"{program}::run", "--json"]
+    real = subprocess.run([sys.executable, "-m", "autograder", *words], capture_output=True, text=True)
+    fork = autograder(*words)
+    assert (1, real.stdout, real.stderr) == (real.returncode, fork.stdout, fork.stderr)
 
 
 def test_json_is_one_object_with_the_promised_fields(program):

@@ -44,14 +44,19 @@ FILES = {
 
 def imports(module: str) -> set[str]:
     """Returns the modules of this package that a module imports, wherever in the file."""
+    return imported(ast.parse(FILES[module].read_text("utf-8"))) & set(FILES)
+
+
+def imported(tree: ast.Module) -> set[str]:
+    """Returns the modules that a text imports; of this package's `from folder import module` the module."""
     found = set()
-    for node in ast.walk(ast.parse(FILES[module].read_text("utf-8"))):
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             whole = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {name if name in FILES else node.module for name in whole}
-    return found & set(FILES)
+    return found
 
 
 def room_of(module: str) -> str:
@@ -133,6 +138,15 @@ def test_no_two_modules_import_each_other():
     while free := {module for module, needed in waiting.items() if not needed & set(waiting)}:
         waiting = {module: needed for module, needed in waiting.items() if module not in free}
     assert {} == {module: sorted(needed & set(waiting)) for module, needed in waiting.items()}
+
+
+def test_every_room_has_tests_that_import_it():
+    """A fault in a room shows in a test of that room, and not only as a wrong verdict at the end."""
+    tested = set().union(
+        *(imported(ast.parse(file.read_text("utf-8"))) for file in (ROOT / "tests").glob("*/**/test_*.py"))
+    )
+    folders = {module.rpartition(".")[0] for module, file in FILES.items() if file.name != "__init__.py"}
+    assert set() == folders - {name.rpartition(".")[0] for name in tested & set(FILES)}
 
 
 def test_every_file_and_class_has_a_name_of_its_own():

@@ -30,7 +30,7 @@ def errors(tmp_path_factory) -> Check:
     """Returns a function that gives the compiler's complaints about a file, one a line."""
     npm = shutil.which("npm")
     if npm is None:
-        pytest.skip("no npm on this machine; install Node.js 20 or later to check the types of assets/graph.js")
+        pytest.skip("no npm: install Node.js 20 or later")
     folder = tmp_path_factory.mktemp("npm")
     command = [npm, "install", "--prefix", folder, "--cache", folder / "cache", "--no-audit", "--no-fund", COMPILER]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)

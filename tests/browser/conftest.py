@@ -1,4 +1,4 @@
-"""A real JupyterLab and a real browser, one of each for the whole run; every test gets a page of its own."""
+"""A real JupyterLab beside the real browser, one of each for the whole run; every test gets a page of its own."""
 
 from __future__ import annotations
 
@@ -6,34 +6,23 @@ import json
 import os
 import re
 import secrets
-import shutil
-import socket
 import subprocess
 import sys
 import time
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 ARTEFACTS = REPOSITORY / "test-artefacts"
 """Where each test leaves the last thing that its page showed; git ignores it."""
-
-FLAGS = [
-    "--no-sandbox",  # containers run as root
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 
 QUIET = {"fetchNews": "false", "checkForUpdates": False}
 """JupyterLab's notifications off: a question about news would cover the page."""
@@ -93,23 +82,6 @@ class Lab:
         return self.root / path
 
 
-def chromium() -> str | None:
-    """Returns the path of a Chromium on this machine, or None."""
-    return next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    """A headless Chromium, shared by all tests."""
-    path = chromium()
-    if path is None:
-        pytest.skip("no Chromium on this machine; `autograder doctor` says how to get one")
-    with sync_playwright() as playwright:
-        running = playwright.chromium.launch(executable_path=path, args=FLAGS)
-        yield running
-        running.close()
-
-
 @pytest.fixture
 def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
     """A page with nothing remembered; errors that its scripts raise fail the test, and its last look is kept as an artefact."""
@@ -124,37 +96,26 @@ def page(browser: Browser, request: pytest.FixtureRequest) -> Iterator[Page]:
 
 
 @pytest.fixture(scope="session")
-def start_jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[Path], Lab]]:
-    """A function that starts JupyterLab at a folder; every server it started stops with the run."""
-    servers: list[subprocess.Popen] = []
-
-    def start(root: Path) -> Lab:
-        private = tmp_path_factory.mktemp("jupyter")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
-        lab = Lab(f"http://127.0.0.1:{port}", secrets.token_hex(8), root)
-        servers.append(subprocess.Popen(_command(lab, port), cwd=root, env=_environment(private), stderr=_log(private)))
-        _wait(lab, servers[-1], private / "log")
-        return lab
-
-    yield start
-    for server in servers:
+def jupyterlab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lab]:
+    """A JupyterLab at an empty folder, shared by all tests; it stops with the run."""
+    root, private, token = (
+        tmp_path_factory.mktemp("notebooks"),
+        tmp_path_factory.mktemp("jupyter"),
+        secrets.token_hex(8),
+    )
+    server = subprocess.Popen(_command(token, root), cwd=root, env=_environment(private), stderr=_log(private))
+    try:
+        yield Lab(_address(server, private, token), token, root)
+    finally:
         server.terminate()
         server.wait(30)
 
 
-@pytest.fixture(scope="session")
-def jupyterlab(start_jupyterlab: Callable[[Path], Lab], tmp_path_factory: pytest.TempPathFactory) -> Lab:
-    """A JupyterLab at an empty folder, shared by all tests."""
-    return start_jupyterlab(tmp_path_factory.mktemp("notebooks"))
-
-
-def _command(lab: Lab, port: int) -> list[str]:
-    """Returns the command that starts the server."""
+def _command(token: str, root: Path) -> list[str]:
+    """Returns the command that starts the server; Jupyter chooses the port, so nobody takes it between choosing and binding."""
     return [
-        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", f"--ServerApp.port={port}",
-        "--ServerApp.port_retries=0", f"--IdentityProvider.token={lab.token}", f"--ServerApp.root_dir={lab.root}",
+        sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root", "--ServerApp.port=0",
+        f"--IdentityProvider.token={token}", f"--ServerApp.root_dir={root}",
         "--LabApp.extension_manager=readonly", "--ServerApp.log_level=WARN",
     ]  # fmt: skip
 
@@ -184,13 +145,14 @@ def _log(private: Path):
     return (private / "log").open("w")
 
 
-def _wait(lab: Lab, server: subprocess.Popen, log: Path, seconds: float = 60) -> None:
-    """Waits until the server answers."""
+def _address(server: subprocess.Popen, private: Path, token: str, seconds: float = 120) -> str:
+    """Returns the address that the server wrote into its runtime folder, once it answers there."""
     end = time.monotonic() + seconds
     while time.monotonic() < end and server.poll() is None:
-        try:
-            with urllib.request.urlopen(f"{lab.url}/api/status?token={lab.token}", timeout=2):
-                return
-        except OSError:
-            time.sleep(0.2)
-    pytest.fail(f"JupyterLab did not start within {seconds:.0f} s:\n{log.read_text()[-2000:]}")
+        for info in (private / "runtime").glob("jpserver-*.json"):
+            with suppress(OSError, ValueError):  # not written to its end, or not listening yet
+                address = f"http://127.0.0.1:{json.loads(info.read_text())['port']}"
+                with urllib.request.urlopen(f"{address}/api/status?token={token}", timeout=2):
+                    return address
+        time.sleep(0.2)
+    pytest.fail(f"JupyterLab did not start within {seconds:.0f} s:\n{(private / 'log').read_text()[-2000:]}")

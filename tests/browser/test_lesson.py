@@ -55,11 +55,10 @@ def test_a_lesson_runs_from_top_to_bottom(page, jupyterlab, answers):
     assert len(pictures) >= 3 if answers == "stub" else len(pictures) >= 8
 
 
-def test_validate_in_the_toolbar_says_success(page, start_jupyterlab, tmp_path):
+def test_validate_in_the_toolbar_says_success(page, jupyterlab):
     """The button that nbgrader adds runs the learner's notebook and says that all tests pass."""
     lesson = Lesson(SOLUTIONS / NOTEBOOK, NOTEBOOKS / NOTEBOOK)
-    nbformat.write(lesson.answered(lesson.right()), tmp_path / "mine.ipynb")
-    lab = start_jupyterlab(tmp_path)
-    lab.open(page, "mine.ipynb")
+    nbformat.write(lesson.answered(lesson.right()), jupyterlab.root / "mine.ipynb")
+    jupyterlab.open(page, "mine.ipynb")
     page.get_by_text("Validate", exact=True).click()
     page.get_by_text("Success! Your notebook passes all the tests.").wait_for(timeout=240_000)

@@ -4,31 +4,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-import pytest
-
-FIGURES = pytest.StashKey[dict]()
 COLUMNS = {"outcome": "outcome right", "line": "harmful line", "saved": "saving line", "forecast": "forecast"}
 
 
-def pytest_configure(config):
-    """One table for the session."""
-    config.stash[FIGURES] = {}
-
-
-@pytest.fixture(scope="session")
-def figures(pytestconfig) -> dict:
-    """The judgement of each program that a test has asked for."""
-    return pytestconfig.stash[FIGURES]
-
-
-def pytest_terminal_summary(terminalreporter, config):
-    """The figures, one line for each family and one for all."""
-    if not (figures := config.stash[FIGURES]):
-        return
+def pytest_terminal_summary(terminalreporter):
+    """The figures, one line for each family and one for all; each judgement came with a test's report, from whatever worker."""
     families = defaultdict(list)
-    for program, judgement in figures.items():
-        families["module" if program.function else program.family].append(judgement)
-        families["all"].append(judgement)
+    for report in [*terminalreporter.stats.get("passed", []), *terminalreporter.stats.get("failed", [])]:
+        for family, judgement in [value for name, value in report.user_properties if name == "judgement"]:
+            families[family].append(judgement)
+            families["all"].append(judgement)
+    if not families:
+        return
     terminalreporter.section("the corpus against the tape")
     terminalreporter.line(row("", [*COLUMNS.values(), "false alarms", "innocent lines", "undisturbed"]))
     for family in sorted(families, key=lambda name: (name == "all", name)):
@@ -42,7 +29,7 @@ def cells(judgements: list) -> list[str]:
 
 def share(judgements: list, name: str) -> str:
     """Returns how many are true of those that are not None."""
-    asked = [value for judgement in judgements if (value := getattr(judgement, name)) is not None]
+    asked = [value for judgement in judgements if (value := judgement[name]) is not None]
     return f"{sum(asked)}/{len(asked)}"
 
 

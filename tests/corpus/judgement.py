@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import torch
 
-from autograder.tape import record, record_file
-from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Harm
-
-from .oracles import run, states
-from .programs import Program
-from .watch import watch
+from tests.corpus.once import recorded, run, states, watched
+from tests.corpus.programs import Program
 
 
 @dataclass(frozen=True)
@@ -39,17 +33,6 @@ class Judgement:
     innocent: bool
     forecast: bool | None
     undisturbed: bool
-
-
-@cache
-def recorded(program: Program) -> Recording:
-    """Returns the tape's recording: of a text as it stands, of a module by its file and the name of its function."""
-    if not program.function:
-        return record(program.source, file=program.file)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / program.file
-        file.write_text(program.source)
-        return record_file(file, function=program.function)
 
 
 @cache
@@ -82,7 +65,7 @@ def error_line(program: Program) -> bool:
 def blames_innocent(program: Program, harms: tuple[Harm, ...]) -> bool:
     """Whether a harm names a line that is not marked and that no independent witness saw writing."""
     blamed = set().union(*map(lines, harms)) - program.harm
-    return bool(blamed) and bool(blamed - watch(program)[0])
+    return bool(blamed) and bool(blamed - watched(program)[0])
 
 
 def forecast(program: Program) -> bool | None:

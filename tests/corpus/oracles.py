@@ -20,7 +20,7 @@ from unittest import mock
 import torch
 from torch import Tensor
 
-from .programs import Program
+from tests.corpus.programs import Program
 
 Gradients = dict[str, Tensor | None]
 

@@ -1,14 +1,14 @@
 """Programs that nobody thought of: chains of views, saves, writes and detaches, each judged afresh by plain PyTorch."""
 
 import hypothesis.strategies as st
+import pytest
 import torch
 from hypothesis import event, given, settings
 
 from autograder.tape import record
-
-from .oracles import close, differences, run
-from .programs import Program
-from .watch import watch
+from tests.corpus.oracles import close, differences, run
+from tests.corpus.programs import Program
+from tests.corpus.watch import watch
 
 READS = ("{new} = {old} + 1", "{new} = {old} * 0.5", "{new} = {old}.tanh()", "{new} = {old} * {other}")
 LOSSES = (
@@ -71,29 +71,44 @@ def truth(program: Program) -> str:
     return "correct" if close(got, slopes) else "silently-wrong"
 
 
-@settings(derandomize=True, max_examples=150, deadline=None)
-@given(sources())
-def test_generated_programs(source):
+def examples(few: int, many: int):
+    """Returns the numbers of examples as a parameter: a few always, many where slow tests run."""
+    return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=pytest.mark.slow)])
+
+
+@examples(25, 150)
+def test_generated_programs(examples):
     """Whatever the order of views, saves and writes, the tape says what happens and blames a line that did it."""
-    program = program_of(source)
-    expected = truth(program)
-    event(expected)
-    verdict = record(source, file=program.file).verdict
 
-    assert expected == verdict.outcome, source
-    blamed = {place.line for harm in verdict.harms for place in harm.mutated_at}
-    culprits = watch(program)[0] if expected in ("raises-backward", "silently-wrong") else set()
-    assert not culprits or blamed & culprits, (source, sorted(culprits), sorted(blamed))
+    @settings(derandomize=True, max_examples=examples, deadline=None)
+    @given(sources())
+    def holds(source):
+        program = program_of(source)
+        expected = truth(program)
+        event(expected)
+        verdict = record(source, file=program.file).verdict
+
+        assert expected == verdict.outcome, source
+        blamed = {place.line for harm in verdict.harms for place in harm.mutated_at}
+        culprits = watch(program)[0] if expected in ("raises-backward", "silently-wrong") else set()
+        assert not culprits or blamed & culprits, (source, sorted(culprits), sorted(blamed))
+
+    holds()
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
-@given(sources())
-def test_recording_changes_no_generated_program(source):
+@examples(15, 60)
+def test_recording_changes_no_generated_program(examples):
     """A generated program ends with the same error after it was recorded as before, and with the same gradients."""
-    program = program_of(source)
-    before = run(program)
-    record(source, file=program.file)
-    after = run(program)
 
-    assert (before.raised, before.message, before.line) == (after.raised, after.message, after.line)
-    assert close(before.gradients, after.gradients, tolerance=0.0)
+    @settings(derandomize=True, max_examples=examples, deadline=None)
+    @given(sources())
+    def holds(source):
+        program = program_of(source)
+        before = run(program)
+        record(source, file=program.file)
+        after = run(program)
+
+        assert (before.raised, before.message, before.line) == (after.raised, after.message, after.line)
+        assert close(before.gradients, after.gradients, tolerance=0.0)
+
+    holds()

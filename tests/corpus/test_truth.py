@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 import torch
 
-from .oracles import Gradients, close, differences, reference, run
-from .programs import Program, programs
-from .watch import watch
+from tests.corpus.once import differences, reference, run, watched
+from tests.corpus.oracles import Gradients, close
+from tests.corpus.programs import Program, programs
 
 CORPUS = programs()
 SIZES = {"N": 4, "L": 10, "M": 6, "D": 14, "E": 6, "S": 10}
@@ -50,7 +50,7 @@ def test_reference_agrees_with_clone_on_save(program):
 @named([program for program in CORPUS if program.harm and not program.unseen])
 def test_marked_lines_are_those_that_wrote(program):
     """The lines marked `harm` and `saves` are those that Python's line tracing and saved-tensor hooks find."""
-    harmful, saving = watch(program)
+    harmful, saving = watched(program)
     assert program.harm == harmful
     assert program.saves <= saving
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
-from .oracles import execute
-from .programs import Program
+from tests.corpus.oracles import execute
+from tests.corpus.programs import Program
 
 
 @dataclass

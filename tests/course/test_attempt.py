@@ -1,22 +1,13 @@
 """`check NOTEBOOK` and the other commands, as they answer in a terminal."""
 
-import subprocess
-import sys
-
 import nbformat
 import pytest
 
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS
+from tests.commands import autograder
 from tests.fixture_class.submissions import Lesson
 
 NOTEBOOK = "02_mutating_a_saved_tensor/02_mutating_a_saved_tensor.ipynb"
-
-
-def autograder(*words: object) -> subprocess.CompletedProcess[str]:
-    """Runs the command in a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "autograder", *map(str, words)], cwd=ROOT, capture_output=True, text=True
-    )
 
 
 @pytest.mark.parametrize(
@@ -33,7 +24,7 @@ def autograder(*words: object) -> subprocess.CompletedProcess[str]:
 )
 def test_bad_input_gets_one_sentence(words, told):
     """One line that says what was seen and what to do, and an exit code that is not 0."""
-    done = autograder(*words)
+    done = autograder(*words, cwd=ROOT)
     assert 2 == done.returncode
     assert told in done.stderr
     assert 1 == len(done.stderr.strip().splitlines())

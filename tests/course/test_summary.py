@@ -6,7 +6,6 @@ import re
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812 - the name that the page uses
-from playwright.sync_api import sync_playwright
 
 from autograder.course.canonical import read
 from autograder.course.paths import SOLUTIONS
@@ -61,21 +60,18 @@ def test_the_text_says_what_the_page_says(sheet):
     assert [] == [word for word in (*OPERATIONS, *sheet.aliases, *OUTCOMES) if word not in text]
 
 
-def test_the_page_is_one_sheet_of_paper(sheet, tmp_path):
+def test_the_page_is_one_sheet_of_paper(sheet, browser):
     """Printed by Chromium on A4 with ordinary margins, the page is one page; with twice the rows it would be two."""
     content = sheet._repr_html_()
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"]
-        )
-        page = browser.new_page()
-        counts = []
-        for html in (content, content * 2):
-            page.set_content(html)
-            margin = dict.fromkeys(("top", "right", "bottom", "left"), "15mm")
-            counts.append(len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4", margin=margin))))
-        browser.close()
-    assert [1, 2] == counts
+    with browser.new_page() as page:
+        assert [1, 2] == [sheets(page, html) for html in (content, content * 2)]
+
+
+def sheets(page, html: str) -> int:
+    """Returns how many sheets the page takes in print."""
+    page.set_content(html)
+    margin = dict.fromkeys(("top", "right", "bottom", "left"), "15mm")
+    return len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4", margin=margin)))
 
 
 def glossary() -> dict[str, str]:

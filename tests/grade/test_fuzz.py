@@ -49,10 +49,19 @@ def notebooks(draw):
     return notebook
 
 
-@settings(max_examples=300, deadline=None)
-@given(notebooks())
-def test_any_json_becomes_cells_or_a_reason(notebook):
+def examples(few: int, many: int):
+    """Returns the numbers of examples as a parameter: a few always, many where slow tests run."""
+    return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=pytest.mark.slow)])
+
+
+@examples(60, 300)
+def test_any_json_becomes_cells_or_a_reason(examples):
     """The result has every test of the source exactly once, with the source's text, points and metadata."""
+    settings(max_examples=examples, deadline=None)(given(notebooks())(holds_every_test))()
+
+
+def holds_every_test(notebook):
+    """The property of one notebook."""
     read, reason = attempt(json.dumps(notebook).encode())
     assert (read is None) == bool(reason)
     if read is None:
@@ -81,13 +90,18 @@ def grader(server):
     return TrustedProcessGrader(server, LIMITS)
 
 
-@settings(max_examples=12, deadline=None)
-@given(notebooks())
-def test_no_json_gives_points_to_wrong_work(grader, notebook):
+@examples(3, 12)
+def test_no_json_gives_points_to_wrong_work(grader, examples):
     """Wrong answers get no points, however the file around them was changed."""
-    graded = grader.grade(SOURCE, json.dumps(notebook).encode(), {})
-    assert (0.0, POINTS.keys()) == (graded.points, graded.cells.keys())
-    json.loads(graded.notebook)
+
+    @settings(max_examples=examples, deadline=None)
+    @given(notebooks())
+    def earns_nothing(notebook):
+        graded = grader.grade(SOURCE, json.dumps(notebook).encode(), {})
+        assert (0.0, POINTS.keys()) == (graded.points, graded.cells.keys())
+        json.loads(graded.notebook)
+
+    earns_nothing()
 
 
 def test_right_work_earns_all_in_the_same_way(grader):

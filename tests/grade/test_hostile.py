@@ -1,4 +1,4 @@
-"""A third of the hostile class, with every kind of threat, between right and wrong controls. All of it: tests/benchmarks."""
+"""The hostile class, every kind of threat in it, between right and wrong controls: a dozen always, all of it where slow tests run."""
 
 import json
 
@@ -6,62 +6,45 @@ import pytest
 
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.wire.limits import MEBIBYTE, Limits
+from tests.grade.hostile.attacks import ATTACKS
+from tests.grade.hostile.honest import HONEST
 from tests.grade.hostile.lesson import ASSIGNMENT, SECRET
+from tests.grade.hostile.odd_files import ODD
 from tests.grade.hostile.school import FULL, enrol, listener, right_beside, wrong_beside
 
 LIMITS = Limits(cell_seconds=2, submission_seconds=8, memory_bytes=512 * MEBIBYTE)
-TELLING = (
+FEW = (
     "swallow the traceback",
-    "write the gradebook",
-    "end with status 0",
-    "send a pickle",
-    "write into every open file",
     "patch the worker that answers",
     "kill everybody",
-    "objects that equal everything",
-    "tensor subclass",
-    "function mode left open",
-    "replaced functions",
-    "replaced check",
-    "no asserts",
     "visible cases by heart",
-    "right every second time",
-    "frames",
     "own memory",
-    "every file",
     "network",
-    "environment",
     "loop that swallows interrupts",
-    "memory",
-    "a daemon that outlives the run",
     "segfault",
-    "a cell that forks and comes back",
-    "start-up files",
-    "files for the next one",
     "test cells deleted",
-    "points raised",
-    "schema version 99",
-    "everything twice",
-    "tests made markdown",
-    "truncated",
-    "deeply nested JSON",
     "too large",
-    "a pipe",
     "a link to the source",
-    "links beside it",
-    "modules beside it",
-    "a warning in every call",
-    "another order",
     "another way",
-    "one left untouched",
+)
+"""One of each kind of threat, and one honest oddity; the whole class is slow."""
+EVERY = [*(attack.name for attack in ATTACKS), *ODD, *HONEST]
+
+pytestmark = pytest.mark.parametrize(
+    "school",
+    [
+        pytest.param(FEW, id="few"),
+        pytest.param([name for name in EVERY if name not in FEW], id="others", marks=pytest.mark.slow),
+    ],
+    indirect=True,
 )
 
 
 @pytest.fixture(scope="module")
-def school(bubblewrap, tmp_path_factory):
+def school(request, bubblewrap, tmp_path_factory):
     """A class folder after grading, its rows by student, and its cases."""
     folder = tmp_path_factory.mktemp("school")
-    cases = enrol(folder, only=TELLING)
+    cases = enrol(folder, only=request.param)
     with pytest.MonkeyPatch.context() as patch, listener():
         patch.setenv("GRADERS_TOKEN", "secret")
         rows = grade_assignment(ASSIGNMENT, folder, Options(limits=LIMITS, jobs=2, feedback="name"))
@@ -96,6 +79,6 @@ def test_nothing_secret_was_seen(school):
             outputs = [cell.get("outputs", []) for cell in json.loads(path.read_text("utf-8"))["cells"]]
             assert '"LEAKED' not in json.dumps(outputs), case.name
     pages = [path for path in (folder / "feedback").rglob("*.html") if not path.parent.parent.name.endswith("-1")]
-    assert len(pages) > 50
+    assert len(pages) > len(cases)
     # Honest answers hold the number themselves.
     assert [] == [page for page in pages if "honest" not in str(page) and str(SECRET) in page.read_text("utf-8")]

@@ -56,6 +56,7 @@ def undisturbed(bubblewrap, tmp_path_factory):
     return rows(folder)
 
 
+@pytest.mark.slow
 def test_the_number_of_processes_changes_nothing(undisturbed, tmp_path):
     """Two processes, in whatever order they finish, give the same rows."""
     folder = enrolled(tmp_path)
@@ -64,6 +65,7 @@ def test_the_number_of_processes_changes_nothing(undisturbed, tmp_path):
     assert sorted(STUDENTS) == [row.student for row in graded]
 
 
+@pytest.mark.slow
 def test_nothing_is_waited_for_once_all_are_graded(undisturbed, tmp_path, monkeypatch):
     """The processes end by themselves when there are no more jobs: none has to be killed."""
     forced = []
@@ -94,6 +96,7 @@ def test_a_killed_run_resumes_with_nothing_lost(undisturbed, tmp_path):
     assert [True] * len(STUDENTS) == [row.unchanged for row in again]
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_with_one_sentence_and_resumes(undisturbed, tmp_path):
     """Ctrl-C reaches every process: no traceback, and the next run continues."""
     folder = enrolled(tmp_path)
@@ -142,6 +145,7 @@ def test_unchanged_work_is_graded_again_only_by_force(undisturbed, tmp_path):
     assert (["s0"], sorted(STUDENTS)) == (changed, forced)
 
 
+@pytest.mark.slow
 def test_no_server_starts_for_unchanged_work(undisturbed, tmp_path, monkeypatch, capsys):
     """A second run finds that nothing has changed, and starts no server, neither early nor later; new work starts them."""
     folder = enrolled(tmp_path)
@@ -158,6 +162,7 @@ def test_no_server_starts_for_unchanged_work(undisturbed, tmp_path, monkeypatch,
     assert (0, [1]) == (cli.main(command), started)
 
 
+@pytest.mark.slow
 def test_a_full_disk_stops_with_one_sentence_and_resumes(undisturbed, tmp_path, monkeypatch):
     """The grade that could not be written is not in the gradebook; the next run ends as an undisturbed one."""
     folder = enrolled(tmp_path)
@@ -178,6 +183,7 @@ def test_a_full_disk_stops_with_one_sentence_and_resumes(undisturbed, tmp_path, 
     assert undisturbed == rows(folder)
 
 
+@pytest.mark.slow
 def test_a_locked_gradebook_is_waited_for(undisturbed, tmp_path, monkeypatch):
     """If another program locks the database for some seconds, the run waits; if for too long, it stops with one sentence."""
     folder = enrolled(tmp_path)

@@ -25,7 +25,8 @@ def errors(notebook) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("answers", ["stub", "answer"])
+@pytest.mark.thorough
+@pytest.mark.parametrize("answers", ["stub", pytest.param("answer", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.stem)
 def test_a_notebook_runs_from_top_to_bottom(lesson, answers):
     """As handed out every exercise is "not attempted" and nothing else fails; with right answers nothing fails at all."""

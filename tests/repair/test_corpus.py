@@ -1,18 +1,16 @@
 """Every broken program of the corpus: how many are repaired, and whether plain PyTorch agrees that they are."""
 
-import functools
+import zlib
 from dataclasses import replace
 
 import pytest
 import torch
-from corpus.oracles import Gradients, close, differences, reference, run
-from corpus.programs import Program, programs
 
-from autograder.tape.diagnose.record import record_program
 from autograder.tape.repair.fix_text import apply_fix
-from autograder.tape.repair.program_factory import factory_of_text
-from autograder.tape.repair.repairs import Repairs, find_repairs
-from autograder.tape.run.source_text import ProgramError
+from tests.corpus import oracles
+from tests.corpus.once import differences, reference, repairs_of, run
+from tests.corpus.oracles import Gradients, close
+from tests.corpus.programs import Program, programs
 
 # What they raise no rewrite answers: shapes that do not fit, an integer asked for its gradient, a backward that raises itself.
 NOT_OURS = {"facts_graph/shape_error", "facts_graph/integer_grad", "facts_functions/backward_raises"}
@@ -20,15 +18,14 @@ BROKEN = [program for program in programs() if program.outcome != "correct" and 
 ENOUGH = 0.9
 
 
-@functools.cache
-def repairs_of(program: Program) -> Repairs:
-    """Returns the repairs of one program, found once."""
-    factory = factory_of_text(program.source, program.file, function=program.function)
-    try:
-        verdict = record_program(factory.original).verdict
-    except ProgramError:
-        return Repairs()
-    return find_repairs(factory, verdict)
+SAMPLE = 6
+"""Of the modules, whose repairs take seconds each, `test` tries one in so many; `test --all` tries them all."""
+
+
+def case(program: Program):
+    """Returns a program as a parameter; most modules are slow."""
+    slow = bool(program.function) and zlib.crc32(program.name.encode()) % SAMPLE != 0
+    return pytest.param(program, id=program.name, marks=[pytest.mark.slow] if slow else [])
 
 
 def rights(program: Program) -> list[Gradients]:
@@ -44,23 +41,24 @@ def rights(program: Program) -> list[Gradients]:
     return found
 
 
-@pytest.mark.parametrize("program", BROKEN, ids=lambda program: program.name)
+@pytest.mark.parametrize("program", map(case, BROKEN))
 def test_repairs_hold_without_the_tape(program):
     """Each repaired text runs in plain PyTorch, and where it keeps every value it gives a gradient an independent witness has."""
     found = repairs_of(program)
     known = rights(program)
     for fix, meaning in zip(found.fixes, found.meanings, strict=True):
         repaired = replace(program, source=apply_fix(program.source, fix), truth="")
-        seen = run(repaired)
+        seen = oracles.run(repaired)
         assert seen.raised is None, (fix, seen.message)
         if meaning is None and known:
             assert any(close(seen.gradients, right) for right in known), fix
         # A leaf set anew is no function of its old value, and finite differences need hooks that a program may have taken.
         blind = known or program.function or "no_grad" in fix.after or "_raw_saved" in program.source
-        slopes = {} if blind else differences(repaired)
-        assert not slopes or close(run(repaired, dtype=torch.float64).gradients, slopes), fix
+        slopes = {} if blind else oracles.differences(repaired)
+        assert not slopes or close(oracles.run(repaired, dtype=torch.float64).gradients, slopes), fix
 
 
+@pytest.mark.slow
 def test_most_of_the_corpus_is_repaired(capsys):
     """At least nine broken programs in ten get a proven repair; the others are named."""
     without = [program.name for program in BROKEN if not repairs_of(program).fixes]

@@ -6,9 +6,8 @@ from autograder.tape.repair.fix_text import apply_fix
 from autograder.tape.repair.kinds.registry import KINDS
 from autograder.tape.repair.program_factory import factory_of_text
 from autograder.tape.repair.repairs import Repairs, find_repairs
-
-from .plain import flat, plain, slopes
-from .programs import BROKEN, Broken
+from tests.repair.plain import flat, plain, slopes
+from tests.repair.programs import BROKEN, Broken
 
 # Their faults are seen by finite differences alone; `test_untracked.py` repairs them against such a proof.
 UNTRACKED = {"marked_dirty"}

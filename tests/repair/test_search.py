@@ -1,17 +1,18 @@
 import hashlib
 import linecache
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
 
 from autograder.tape.diagnose.record import record, record_program
 from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict
+from autograder.tape.repair import repairs, search
 from autograder.tape.repair.fix_text import apply_fix
 from autograder.tape.repair.program_factory import factory_of_file, factory_of_text
 from autograder.tape.repair.repairs import find_repairs
-
-from .plain import flat, plain, slopes
+from tests.repair.plain import flat, plain, slopes
 
 HEAD = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\n"
 BROKEN = HEAD + "h = w.exp()\nh += 1\nh.sum().backward()\n"
@@ -97,22 +98,34 @@ def test_text_that_needs_names():
     assert w.grad is None
 
 
-def test_search_ends_in_time():
-    """However slow the program, the search stops when its time is up, with what it has."""
-    source = BROKEN.replace("h += 1", "import time; time.sleep(0.3); h += 1")
-    verdict = record(source, file="slow.py").verdict
-    start = time.monotonic()
-    find_repairs(factory_of_text(source, "slow.py"), verdict, seconds=1.0)
-    assert time.monotonic() - start < 6.0
+def test_search_ends_in_time(monkeypatch):
+    """However slow the program, nothing more is tried when the time is up; the clock is one that every run moves by a second."""
+    clock = [0.0]
+    for module in (search, repairs):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    tried, attempt = [], search.try_out
+
+    def slow(program, **options):
+        clock[0] += 1.0
+        tried.append(program)
+        return attempt(program, **options)
+
+    monkeypatch.setattr(search, "try_out", slow)
+    verdict = record(BROKEN, file="slow.py").verdict
+    find_repairs(factory_of_text(BROKEN, "slow.py"), verdict, seconds=100.0)
+    enough = len(tried)
+    find_repairs(factory_of_text(BROKEN, "slow.py"), verdict, seconds=2.0)
+    assert len(tried) - enough <= 3 < enough
 
 
 def test_lesson_snippet_stays_snappy():
-    """The repairs of a snippet come within two seconds, all five proven."""
+    """The repairs of a snippet, all of them proven, take less than four seconds of the processor, however busy the machine is."""
     source = HEAD + "d = w * 2\nf = (d * w).sum()\nd[:] = 1\nf.backward()\n"
     verdict = record(source, file="text.py").verdict
-    start = time.monotonic()
+    start = time.process_time()
     found = find_repairs(factory_of_text(source, "text.py"), verdict)
-    assert time.monotonic() - start < 2.0
+    assert time.process_time() - start < 4.0
+    assert found.fixes
     assert all(fix.proven for fix in found.fixes)
 
 

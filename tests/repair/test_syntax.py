@@ -9,8 +9,7 @@ from autograder.tape.repair.edits import EditableSource, delete, wrap
 from autograder.tape.repair.fix_text import apply_fix, as_fix
 from autograder.tape.repair.program_factory import factory_of_text
 from autograder.tape.repair.repairs import find_repairs
-
-from .plain import flat, plain
+from tests.repair.plain import flat, plain
 
 HEAD = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\n"
 EXP = [2.718282, 7.389056]

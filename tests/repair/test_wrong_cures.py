@@ -4,8 +4,7 @@ from autograder.tape.diagnose.record import record
 from autograder.tape.repair.program_factory import factory_of_text
 from autograder.tape.repair.repairs import find_repairs, prove_by_recording
 from autograder.tape.repair.wrong_cures import wrong_cures
-
-from .plain import flat, plain
+from tests.repair.plain import flat, plain
 
 HEAD = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\nh = w * 1\n"
 RAISES = HEAD + "y = (h * h).sum()\nh.detach().zero_()\ny.backward()\n"

@@ -88,7 +88,11 @@ def test_what_the_program_lets_go_is_let_go(monkeypatch):
     monkeypatch.setattr(RunState, "close", counting)
     loop = "for i in range(40):\n    loss = (w * i).exp().sum()"
 
-    assert "correct" == outcome_of(
-        f"import torch\nw = torch.ones(1 << 16, requires_grad=True)\n{loop}\nloss.backward()"
-    )
+    gc.collect()
+    gc.freeze()  # what was there before is counted no more: a session of tests holds a million objects
+    try:
+        outcome = outcome_of(f"import torch\nw = torch.ones(1 << 16, requires_grad=True)\n{loop}\nloss.backward()")
+    finally:
+        gc.unfreeze()
+    assert "correct" == outcome
     assert max(alive) - alive[0] < 10  # forty without the limit

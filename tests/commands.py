@@ -1,0 +1,36 @@
+"""`autograder VERB ...` as a process of its own that need not load PyTorch again: forks of one server that has it loaded.
+
+What a command prints, its exit code and how it ends are those of `python -m autograder`; tests of the start itself, and of
+signals, start the real thing.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from multiprocessing import get_context
+from pathlib import Path
+from subprocess import CompletedProcess
+
+FORKS = get_context("forkserver")
+FORKS.set_forkserver_preload(["autograder.cli", "autograder.tape", "autograder.view"])
+
+
+def autograder(*words: object, cwd: str | Path = ".") -> CompletedProcess[str]:
+    """Returns what a command came to: exit code, standard output and standard error."""
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [os.path.join(folder, name) for name in ("stdout", "stderr")]
+        process = FORKS.Process(target=_run, args=(list(map(str, words)), str(cwd), *paths))
+        process.start()
+        process.join()
+        out, err = (Path(path).read_text("utf-8") if os.path.exists(path) else "" for path in paths)
+    return CompletedProcess(words, process.exitcode, out, err)
+
+
+def _run(words: list[str], cwd: str, out: str, err: str) -> None:
+    from autograder.cli import main
+
+    os.chdir(cwd)
+    for path, descriptor in ((out, 1), (err, 2)):
+        os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
+    raise SystemExit(main(words))

@@ -1,0 +1,52 @@
+"""Which tests stay together on one worker, which begin first, and what is said of those that were skipped.
+
+A file stays on one worker, because its class is graded, or its browser started, once. The corpus is dealt out by program
+instead: all tests of one program, whatever their file, share a worker and so its one recording (`tests/corpus/once.py`).
+"""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections import Counter
+
+CORPUS = ("corpus/test_tape.py", "corpus/test_truth.py", "repair/test_corpus.py", "tape/test_observer_effect.py")
+SHARES = 12
+"""Into so many parts the corpus is dealt: small enough to even out the workers at the end."""
+
+QUICK = ("corpus 0", "corpus 1")
+"""The shares of the corpus that `test --quick` runs."""
+
+LONGEST = (
+    "browser",
+    "fixture_class/test_stock_nbgrader.py",
+    "test_package.py",
+    "grade/test_hostile.py",
+    "grade/test_resume.py",
+    "lessons/test_notebooks.py",
+    "lessons/test_mutations.py",
+    "grade/test_like_nbgrader.py",
+    "course/test_attempt.py",
+    "test_house.py",
+)
+"""Folders and files that take longest stand first: one that begins last would leave the other core idle."""
+
+
+def unit_of(node: str) -> str:
+    """Returns what stays together on one worker: a share of the corpus, the tests with a browser, or a file."""
+    file, _, rest = node.removeprefix("tests/").partition("::")
+    program = re.search(r"\[(.+)\]$", rest)
+    if file in CORPUS and program:
+        return f"corpus {zlib.crc32(program[1].encode()) % SHARES}"
+    return "browser" if file.startswith("browser/") else file
+
+
+def rank(unit: str) -> int:
+    """Returns the place of a unit in the order; what is not named as long comes last, in the order of the files."""
+    return LONGEST.index(unit) if unit in LONGEST else len(LONGEST)
+
+
+def skipped_lines(reasons: list[str]) -> list[str]:
+    """Returns a line for each reason why tests were skipped, with their number; the most frequent first."""
+    counted = Counter(reason.removeprefix("Skipped: ") for reason in reasons).most_common()
+    return [f"skipped: {count} {'test' if count == 1 else 'tests'} ({reason})" for reason, count in counted]

@@ -1,0 +1,74 @@
+"""The small parts of a picture: measured text, highlight source, markup, and words for lists."""
+
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from autograder.view import shapes
+from autograder.view.draw.markup import markup
+from autograder.view.scene.code_tokens import highlight
+from autograder.view.text.naming import count_noun, join_few, join_names
+
+
+@pytest.mark.parametrize(("words", "cells"), [("loss", 4), ("", 0), ("損失", 4), ("e\u0301", 1)])
+def test_text_is_measured_in_cells(words, cells):
+    """East Asian characters take two cells, combining marks none."""
+    assert cells == shapes.columns(words)
+
+
+@given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"]), max_size=60), st.integers(1, 20))
+def test_clipped_text_fits_and_says_that_it_was_cut(words, limit):
+    """Never wider than the limit; what fits is only freed of needless spaces."""
+    clipped = shapes.clip(words, limit)
+
+    assert shapes.columns(clipped) <= limit
+    assert clipped == " ".join(words.split()) or clipped.endswith("…")
+
+
+@given(st.lists(st.text("abcdefgh", min_size=1, max_size=8), max_size=12), st.integers(8, 20))
+def test_wrapped_text_loses_no_word(words, limit):
+    """Each line fits, and the lines together are the words."""
+    lines = shapes.wrap(" ".join(words), limit)
+
+    assert all(shapes.columns(line) <= limit for line in lines)
+    assert words == " ".join(lines).split()
+
+
+def test_pieces_of_memory_have_letters_then_numbers():
+    """A to Z, then 27."""
+    assert ["A", "Z", "27"] == [shapes.letter(number) for number in (0, 25, 26)]
+
+
+@pytest.mark.parametrize(
+    "source", ["for i in x:  # all\n    y = 'a' + 1\n", 'text = """a\nb"""\n', "not python (\n", ""]
+)
+def test_colours_change_no_character(source):
+    """The runs of each line joined are the line, also where the source is no Python."""
+    assert source.rstrip("\n").split("\n") == ["".join(text for text, _ in line) for line in highlight(source)]
+
+
+def test_colours_are_pythons_own_tokens():
+    """A keyword, a number, a string and a comment have their kinds; names and operators have none."""
+    (line,) = highlight("if x: y = 'a' + 1  # why")
+    assert {"if": "keyword", "'a'": "string", "1": "number", "# why": "comment"} == {
+        text: kind for text, kind in line if kind
+    }
+
+
+@given(st.text(st.characters(max_codepoint=0xD7FF, exclude_categories=["Cc"]), max_size=30))
+def test_markup_is_well_formed_whatever_the_words(words):
+    """An XML parser reads back the text, and no element that a program's names could have brought."""
+    tree = ElementTree.fromstring(markup(shapes.group(shapes.text(1.0, 2.25, words), kind="pen")))
+
+    assert ["text"] == [child.tag for child in tree]
+    assert ("pen", "1", "2.2") == (tree.get("class"), tree[0].get("x"), tree[0].get("y"))
+    assert words == (tree[0].text or "")
+
+
+def test_lists_read_as_sentences():
+    """Up to three things by name, more as a count."""
+    assert ["", "a", "a and b", "a, b and c"] == [join_names(list("abc")[:count]) for count in range(4)]
+    assert "a, b, c and 2 more" == join_few(list("abcde"))
+    assert ("1 step", "2 steps") == (count_noun(1, "step", "steps"), count_noun(2, "step", "steps"))
