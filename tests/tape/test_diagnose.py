@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from autograder.tape.diagnose import record as record_module
+from autograder.tape.diagnose import assembly
 from autograder.tape.diagnose.harms.harm_registry import find_harms
 from autograder.tape.diagnose.record import record
 from autograder.tape.diagnose.shown_gradients import shown_gradients
@@ -21,7 +21,7 @@ def evidence_of(source: str, monkeypatch):
         gathered.append(evidence)
         return verdict_of(evidence)
 
-    monkeypatch.setattr(record_module, "verdict_of", kept)
+    monkeypatch.setattr(assembly, "verdict_of", kept)
     record(source, file="text.py")
     return gathered[-1]
 

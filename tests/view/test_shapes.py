@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.view import shapes
-from autograder.view.draw.markup import markup
+from autograder.view.draw.markup import write_svg
 from autograder.view.scene.code_tokens import highlight
 from autograder.view.text.naming import count_noun, join_few, join_names
 
@@ -60,7 +60,7 @@ def test_colours_are_pythons_own_tokens():
 @given(st.text(st.characters(max_codepoint=0xD7FF, exclude_categories=["Cc"]), max_size=30))
 def test_markup_is_well_formed_whatever_the_words(words):
     """An XML parser reads back the text, and no element that a program's names could have brought."""
-    tree = ElementTree.fromstring(markup(shapes.group(shapes.text(1.0, 2.25, words), kind="pen")))
+    tree = ElementTree.fromstring(write_svg(shapes.group(shapes.text(1.0, 2.25, words), kind="pen")))
 
     assert ["text"] == [child.tag for child in tree]
     assert ("pen", "1", "2.2") == (tree.get("class"), tree[0].get("x"), tree[0].get("y"))
