@@ -11,7 +11,7 @@ LIMITS = Limits(cell_seconds=5, submission_seconds=30, memory_bytes=512 * MEBIBY
 def bubblewrap():
     """Skips a test of the isolation on a machine that does not have it."""
     if LEVELS["bubblewrap"].obstacle:
-        pytest.skip(LEVELS['bubblewrap'].obstacle)
+        pytest.skip(LEVELS["bubblewrap"].obstacle)
 
 
 @pytest.fixture(scope="module")

@@ -2,12 +2,12 @@
 
 import pytest
 
-from autograder.grade.submission.cell_analysis import Text, bound, definitions, needed, statements
+from autograder.grade.submission.cell_analysis import SubmissionText, bound_names, definitions, statements, used_names
 
 
 def names(text: str) -> set[str]:
     """Returns the names that a cell binds."""
-    return set().union(*map(bound, statements(text)))
+    return set().union(*map(bound_names, statements(text)))
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_names_a_cell_binds(text, expected):
 
 def test_names_a_cell_needs():
     """Those that it reads, in its functions too."""
-    assert {"w", "torch"} <= needed("def f(x):\n    return torch.exp(x) * w\n")
+    assert {"w", "torch"} <= used_names("def f(x):\n    return torch.exp(x) * w\n")
 
 
 def test_definitions_are_what_later_cells_may_use():
@@ -47,7 +47,7 @@ def test_definitions_are_what_later_cells_may_use():
 
 def test_words_follow_what_an_answer_uses():
     """The words of a helper count for the function that calls it, those of an unrelated cell do not."""
-    text = Text(
+    text = SubmissionText(
         [
             "def helper(x):\n    return x.detach()",
             "def answer(x):\n    return helper(x)",
@@ -61,8 +61,8 @@ def test_words_follow_what_an_answer_uses():
 
 def test_the_last_definition_counts():
     """A learner who defines a function twice is asked about the second; comments and layout are not code."""
-    text = Text(["def f(x):\n    return x", "def f( x ):\n    # twice\n    return x*2"])
-    same = Text(["def f(x): return x * 2"])
+    text = SubmissionText(["def f(x):\n    return x", "def f( x ):\n    # twice\n    return x*2"])
+    same = SubmissionText(["def f(x): return x * 2"])
 
-    assert text.code("f") == same.code("f") != Text(["def f(x): return x"]).code("f")
+    assert text.code("f") == same.code("f") != SubmissionText(["def f(x): return x"]).code("f")
     assert text.code("g") is None

@@ -81,7 +81,7 @@ def nbgrader(course, *words):
 def courses(tmp_path_factory):
     """Two copies of one course, graded by stock nbgrader and by us."""
     if LEVELS["bubblewrap"].obstacle:
-        pytest.skip(LEVELS['bubblewrap'].obstacle)
+        pytest.skip(LEVELS["bubblewrap"].obstacle)
     stock, ours = tmp_path_factory.mktemp("stock"), tmp_path_factory.mktemp("ours") / "course"
     target = stock / "source" / ASSIGNMENT / "mixed.ipynb"
     target.parent.mkdir(parents=True)

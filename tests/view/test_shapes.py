@@ -36,11 +36,6 @@ def test_wrapped_text_loses_no_word(words, limit):
     assert words == " ".join(lines).split()
 
 
-def test_pieces_of_memory_have_letters_then_numbers():
-    """A to Z, then 27."""
-    assert ["A", "Z", "27"] == [shapes.letter(number) for number in (0, 25, 26)]
-
-
 @pytest.mark.parametrize(
     "source", ["for i in x:  # all\n    y = 'a' + 1\n", 'text = """a\nb"""\n', "not python (\n", ""]
 )
