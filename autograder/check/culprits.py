@@ -20,20 +20,20 @@ from autograder.view import show
 
 
 def culprit(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-    """Returns a decorator that shows what autograd held in the function below it, and judges the line that was named.
+    """Returns a decorator that shows what autograd held while the function below it ran, and checks the named line.
 
-    The picture comes first, named or not: the answer is read from it. Until the answer is right, the picture leaves out
-    the summary that would give it away. What counts is what the recording found, never a stored key: every line that
-    wrote into a saved tensor before a backward used it.
+    The picture is shown even before a line is named, because the learner reads the answer from it. Until the answer is
+    right, the picture omits the summary that would give it away. The answer is never a stored key: right is every line
+    that the recording shows to have written into a saved tensor before a backward used it.
 
     Args:
-        name: the learner's variable, which holds one line of the program as text; spaces around and within do not count.
+        name: the learner's variable, which holds one line of the program as text; whitespace does not matter.
 
     Raises:
-        NotAttempted: no line was named yet.
-        Incorrect: the text is no line of the program, or that line did no harm.
+        NotAttempted: no line has been named yet.
+        Incorrect: the text is not a line of the program, or that line did no harm.
         Missing: the variable is not defined.
-        BrokenExercise: the program harms nothing.
+        BrokenExercise: the program does no harm to any saved tensor.
     """
     return lambda program: _judge(name, program)
 
@@ -41,7 +41,7 @@ def culprit(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
 def _judge(name: str, program: Callable[[], Any]) -> Callable[[], Any]:
     recording = once(("recording", name), lambda: record(program))
     if not recording.verdict.harms:
-        raise BrokenExercise(f"the program of {name} harms no saved tensor, so there is no line to name")
+        raise BrokenExercise(f"the program of {name} writes into no saved tensor, so there is no line to name")
     try:
         guess = find_value(name)
         _is_a_line(name, guess, {_plain(line) for line in source_of(program).splitlines()})
@@ -55,7 +55,7 @@ def _judge(name: str, program: Callable[[], Any]) -> Callable[[], Any]:
 
 
 def _without_blame(recording: Recording) -> Recording:
-    """Returns the recording without the words that name the line; what each step did is still in it."""
+    """Returns the recording without the verdict that names the line; it still holds what each step did."""
     verdict = msgspec.structs.replace(recording.verdict, harms=(), notes=(), fixes=())
     return msgspec.structs.replace(recording, verdict=verdict)
 
@@ -86,10 +86,10 @@ def _is_a_line(name: str, guess: Any, lines: set[str]) -> None:
     if not isinstance(guess, str) or _plain(guess) not in lines - {""}:
         raise Incorrect(
             message(
-                f"{name}: this is no line of the program",
+                f"{name}: this is not a line of the program",
                 saw=repr(guess)[:120],
-                expected="one line, whole, as it stands in the program",
-                look_at="the spelling; copying the line is the safest way",
+                expected="one whole line, exactly as in the program",
+                look_at="the spelling; copying the line is safest",
             )
         )
 

@@ -1,4 +1,4 @@
-"""Says that an exercise is solved: one line for the learner, and a word to whoever keeps count."""
+"""What happens when an exercise passes: one printed line, and a call to every listener."""
 
 from __future__ import annotations
 

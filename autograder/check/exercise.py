@@ -18,7 +18,7 @@ from autograder.check.subject.inputs import Drawn
 from autograder.check.subject.learner_code import normal_form
 from autograder.check.subject.subjects import Subject
 
-ROUNDS = 3  # one right answer by luck, or by remembering a call, is not three
+ROUNDS = 3  # an answer that is right once by luck, or that remembers a call, is not right three times
 
 
 def check(
@@ -29,21 +29,21 @@ def check(
     at_most: Callable[..., int] | None = None,
     **inputs: Any,
 ) -> None:
-    """Returns nothing; prints one line where the answer is right, and raises the reason where it is not.
+    """Checks an answer: prints one line if it is right, and raises the reason if it is not.
 
-    The learner's function of the name `exercise` must return what `like` returns, leave the same values in the memory of
-    every tensor that it is handed, and pass back the right gradients. Most often `like` is the program as it was handed
-    out: it is run forward only, so its fault does not matter.
+    The learner's function named `exercise` must return what `like` returns, leave the same values in the memory of every
+    tensor passed to it, and give the right gradients. Most often `like` is the original, faulty program: only its forward
+    is run, so the fault does not matter.
 
     Args:
         exercise: the exercise's id, which is also the name of the function or `nn.Module` class to check.
         like: a function, or a module class, that computes the right values.
-        given: the program as it was handed out, where that is not `like`; its source tells an untouched answer.
-        at_most: gets the drawn arguments by name and returns how many bytes a cheap answer may allocate.
-        inputs: `leaf(...)`, `result(...)`, `constant(...)` or `indices(...)` for tensors; numbers and words go as they are.
+        given: the original program, if that is not `like`; its source is used to recognize an unchanged answer.
+        at_most: takes the drawn arguments by name and returns how many bytes an answer may allocate.
+        inputs: `leaf(...)`, `result(...)`, `constant(...)` or `indices(...)` for tensors; numbers and strings are passed as they are.
 
     Raises:
-        NotAttempted: the answer is still the program that was handed out.
+        NotAttempted: the answer is still the original program.
         Incorrect: why the answer is not right, in four lines.
         Missing: nothing of that name is defined.
     """
@@ -66,7 +66,7 @@ def _is_cheap(exercise: str, subject: Subject, expected: Expected, at_most: Call
     if allocated is None or allocated > allowed:
         raise Incorrect(
             message(
-                f"{exercise}: right, but it copies more than it must",
+                f"{exercise}: right, but it copies more than it needs to",
                 saw=f"{allocated} bytes of new memory in one call",
                 expected=f"at most {allowed} bytes",
                 look_at="the largest copy, and how much of it backward needs",

@@ -1,4 +1,4 @@
-"""What an answer should give, found without it: the given program's values, and their slopes by finite differences."""
+"""What an answer should give, computed without it: the values of the given program, and gradients by finite differences."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autograder.tape.oracle.reference_gradients import finite_differences
 
 
 class BrokenExercise(InputError):
-    """The exercise's own program does not run: a mistake of its author's, not of the learner's."""
+    """The exercise's own program does not run: a mistake of the author, not of the learner."""
 
 
 class Expected(NamedTuple):
@@ -28,24 +28,24 @@ class Expected(NamedTuple):
 
 
 class Trials:
-    """The trials of one check, drawn one after another from one seed, each when it is first asked for."""
+    """The trials of one check, drawn in order from one seed, each when it is first needed."""
 
     def __init__(self) -> None:
         self._generator = Generator()
         self._drawn: list[Expected] = []
 
     def get(self, number: int, like: Callable[..., Any], inputs: dict[str, Any], options: dict[str, Any]) -> Expected:
-        """Returns the trial of this number, counted from 0."""
+        """Returns the trial with this number, counted from 0."""
         while len(self._drawn) <= number:
             self._drawn.append(trial(like, inputs, options, self._generator))
         return self._drawn[number]
 
 
 def trial(like: Callable[..., Any], inputs: dict[str, Any], options: dict[str, Any], generator: Generator) -> Expected:
-    """Returns a freshly drawn call and what the program `like` makes of it.
+    """Returns a newly drawn call and the results that `like` gives for it.
 
-    `like` is only ever run forward, with nothing requiring grad, so its in-place faults cannot show: its values are
-    those of the formula that it writes down, and finite differences of these values are the right gradients.
+    Only the forward of `like` is ever run, with nothing requiring grad, so its in-place faults have no effect: its values
+    are those of the formula that it implements, and finite differences of these values are the right gradients.
     """
     call = Call(generator.arguments(inputs), options, _parameters(like, options, generator))
     oracle = LocalSubject(like)
@@ -73,7 +73,7 @@ def _values(oracle: LocalSubject, call: Call) -> Report:
 
 
 def _gradients(oracle: LocalSubject, call: Call) -> dict[str, torch.Tensor]:
-    """Returns the slope of (outputs · cotangents) along every entry of every leaf, result and parameter."""
+    """Returns the gradient of (outputs · cotangents) with respect to every leaf, result and parameter."""
     points = {
         name: argument.values.tensor() for name, argument in call.arguments.items() if argument.kind != "constant"
     }

@@ -1,4 +1,4 @@
-"""From a report to a verdict: the questions a check asks, in the order in which a learner can act on the answers."""
+"""From a report to a verdict: what a check compares, in the order in which a learner can act on it."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ RELATIVE, ABSOLUTE = 1e-5, 1e-6
 
 
 def judge(exercise: str, report: Report, expected: Expected, *, given: str | None) -> None:
-    """Raises the first reason why the report is not what was expected; returns nothing where all is right.
+    """Raises the first reason why the report is not what was expected.
 
     Args:
         exercise: its id, with which every message begins.
         report: what the learner's function did.
         expected: the same call's values and gradients, found without the learner's function.
-        given: the normal form of the program that was handed out.
+        given: the normal form of the original program.
 
     Raises:
-        NotAttempted: the answer is still the program that was handed out.
-        Incorrect: with the four lines that say why.
+        NotAttempted: the answer is still the original program.
+        Incorrect: the answer is wrong; the message says why.
     """
     _attempted(exercise, report, given)
     if report.problem is not None:
@@ -41,9 +41,9 @@ def _attempted(exercise: str, report: Report, given: str | None) -> None:
         raise NotAttempted(
             message(
                 f"{exercise}: not attempted yet",
-                saw="the program as it was handed out",
+                saw="the original program",
                 expected="your own version of it",
-                look_at=f'the task above; hint("{exercise}") gives a first nudge',
+                look_at=f'the task above; hint("{exercise}") gives a first hint',
             )
         )
 
@@ -52,13 +52,13 @@ def _explain(exercise: str, problem: CallProblem) -> NoReturn:
     where = f"line {problem.line}: {problem.text.strip()}" if problem.line else "the function that you defined"
     text = problem.message.partition(" Hint: ")[0]
     if "modified by an inplace operation" in problem.message:
-        verdict, expected = "backward refuses a saved tensor", "every saved tensor as it was when it was saved"
+        verdict, expected = "backward refuses a saved tensor", "every saved tensor unchanged since it was saved"
         where = "the write that comes after the operation that saved it"
     elif "leaf Variable" in problem.message:
         verdict, expected = "a leaf is written in place", "a leaf that keeps its value while autograd records"
     elif problem.type == "KeyboardInterrupt":
         verdict, expected, text = (
-            "your own code did not come to an end",
+            "your own code did not finish",
             "a function that returns",
             "stopped from outside",
         )
@@ -76,7 +76,7 @@ def _returns_the_values(exercise: str, report: Report, values: Report) -> None:
     ):
         raise Incorrect(
             message(
-                f"{exercise}: the function returns something of another form",
+                f"{exercise}: the function returns a different structure",
                 saw=", ".join([*report.outputs, *(f"{name} ({kind})" for name, kind in report.others.items())]),
                 expected=", ".join([*values.outputs, *values.others]) + f" (missing: {missing[0]})",
                 look_at="the return line",
@@ -90,7 +90,7 @@ def _returns_the_values(exercise: str, report: Report, values: Report) -> None:
                     f"{exercise}: the function computes something else",
                     saw=f"{name} = {_numbers(got, right)}" if got else f"{name} is a {report.others.get(name)}",
                     expected=f"{name} = {_numbers(right, got)}",
-                    look_at="what the task asks to compute: a repair keeps the values",
+                    look_at="what the task asks for: a repair keeps the values",
                 )
             )
 
@@ -106,8 +106,8 @@ def _leaves_the_memory(exercise: str, report: Report, expected: Expected) -> Non
             message(
                 f"{exercise}: {verdict}",
                 saw=f"{name} holds {_numbers(got, right)} afterwards" if got else f"{name} is gone",
-                expected=f"{name} holds {_numbers(right, got)}, in the memory that the caller handed in",
-                look_at="which line writes into it, and whether the name still means that memory then",
+                expected=f"{name} holds {_numbers(right, got)}, in the memory that the caller passed in",
+                look_at="which line writes into it, and whether the name still refers to that memory by then",
             )
         )
 
@@ -122,7 +122,7 @@ def _passes_the_gradients(exercise: str, report: Report, expected: Expected) -> 
                 message(
                     f"{exercise}: no gradient arrived at {name}",
                     saw=f"{name}.grad is None",
-                    expected=f"the slope of the value along {name}",
+                    expected=f"the gradient of the value with respect to {name}",
                     look_at=f"where the path from the result back to {name} is cut",
                 )
             )
@@ -151,7 +151,7 @@ def _close(got: Array, right: torch.Tensor) -> bool:
 
 
 def _numbers(values: Array, beside: Array | None = None) -> str:
-    """Returns a short text: four numbers, from the first that differs from those beside it; then dtype and shape."""
+    """Returns a short text: four numbers, starting at the first that differs from `beside`, then dtype and shape."""
     flat = values.tensor().reshape(-1)
     start = _first_difference(flat, beside.tensor().reshape(-1)) if beside and beside.shape == values.shape else 0
     shown = ", ".join(f"{number:.4g}" for number in flat[start : start + 4].tolist())

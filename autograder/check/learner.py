@@ -84,6 +84,6 @@ class Missing(Unsolved):
                 f"{name}: there is nothing to check",
                 saw=f"no function, class or value called {name}",
                 expected=f"the cell that defines {name} to have run",
-                look_at="that cell: run it; if it shows an error, mend that first",
+                look_at="that cell: run it; if it shows an error, fix that first",
             )
         )

@@ -1,4 +1,4 @@
-"""What a grader need not find anew for every submission: drawn trials, recordings of the course's own programs."""
+"""What a grader computes once for all submissions: drawn trials, recordings of the course's own programs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _memory: ContextVar[dict[Hashable, Any] | None] = ContextVar("memory", default=N
 
 @contextlib.contextmanager
 def remembering(memory: dict[Hashable, Any]) -> Iterator[None]:
-    """A block in which `once` keeps what it makes; for one check cell whose meaning no submission can change."""
+    """A block in which `once` keeps its results; for a check cell that means the same for every submission."""
     token = _memory.set(memory)
     try:
         yield
@@ -23,7 +23,7 @@ def remembering(memory: dict[Hashable, Any]) -> Iterator[None]:
 
 
 def once(key: Hashable, make: Callable[[], Thing]) -> Thing:
-    """Returns what `make` returns; inside `remembering`, what it returned the first time for this key."""
+    """Returns `make()`; inside `remembering`, the result of the first call with this key."""
     memory = _memory.get()
     if memory is None:
         return make()

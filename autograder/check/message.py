@@ -1,4 +1,4 @@
-"""Verdicts as a learner reads them: four lines, raised, never returned.
+"""Verdicts as a learner reads them: four lines, always raised as an exception.
 
 nbgrader gives full marks to a grade cell that raises nothing, and none to one that writes to stderr
 (`nbgrader.utils.determine_grade`, 0.9.6), so every failing check ends in one of these exceptions.
@@ -12,7 +12,7 @@ WIDTH = 76  # `nbgrader validate` cuts lines at 87 columns, its own indent inclu
 
 
 class Unsolved(AssertionError):
-    """A check did not pass; the message is the whole story, so a notebook shows it without a traceback."""
+    """A check did not pass; the message says everything, so a notebook shows it without a traceback."""
 
     def _render_traceback_(self) -> list[str]:
         # IPython prints our frames otherwise, which say nothing about the learner's code (documented for IPython 9 in
@@ -21,17 +21,17 @@ class Unsolved(AssertionError):
 
 
 class NotAttempted(Unsolved):
-    """The answer is still the text that was handed out."""
+    """The answer is still the original text."""
 
 
 class Incorrect(Unsolved):
-    """The answer was tried and is not right yet."""
+    """The answer was changed but is not right yet."""
 
 
 def message(verdict: str, *, saw: str, expected: str, look_at: str) -> str:
     """Returns the four lines a learner reads: the verdict, then what was seen, expected, and where to look.
 
-    No line is longer than 76 columns; a longer text goes on in the next line, under its label.
+    No line is longer than 76 columns; longer text is wrapped under its label.
     """
     rows = (("saw", saw), ("expected", expected), ("look at", look_at))
     return "\n".join([*textwrap.wrap(verdict, WIDTH), *(_row(label, text) for label, text in rows)])

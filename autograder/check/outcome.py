@@ -14,17 +14,17 @@ from autograder.tape.recording.verdict_types import Outcome
 def check_outcome(
     exercise: str, outcome: Outcome, *, without: tuple[str, ...] = (), given: Callable[[], object]
 ) -> None:
-    """Returns nothing; prints one line where the learner's program ends as asked, and raises the reason where it does not.
+    """Checks the outcome of the learner's program: prints one line if it is `outcome`, and raises the reason if it is not.
 
     Args:
         exercise: the exercise's id, which is also the name of the learner's function; it takes no arguments.
-        outcome: what its run must come to.
-        without: words that its code may not contain, such as "data" or "numpy"; they would be the lazy way.
-        given: the program as it was handed out; its source tells an untouched answer.
+        outcome: the outcome that its run must have.
+        without: words that its code must not contain, such as "data" or "numpy", because they would make it too easy.
+        given: the original program; its source is used to recognize an unchanged answer.
 
     Raises:
-        NotAttempted: the program is still the one that was handed out.
-        Incorrect: it comes to another outcome, or uses a word that it may not.
+        NotAttempted: the program is still the original one.
+        Incorrect: it has a different outcome, or uses a word that is not allowed.
         Missing: nothing of that name is defined.
     """
     found = find_subject(exercise).program()
@@ -32,27 +32,27 @@ def check_outcome(
         raise NotAttempted(
             message(
                 f"{exercise}: not attempted yet",
-                saw="the program as it was handed out",
-                expected=f"a program of yours whose outcome is {outcome}",
-                look_at=f'the task above; hint("{exercise}") gives a first nudge',
+                saw="the original program",
+                expected=f"your own program, with the outcome {outcome}",
+                look_at=f'the task above; hint("{exercise}") gives a first hint',
             )
         )
     if used := [word for word in without if word in found.words]:
         raise Incorrect(
             message(
-                f"{exercise}: this way is closed here",
+                f"{exercise}: this word is not allowed here",
                 saw=f"the word {used[0]} in your code",
                 expected=f"a program without {', '.join(without)}",
-                look_at="what else reaches the same memory",
+                look_at="what else can reach the same memory",
             )
         )
     if found.outcome != outcome:
         raise Incorrect(
             message(
-                f"{exercise}: another outcome",
+                f"{exercise}: a different outcome",
                 saw=found.outcome + (f": {found.error.partition(' Hint: ')[0]}" if found.error else ""),
                 expected=outcome,
-                look_at="which tensor backward needs, and who changes it without its knowledge",
+                look_at="which tensor backward needs, and what changes it undetected",
             )
         )
     passed(exercise, f", the outcome is {outcome}")

@@ -1,4 +1,4 @@
-"""Predict, then run: the answer to a prediction is what PyTorch does at that moment, never a stored key."""
+"""Predict, then run: a prediction is compared with what PyTorch does when the check runs, never with a stored key."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from autograder.view import show
 
 
 def predicted(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
-    """Returns a decorator that runs the function below it, shows what autograd held, and judges the prediction.
+    """Returns a decorator that runs the function below it, shows what autograd held, and checks the prediction.
 
     Args:
-        name: the learner's variable that holds one of the four outcomes; still `...` means not attempted, and then
-            nothing is run or shown, so that the prediction comes first.
+        name: the learner's variable that holds one of the four outcomes; while it is `...`, nothing is run
+            or shown, so that the learner predicts first.
 
     Raises:
-        NotAttempted: nothing was predicted yet.
-        Incorrect: something else happened than was predicted, or the prediction is none of the four words.
+        NotAttempted: nothing has been predicted yet.
+        Incorrect: something else happened, or the prediction is not one of the four words.
         Missing: the variable is not defined.
     """
     guess = find_value(name)
@@ -39,7 +39,7 @@ def predicted(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
     if guess not in OUTCOMES:
         raise Incorrect(
             message(
-                f"{name}: this is none of the four outcomes",
+                f"{name}: this is not one of the four outcomes",
                 saw=repr(guess)[:60],
                 expected=f"one of {', '.join(OUTCOMES)}",
                 look_at="the spelling of the word",
@@ -49,7 +49,7 @@ def predicted(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
 
 
 def observed(program: Callable[[], Any]) -> Callable[[], Any]:
-    """Returns the function below it after running it once and showing what autograd held; nothing is judged."""
+    """Runs the function below it once, shows what autograd held, and returns the function; nothing is checked."""
     show(record(program))
     return program
 

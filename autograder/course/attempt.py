@@ -1,4 +1,4 @@
-"""`check NOTEBOOK`: runs a learner's notebook in a kernel of its own and says what every grade cell said."""
+"""`check NOTEBOOK`: runs a learner's notebook in a new kernel and returns the verdict of every grade cell."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Status = Literal["correct", "incorrect", "not attempted"]
 
 
 class ExerciseResult(NamedTuple):
-    """What one grade cell said: the exercise's id, the points it gives, and the message where it did not pass."""
+    """The verdict of one grade cell: the exercise's id, the points, and the message if it did not pass."""
 
     exercise: str
     status: Status
@@ -27,10 +27,10 @@ class ExerciseResult(NamedTuple):
 
 
 def attempt(path: Path) -> list[ExerciseResult]:
-    """Returns the verdict of every grade cell, in the notebook's order; the file is only read.
+    """Returns the verdict of every grade cell, in the notebook's order; the file is not changed.
 
     Raises:
-        NotebookError: the file is missing, is no notebook, or holds nothing that is graded.
+        NotebookError: the file is missing, is not a notebook, or has no grade cells.
     """
     notebook = read(path)
     cells = [cell for cell in notebook.cells if is_grade(cell) and cell.cell_type == "code"]
@@ -46,7 +46,7 @@ def attempt(path: Path) -> list[ExerciseResult]:
         client.execute()
     except (nbclient.exceptions.CellTimeoutError, nbclient.exceptions.DeadKernelError) as error:
         raise NotebookError(
-            f"{path} did not finish: {str(error).splitlines()[0]}. Look for a loop without end."
+            f"{path} did not finish: {str(error).splitlines()[0]}. Look for an infinite loop."
         ) from None
     return [_verdict(cell) for cell in cells]
 

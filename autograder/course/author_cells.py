@@ -1,4 +1,4 @@
-"""The author's cells beside each exercise: what must pass, and what must be refused with which phrase."""
+"""The author's cells beside each exercise: answers that must pass, and answers that must be refused with a given phrase."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AUTHOR_TAGS = ("answer", "right", "wrong")
 
 
 class Answer(NamedTuple):
-    """One author's cell: its kind, what its first line calls it, and the phrase that its refusal must hold ("" if it is right)."""
+    """One author's cell: its kind, its name from the first line, and the phrase its refusal must contain ("" if it is right)."""
 
     kind: str
     name: str
@@ -23,7 +23,7 @@ class Answer(NamedTuple):
 
 
 class AuthorExercise(NamedTuple):
-    """One exercise of a source notebook: what is handed out, the check cell, and the answers that stand beside it."""
+    """One exercise of a source notebook: what the learner gets, the check cell, and the author's answers."""
 
     id: str
     stub: str
@@ -40,10 +40,10 @@ class AuthorError(InputError):
 
 
 def exercises(path: Path) -> list[AuthorExercise]:
-    """Returns the exercises of a source notebook in their order; predictions are exercises without author's cells.
+    """Returns the exercises of a source notebook in order; predictions are exercises without author's cells.
 
     Raises:
-        AuthorError: an author's cell stands before no check, or its first line is not in the form that its tag asks for.
+        AuthorError: an author's cell has no check after it, or its first line does not have the form its tag requires.
     """
     found: list[AuthorExercise] = []
     stub, answers = "", []

@@ -1,4 +1,4 @@
-"""Notebooks as they are stored: no outputs, stable ids, one spelling, so that a diff shows only what somebody changed."""
+"""Notebooks as they are stored: no outputs, stable ids, one format, so that a diff shows only real changes."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ KEPT = ("nbgrader", "tags", "deletable", "editable")  # the last two are how nbg
 
 
 class NotebookError(InputError):
-    """A file that is no notebook; the message says what was seen and what to do."""
+    """A file that is not a notebook; the message says what is wrong and what to do."""
 
 
 def read(path: Path) -> NotebookNode:
     """Returns the notebook in nbformat 4, validated.
 
     Raises:
-        NotebookError: the file is missing, is no JSON, or is no notebook.
+        NotebookError: the file is missing, is not JSON, or is not a notebook.
     """
     try:
         notebook = nbformat.read(path, as_version=4)
@@ -34,16 +34,16 @@ def read(path: Path) -> NotebookNode:
         raise NotebookError(f"There is no notebook {path}. Check the name, or see the lessons in notebooks/.") from None
     except (nbformat.reader.NotJSONError, UnicodeDecodeError):
         raise NotebookError(
-            f"{path} is no JSON, so no notebook. Save it again from JupyterLab, or take a fresh copy."
+            f"{path} is not JSON, so it is not a notebook. Save it again from JupyterLab, or take a fresh copy."
         ) from None
     except (nbformat.ValidationError, AttributeError, KeyError, TypeError, OSError) as error:
         reason = str(error).splitlines()[0][:120]
-        raise NotebookError(f"{path} is no valid notebook: {reason}. Take a fresh copy of the lesson.") from None
+        raise NotebookError(f"{path} is not a valid notebook: {reason}. Take a fresh copy of the lesson.") from None
     return notebook
 
 
 def canonical(notebook: NotebookNode) -> NotebookNode:
-    """Returns a copy without outputs, counters and editors' traces; every cell keeps its id."""
+    """Returns a copy without outputs, execution counts and editor metadata; every cell keeps its id."""
     stored = nbformat.v4.new_notebook(metadata=KERNEL, nbformat_minor=5)
     for cell in notebook.cells:
         kept = {key: cell.metadata[key] for key in KEPT if key in cell.metadata}
@@ -59,7 +59,7 @@ def canonical(notebook: NotebookNode) -> NotebookNode:
 
 
 def write(notebook: NotebookNode, path: Path) -> None:
-    """Writes the canonical form, whole or not at all."""
+    """Writes the canonical form, completely or not at all."""
     temporary = path.with_suffix(".writing")
     nbformat.write(canonical(notebook), temporary)
     temporary.replace(path)

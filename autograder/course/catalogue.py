@@ -12,21 +12,21 @@ FOLDER = Path(__file__).parent / "lessons"
 
 
 class Exercise(msgspec.Struct, frozen=True):
-    """One exercise: its id, and three hints from what you see, over where to look, to which idea; never the line to type."""
+    """One exercise: its id and three hints (what you see, where to look, which idea helps), never the line to type."""
 
     id: str
     hints: tuple[str, str, str]
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """What a lesson teaches, and the exercises whose passing shows that it was learnt."""
+    """One thing that a lesson teaches, and the exercises that show it was learnt."""
 
     can: str
     shown_by: tuple[str, ...]
 
 
 class Lesson(msgspec.Struct, frozen=True):
-    """One lesson, which is one assignment: `name` is its folder below notebooks/ and solutions/, `minutes` the time to plan."""
+    """One lesson, which is one assignment: `name` is its folder below notebooks/ and solutions/, `minutes` the time to allow."""
 
     name: str
     title: str

@@ -1,4 +1,4 @@
-"""What a learner can ask for beside a lesson: a hint, the exercise as it was handed out, the model answer once it passed."""
+"""What a learner can ask for in a lesson: a hint, the original exercise, and the model answer once theirs has passed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _shown: Counter[str] = Counter()
 
 
 def hint(exercise: str = "") -> None:
-    """Prints the next of the exercise's three hints, from what you see to which idea; after the last it starts again.
+    """Prints the next of the exercise's three hints; after the last one it starts again.
 
     Args:
         exercise: the exercise's id, as in its check cell.
@@ -25,13 +25,13 @@ def hint(exercise: str = "") -> None:
     if lesson is None:
         return
     hints = next(known.hints for known in lesson.exercises if known.id == exercise)
-    rung = _shown[exercise] % len(hints)
+    number = _shown[exercise] % len(hints)
     _shown[exercise] += 1
-    print(f"Hint {rung + 1} of {len(hints)} ({_shown[exercise]} asked for, all free): {hints[rung]}")
+    print(f"Hint {number + 1} of {len(hints)} ({_shown[exercise]} used, all free): {hints[number]}")
 
 
 def reset(exercise: str = "") -> None:
-    """Puts the exercise as it was handed out into a new cell below; the cell with your answer stays.
+    """Puts the original exercise into a new cell below; the cell with your answer is kept.
 
     Args:
         exercise: the exercise's id, as in its check cell.
@@ -44,11 +44,11 @@ def reset(exercise: str = "") -> None:
 
     found = {known.id: known for known in exercises(_notebook(NOTEBOOKS, lesson))}
     shell.set_next_input(found[exercise].stub)
-    print("Below stands the exercise as it was handed out. Your own cell stays; copy into it what you want to hand in.")
+    print("The original exercise is in the cell below. Your own cell is kept; copy what you want to hand in into it.")
 
 
 def model_answer(exercise: str = "") -> None:
-    """Prints the model answer with its reason, once the exercise has passed, where the sources are at hand.
+    """Prints the model answer with its explanation, once the exercise has passed and if the sources are available.
 
     Args:
         exercise: the exercise's id, as in its check cell.
@@ -60,7 +60,7 @@ def model_answer(exercise: str = "") -> None:
     if exercise not in store.passed():
         print(f"The model answer to {exercise} is shown once your own answer has passed its check.")
     elif not source.exists():
-        print("The model answers are not part of this copy of the course. Ask your teacher for it.")
+        print("This copy of the course does not include the model answers. Ask your teacher.")
     else:
         from autograder.course.author_cells import exercises
 
@@ -73,11 +73,11 @@ def _lesson_of(exercise: str) -> Lesson | None:
     if exercise in known:
         return known[exercise]
     if exercise.startswith(("prediction_", "culprit_")):
-        print("Predictions and named lines have no hints: read the program line by line, or try a word and look.")
+        print("Predictions and named lines have no hints: read the program line by line, or try an answer and see.")
         return None
     near = difflib.get_close_matches(exercise, known, n=1)
-    said = f"There is no exercise {exercise!r}." if exercise else "Which exercise?"
-    print(f"{said} Did you mean {near[0]!r}?" if near else f"{said} Write one of these names, in quotes:")
+    problem = f"There is no exercise {exercise!r}." if exercise else "Which exercise?"
+    print(f"{problem} Did you mean {near[0]!r}?" if near else f"{problem} Write one of these names, in quotes:")
     for lesson in lessons() if not near else ():
         print(f"  lesson {int(lesson.name[:2])}: {', '.join(e.id for e in lesson.exercises)}")
     return None

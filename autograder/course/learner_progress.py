@@ -1,4 +1,4 @@
-"""Where a learner is: which exercises passed, kept in the clone and nowhere else."""
+"""A learner's progress: which exercises have passed, stored in the clone and nowhere else."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from autograder.course.paths import HOME
 
 
 class Store:
-    """The file with the passed exercises and the hints shown; a file that cannot be read or written is said once."""
+    """The file with the passed exercises; a file that cannot be read or written is reported once."""
 
     def __init__(self, file: Path | None = None) -> None:
-        # The tests run whole lessons, also in kernels of their own; their passes must not count for the learner.
+        # The tests run whole lessons, also in kernels of their own; those passes must not count for the learner.
         self.file = file or Path(os.environ.get("AUTOGRADER_PROGRESS", HOME / "progress.json"))
         self._complained = False
 
     def passed(self) -> set[str]:
-        """Returns the ids of all exercises that ever passed."""
+        """Returns the ids of all exercises that have passed."""
         return set(self._read().get("passed", []))
 
     def add(self, exercise: str) -> None:
-        """Notes that the exercise passed; does nothing under nbgrader, where the file would be the teacher's."""
+        """Records that the exercise passed; does nothing under nbgrader, where the file would be the teacher's."""
         known = self.passed()
         if exercise not in known and "NBGRADER_EXECUTION" not in os.environ:
             self._write({"passed": sorted(known | {exercise})})
@@ -44,7 +44,7 @@ class Store:
             return {}
         except (OSError, msgspec.MsgspecError):
             self._complain(
-                f"The progress file {self.file} cannot be read, so it counts as empty. Delete it to start anew."
+                f"The progress file {self.file} cannot be read, so it counts as empty. Delete it to start over."
             )
             return {}
 
@@ -56,7 +56,7 @@ class Store:
             temporary.replace(self.file)
         except OSError as error:
             self._complain(
-                f"Progress cannot be kept: {self.file} cannot be written ({error.strerror}). The lesson goes on."
+                f"Progress cannot be saved: {self.file} cannot be written ({error.strerror}). The lesson still works."
             )
 
     def _complain(self, sentence: str) -> None:
@@ -74,7 +74,7 @@ def keep_progress() -> None:
 
 
 class Map:
-    """The course's map with a bar for each lesson; as HTML in a notebook, as text elsewhere."""
+    """A map of the course with a bar for each lesson; HTML in a notebook, text elsewhere."""
 
     def __init__(self, passed: set[str]) -> None:
         self.rows = [(lesson, sum(exercise.id in passed for exercise in lesson.exercises)) for lesson in lessons()]
@@ -90,10 +90,10 @@ class Map:
 
 
 def progress(*, reset: bool = False) -> None:
-    """Shows the course's map: each lesson, what it takes and needs, and how many of its exercises passed.
+    """Shows the course's map: each lesson, its time and prerequisites, and how many of its exercises have passed.
 
     Args:
-        reset: forget all that passed so far; the notebooks stay as they are.
+        reset: forget what has passed so far; the notebooks are not changed.
     """
     if reset:
         store.clear()
@@ -101,7 +101,7 @@ def progress(*, reset: bool = False) -> None:
 
 
 def can_now(lesson: str) -> None:
-    """Prints what the lesson was to teach, each line marked only where the exercises that show it passed.
+    """Prints the aims of the lesson, each checked off only if the exercises that show it have passed.
 
     Args:
         lesson: the lesson's name, or the beginning of it, such as "02".
@@ -116,7 +116,7 @@ def can_now(lesson: str) -> None:
 
 
 def _number(lesson: Lesson) -> int:
-    """Returns what the lessons call each other by: "lesson 3"."""
+    """Returns the number that the lessons use for each other, as in "lesson 3"."""
     return int(lesson.name[:2])
 
 

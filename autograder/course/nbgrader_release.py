@@ -1,4 +1,4 @@
-"""What nbgrader needs to know to release our sources, and to grade by them: author's cells go, programs for repair stay."""
+"""How nbgrader releases our sources and grades with them: the author's cells are removed, faulty programs are kept."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from autograder.course.author_cells import AUTHOR_TAGS
 
 
 class KeepStubs(ClearSolutions):
-    """Clears solutions as nbgrader does, but keeps a cell tagged "stub": the program that is handed out for repair.
+    """Clears solutions as nbgrader does, but keeps a cell tagged "stub": the program that the learner repairs.
 
     nbgrader 0.9.6 replaces a solution cell without BEGIN SOLUTION marks by `raise NotImplementedError()`; a repair
-    exercise needs the faulty program in that place.
+    exercise needs the faulty program there.
     """
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, cell_index: int) -> tuple[NotebookNode, Any]:
@@ -28,7 +28,7 @@ class KeepStubs(ClearSolutions):
 
 
 def configure(config: Config) -> None:
-    """Adds to an nbgrader configuration what the course's sources need: author's cells go, stubs stay."""
+    """Adds to an nbgrader configuration what the course's sources need: author's cells are removed, stubs are kept."""
     stock = GenerateAssignment.preprocessors.default_args[0]
     config.GenerateAssignment.preprocessors = [
         TagRemovePreprocessor,

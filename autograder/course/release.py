@@ -1,4 +1,4 @@
-"""solutions/ -> notebooks/: the student release, made by nbgrader itself with two settings of ours (`stubs`)."""
+"""solutions/ -> notebooks/: the student release, made by nbgrader with the two settings of `nbgrader_release`."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from autograder.errors import UnfinishedError
 
 
 class ReleaseError(UnfinishedError):
-    """nbgrader could not make a release; the message holds its reason."""
+    """nbgrader could not make a release; the message gives its reason."""
 
 
 def build(destination: Path, source: Path = SOLUTIONS, seed: int | None = None) -> None:
-    """Writes the release of every lesson below `source` into a folder, canonical; the gradebook is not touched.
+    """Writes the release of every lesson below `source` into a folder, in canonical form, without using the gradebook.
 
-    With a seed the programs hold other numbers, with the same faults and outcomes.
+    With a seed, the programs have different numbers and the same faults and outcomes.
 
     Raises:
         ReleaseError: a lesson is not a valid nbgrader source.
@@ -58,7 +58,7 @@ def release() -> list[str]:
 
 
 def release_variant(seed: int, folder: Path = VARIANTS) -> Path:
-    """Writes a release with other numbers, and returns its folder; notebooks/ stays as it is."""
+    """Writes a release with different numbers and returns its folder; notebooks/ is not changed."""
     destination = folder / str(seed)
     build(destination, seed=seed)
     return destination
@@ -88,7 +88,7 @@ def _differences(fresh: NotebookNode, stored: NotebookNode) -> list[str]:
         if kind != "equal":
             cells = ours[start:stop] or theirs[other_start:other_stop]
             lines += [f"cell {cell.id} {'differs' if kind == 'replace' else kind + 'd'}" for cell in cells]
-    return lines or ([] if fresh.metadata == stored.metadata else ["its metadata differ"])
+    return lines or ([] if fresh.metadata == stored.metadata else ["its metadata differs"])
 
 
 def _content(cell: NotebookNode) -> str:

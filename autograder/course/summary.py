@@ -1,4 +1,4 @@
-"""One printable page: the four outcomes, what common operations save, and who shares memory and counter; all measured."""
+"""One printable page: the four outcomes, what common operations save, and which aliases share memory and version counter; all measured."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OUTCOMES = (
     ("y = w * 3", "y.add_(1)", "loss = y.sum()"),
     ("y = w.exp()", "y.data.add_(1)", "loss = y.sum()"),
 )
-"""A program for each of the four outcomes; what it comes to is not written here."""
+"""A program for each of the four outcomes; the outcome is measured, not written here."""
 
 OPERATIONS = (
     "a + b", "a - b", "a * 3", "a * b", "a / 3", "a / b", "a @ b", "a ** 2", "-a",
@@ -34,15 +34,15 @@ ALIASES = ("a[0]", "a.view(-1)", "a.detach()", "a.data", "torch.from_numpy(a.num
 
 KEEPS = {
     (True, False): "keep an <b>input</b>: do not write into it before backward",
-    (False, True): "keep their <b>output</b>: do not write into what they give back",
+    (False, True): "keep their <b>output</b>: do not write into what they return",
     (True, True): "keep <b>input and output</b>: do not write into either",
-    (False, False): "keep <b>neither</b>: write as you like, as far as they are concerned",
+    (False, False): "keep <b>neither</b>: as far as they are concerned, you can write into both",
 }
 
-QUESTIONS = "Two questions decide: does a node still need the old numbers, and does the write move the counter that it compares?"
+QUESTIONS = "Two questions decide: does a node still need the old numbers, and does the write increment the counter that it compares?"
 
-# JupyterLab and its exports style every table that they show, and two classes outweigh them. Lines and marks are drawn in the
-# page's own ink, so the sheet is right on a light page, on a dark one and on paper.
+# JupyterLab and its exports style every table that they show; two classes have higher specificity. Lines and marks use the
+# theme's text colour, so the page works on a light background, on a dark one and on paper.
 STYLE = """<style>
 .autograder-summary { --line: 1px solid color-mix(in srgb, currentColor 30%, transparent); max-width: 60em; line-height: 1.35; }
 .autograder-summary.sheet table { width: 100%; margin: 0 0 .7em; border-collapse: collapse; break-inside: avoid; font-size: .95em; }
@@ -58,20 +58,20 @@ STYLE = """<style>
 
 
 class Outcome(NamedTuple):
-    """One tiny program with what it came to, and what tells it: the error's first words, or the gradient."""
+    """One tiny program, its outcome, and the evidence for it: the start of the error message, or the gradient."""
 
     lines: tuple[str, ...]
     outcome: Word
-    told: str
+    evidence: str
 
     @property
     def meaning(self) -> str:
-        """What the word means, in the picture's own words."""
+        """What the word means, as the picture puts it."""
         return MEANING[self.outcome]
 
 
 def outcome_of(lines: tuple[str, ...]) -> Outcome:
-    """Returns what the program comes to when it runs now, on `w = [1, 2]`."""
+    """Runs the program on `w = [1, 2]` and returns its outcome."""
     start = ("import torch", "w = torch.tensor([1.0, 2.0], requires_grad=True)")
     verdict = record("\n".join((*start, *lines, "loss.backward()"))).verdict
     if verdict.error:
@@ -97,7 +97,7 @@ def keeps(operation: str) -> tuple[bool, bool]:
 
 
 def shares(alias: str) -> tuple[bool, bool]:
-    """Returns whether the alias of `a` has the memory of `a`, and whether a write into `a` moves the alias's version."""
+    """Returns whether the alias of `a` shares its memory, and whether a write into `a` increments the alias's version."""
     recording = _recorded("requires_grad=False", f"out = {alias}", "a.add_(1)")
     number = _names(recording)["out"]
     states = [state for step in recording.steps for state in step.states if state.tensor == number]
@@ -106,7 +106,7 @@ def shares(alias: str) -> tuple[bool, bool]:
 
 
 class Sheet:
-    """The measured page; as HTML in a notebook, as text elsewhere. Every colour is the page's own ink, light or dark."""
+    """The measured page; HTML in a notebook, text elsewhere. It uses only the theme's own colours, light or dark."""
 
     def __init__(self) -> None:
         self.outcomes = [outcome_of(lines) for lines in OUTCOMES]
@@ -114,11 +114,11 @@ class Sheet:
         self.aliases = {alias: shares(alias) for alias in ALIASES}
 
     def keeping(self, inputs: bool, output: bool) -> list[str]:
-        """Returns the operations that keep just this."""
+        """Returns the operations that keep exactly this."""
         return [operation for operation, kept in self.operations.items() if kept == (inputs, output)]
 
     def __repr__(self) -> str:
-        rows = [f"{row.outcome:16} {'; '.join(row.lines)}  ->  {row.told}" for row in self.outcomes]
+        rows = [f"{row.outcome:16} {'; '.join(row.lines)}  ->  {row.evidence}" for row in self.outcomes]
         for kept, words in KEEPS.items():
             rows.append(f"{words.replace('<b>', '').replace('</b>', '')}: {', '.join(self.keeping(*kept))}")
         for alias, (memory, counter) in self.aliases.items():
@@ -127,7 +127,7 @@ class Sheet:
 
     def _repr_html_(self) -> str:
         outcomes = [
-            (f"<b>{row.outcome}</b><br>{row.meaning}", _code(*row.lines), escape(row.told)) for row in self.outcomes
+            (f"<b>{row.outcome}</b><br>{row.meaning}", _code(*row.lines), escape(row.evidence)) for row in self.outcomes
         ]
         operations = [(words, _chips(self.keeping(*kept))) for kept, words in KEEPS.items() if self.keeping(*kept)]
         aliases = [(_code(alias), _mark(memory), _mark(counter)) for alias, (memory, counter) in self.aliases.items()]
@@ -142,7 +142,7 @@ class Sheet:
 
 
 def summary() -> None:
-    """Displays the page: what each tiny program comes to and what each operation keeps, measured now on this PyTorch."""
+    """Displays the page: the outcome of each tiny program and what each operation keeps, measured with this PyTorch."""
     display(Sheet())
 
 
@@ -153,7 +153,7 @@ def _recorded(switch: str, *lines: str) -> Recording:
 
 
 def _names(recording: Recording) -> dict[str, int]:
-    """Returns the number of the tensor that each variable means at the end."""
+    """Returns the number of the tensor that each variable refers to at the end."""
     changes = [change for step in recording.steps for change in step.names]
     return {change.name: change.tensor for change in changes if change.tensor is not None}
 
@@ -165,7 +165,7 @@ def _numbers(gradient: object) -> str:
 
 
 def _mark(shared: bool) -> str:
-    return "✓ same" if shared else "✗ other"
+    return "✓ same" if shared else "✗ different"
 
 
 def _measured() -> str:

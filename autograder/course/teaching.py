@@ -1,7 +1,7 @@
 """A page for teachers, made from the sources: aims, misconceptions and what shows them, timing, points, how to shorten.
 
-It tells wrong answers, so it stands in solutions/ and is no part of a release or of the package. What no program can find
-out is written in `solutions/teaching.toml`; all the rest comes from the catalogue and from the author's cells.
+It lists wrong answers, so it is in solutions/ and is not part of a release or of the package. What a program cannot work
+out is written in `solutions/teaching.toml`; everything else comes from the catalogue and from the author's cells.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from autograder.course.paths import SOLUTIONS, lessons
 
 HEAD = """# For teachers
 
-One part for each lesson: what it is for, what learners believe and which wrong answer shows it, timing, points, how to shorten it.
+One section for each lesson: its aims, what learners believe and which wrong answers show it, timing, points, and how to shorten it.
 This page is generated: edit `teaching.toml`, the catalogue or the notebooks, then run `autograder release`.
-It names wrong answers, so it is not released.
+It lists wrong answers, so it is not released.
 """
 
 
 class Misconception(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something that learners believe, and by exercise the names of the wrong answers that show it."""
+    """Something that learners believe, and for each exercise the names of the wrong answers that show it."""
 
     belief: str
     shown_by: dict[str, tuple[str, ...]]
 
 
 class Teaching(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What stands in `teaching.toml` for one lesson: when what is due, a question for the class, what may be left out."""
+    """The entry of `teaching.toml` for one lesson: timing, a question for the class, what to leave out."""
 
     timing: str
     ask: str
@@ -44,10 +44,10 @@ def page(folder: Path = SOLUTIONS) -> str:
     """Returns the page as Markdown.
 
     Args:
-        folder: where the source notebooks and `teaching.toml` lie.
+        folder: the folder of the source notebooks and `teaching.toml`.
 
     Raises:
-        AuthorError: a lesson has no entry, or an entry names a wrong answer that its notebook does not hold.
+        AuthorError: a lesson has no entry, or an entry names a wrong answer that its notebook does not have.
     """
     texts = _texts(folder)
     sources = {path.stem: path for path in lessons(folder)}
@@ -60,7 +60,7 @@ def _texts(folder: Path) -> dict[str, Teaching]:
         texts = msgspec.convert(tomllib.loads(file.read_text("utf-8")), dict[str, Teaching])
     except (OSError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
         raise AuthorError(
-            f"{file} cannot be read: {error}. Each lesson needs timing, ask, shorten, misconceptions."
+            f"{file} cannot be read: {error}. Each lesson needs timing, ask, shorten and misconceptions."
         ) from None
     for name in sorted({lesson.name for lesson in catalogue.lessons()} ^ texts.keys()):
         raise AuthorError(f"{file} and the catalogue differ in the lesson {name}. Add it to the one that lacks it.")
@@ -75,17 +75,17 @@ def _lesson(lesson: catalogue.Lesson, text: Teaching, source: Path) -> str:
     return "\n".join(
         [
             f"## {lesson.name[:2]} · {lesson.title}\n",
-            f"Needs {lesson.needs}.",
-            f"Plan {lesson.minutes} minutes. {text.timing}",
-            f"Gives {sum(points.values())} points: {sum(points[e.id] for e in graded)} for {len(graded)} exercises, "
+            f"Prerequisites: {lesson.needs}.",
+            f"Allow {lesson.minutes} minutes. {text.timing}",
+            f"Worth {sum(points.values())} points: {sum(points[e.id] for e in graded)} for {len(graded)} exercises, "
             f"the rest for {len(found) - len(graded)} predictions and named lines.\n",
             "Aims, each with the exercises that show it:\n",
             *(f"- {aim.can} ({_code(aim.shown_by)})" for aim in lesson.aims),
             f"\n**Ask the class:** {text.ask}\n",
             f"**To shorten it:** {text.shorten}\n",
-            "What learners believe, and the wrong answers that show it:\n",
+            "Misconceptions, and the wrong answers that show them:\n",
             *(line for misconception in text.misconceptions for line in _belief(misconception, found)),
-            "\n<details><summary>All exercises, with each wrong answer and what its check says</summary>\n",
+            "\n<details><summary>All exercises, with each wrong answer and what the check says</summary>\n",
             "| exercise | points | wrong answer | the check says |\n|---|---|---|---|",
             *(row for exercise in graded for row in _rows(exercise, points[exercise.id])),
             "\n</details>\n",

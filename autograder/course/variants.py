@@ -1,9 +1,9 @@
-"""Variants of a lesson: other numbers and lengths in its programs, with the same faults and the same outcomes.
+"""Variants of a lesson: different numbers and lengths in its programs, with the same faults and the same outcomes.
 
-Only cells that the author tagged "vary" change, and in them only lists of decimal numbers within `torch.tensor(...)`. A list
-becomes another list by a rule that knows nothing but the seed and the list itself, so a program that is handed out in one
-cell and compared in another stays one program. Prose is not changed: a cell whose figures it quotes carries no tag.
-The checks need no variants, because they draw the inputs of every exercise anew, sizes included.
+Only cells that the author tagged "vary" change, and in them only lists of decimal numbers within `torch.tensor(...)`. The
+new list depends only on the seed and the old list, so a program that appears in one cell and is compared in another still
+is the same program. Prose is not changed: a cell whose figures it quotes has no tag.
+The checks need no variants, because they draw new inputs for every exercise, sizes included.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from autograder.tape import record
 from autograder.tape.recording.verdict_types import Outcome
 
 TAG = "vary"
-LONGEST = 2  # numbers that a list may gain
+LONGEST = 2  # how many numbers a list may gain
 
 
 class VariantError(InputError):
-    """A redrawn program comes to another outcome than the one that the lesson speaks of; the message names cell and seed."""
+    """A redrawn program has a different outcome from the one in the lesson; the message names the cell and the seed."""
 
 
 def vary(notebook: NotebookNode, seed: int) -> NotebookNode:
-    """Returns a copy of a lesson, source or release, whose tagged cells hold other numbers.
+    """Returns a copy of a lesson, source or release, whose tagged cells have different numbers.
 
-    Every program in a tagged cell is run before and after, so a variant that is handed out has the outcomes of the original.
+    Every program in a tagged cell is run before and after, so a variant always has the outcomes of the original.
 
     Raises:
         VariantError: the outcome of a program would change.
@@ -46,13 +46,13 @@ def vary(notebook: NotebookNode, seed: int) -> NotebookNode:
             _same_outcomes(cell, original, imports, seed)
             if "checksum" in cell.metadata.get(
                 "nbgrader", {}
-            ):  # else nbgrader takes the cell for one that a learner changed
+            ):  # otherwise nbgrader believes that a learner changed the cell
                 cell.metadata.nbgrader["checksum"] = compute_checksum(cell)
     return varied
 
 
 def redrawn(source: str, seed: int) -> str:
-    """Returns the code with other numbers in its tensors; text, layout and comments stay as they are."""
+    """Returns the code with different numbers in its tensors; names, layout and comments are not changed."""
     module = cst.parse_module(source)
     shapes = _Shapes()
     module.visit(shapes)
@@ -60,7 +60,7 @@ def redrawn(source: str, seed: int) -> str:
 
 
 class _Shapes(cst.CSTVisitor):
-    """Finds whether every list of numbers in a program is one row of decimal numbers: only these may become longer."""
+    """Finds whether every list in a program is a row of decimal numbers: only then may lists become longer."""
 
     def __init__(self) -> None:
         self.all_are_rows = True
@@ -88,7 +88,7 @@ class _Redraw(cst.CSTTransformer):
 
 
 def _other(numbers: Sequence[float], seed: int, may_grow: bool) -> list[float]:
-    """Returns other numbers with the same signs, zeros, equalities and order; a longer row continues with new ones."""
+    """Returns different numbers with the same signs, zeros, equalities and order, and up to `LONGEST` more."""
     chance = random.Random(f"{seed} {list(numbers)}")
     step = 1.0 if all(number.is_integer() for number in numbers) else 0.1
     drawn = {0.0: 0.0}
@@ -98,13 +98,13 @@ def _other(numbers: Sequence[float], seed: int, may_grow: bool) -> list[float]:
         new = sorted(chance.sample(steps, len(old)))
         drawn |= {sign * before: sign * round(count * step, 1) for before, count in zip(old, new, strict=True)}
     row = [drawn[number] for number in numbers]
-    # The gain depends on the length alone, so rows that fit together still do; a single number stays one.
+    # The gain depends only on the length, so rows of equal length stay equal; a single number stays single.
     gain = random.Random(f"{seed} {len(row)}").randint(0, LONGEST) if may_grow and len(row) > 1 else 0
     return row + [round(chance.randint(1, 9) * step, 1) for _ in range(gain)]
 
 
 def _row(node: cst.List) -> list[float] | None:
-    """Returns the numbers of a list that holds decimal numbers and nothing else, None for any other list."""
+    """Returns the numbers of a list that holds only decimal numbers, None for any other list."""
     try:
         values = ast.literal_eval(cst.Module([]).code_for_node(node))
     except ValueError:
@@ -126,8 +126,8 @@ def _same_outcomes(cell: NotebookNode, original: NotebookNode, imports: str, see
         expected, got = (_outcome(f"{imports}\n{_text(program)}", program.name) for program in (before, after))
         if expected != got:
             raise VariantError(
-                f"cell {cell.id}, seed {seed}: {before.name} comes to {got} in place of {expected}. "
-                f"Take the tag {TAG!r} from the cell, or another seed."
+                f"cell {cell.id}, seed {seed}: {before.name} is {got} instead of {expected}. "
+                f"Remove the tag {TAG!r} from the cell, or use another seed."
             )
 
 
@@ -137,7 +137,7 @@ def _outcome(text: str, function: str) -> Outcome:
 
 
 def _programs(source: str) -> list[ast.FunctionDef]:
-    """Returns the functions without arguments that a cell defines: its programs."""
+    """Returns the programs of a cell: the functions without arguments that it defines."""
     return [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and not node.args.args]
 
 

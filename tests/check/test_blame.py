@@ -71,10 +71,10 @@ def test_a_write_that_pytorch_does_not_notice_can_be_named_too():
         pytest.param("a = w.exp()", "made the node that saved", id="the line that saved"),
         pytest.param("b = a + 1", "no tensor that backward still needed", id="a harmless line"),
         pytest.param("(a + b).sum().backward()", "no tensor that backward", id="the line that raised"),
-        pytest.param("a.mul_(3)", "no line of the program", id="a line that is not there"),
-        pytest.param("", "no line of the program", id="an empty text"),
-        pytest.param(4, "no line of the program", id="a number"),
-        pytest.param(None, "no line of the program", id="nothing"),
+        pytest.param("a.mul_(3)", "not a line of the program", id="a line that is not there"),
+        pytest.param("", "not a line of the program", id="an empty text"),
+        pytest.param(4, "not a line of the program", id="a number"),
+        pytest.param(None, "not a line of the program", id="nothing"),
     ],
 )
 def test_any_other_answer_is_told_why(line, phrase):
@@ -124,5 +124,5 @@ def test_a_name_that_was_never_defined_is_missing():
 
 def test_a_program_that_harms_nothing_is_its_authors_mistake():
     """No answer could be right, so the author is told and no learner is blamed."""
-    with pytest.raises(BrokenExercise, match="harms no saved tensor"):
+    with pytest.raises(BrokenExercise, match="writes into no saved tensor"):
         judged(no_write, line="a = w.exp()")

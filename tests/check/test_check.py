@@ -163,7 +163,7 @@ def test_only_the_subject_is_asked():
         def call(self, request):
             return Report()
 
-    with use_names(Names(task=Elsewhere())), pytest.raises(Incorrect, match="another form"):
+    with use_names(Names(task=Elsewhere())), pytest.raises(Incorrect, match="different structure"):
         check("task", like=given, d=result("n", 3), w=leaf(3))
 
 

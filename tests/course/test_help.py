@@ -63,7 +63,7 @@ def test_the_model_answer_waits_for_a_pass(store, capsys):
     assert "once your own answer has passed" in capsys.readouterr().out
     store.add("shifted_exp")
     hints.model_answer("shifted_exp")
-    assert "the sum lives in new memory" in capsys.readouterr().out
+    assert "the sum goes into new memory" in capsys.readouterr().out
 
 
 def test_can_now_is_true_only_of_what_passed(store, capsys):
@@ -132,4 +132,4 @@ def test_a_place_that_cannot_be_written_is_said_once(store, capsys):
     store.file.parent.write_text("a file in the folder's place")
     store.add("shifted_exp")
     store.add("open_gate")
-    assert 1 == capsys.readouterr().out.count("cannot be kept")
+    assert 1 == capsys.readouterr().out.count("cannot be saved")

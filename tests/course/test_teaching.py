@@ -42,7 +42,7 @@ def test_a_changed_sources_page_differs(sources):
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("takes a second name for a copy", "takes a name", "no wrong answer 'takes a name' to fresh_state"),
+        ("mistakes a second name for a copy", "mistakes a name", "no wrong answer 'mistakes a name' to fresh_state"),
         ("[06_clinic]", "[07_clinic]", "differ in the lesson 06_clinic"),
         ("ask = ", "asked = ", "cannot be read"),
     ],

@@ -154,7 +154,7 @@ def test_a_variant_with_another_outcome_is_refused():
         ]
     )
     cells = [nbformat.v4.new_code_cell("import torch"), nbformat.v4.new_code_cell(program, metadata={"tags": [TAG]})]
-    with pytest.raises(VariantError, match="fragile comes to correct in place of raises-backward"):
+    with pytest.raises(VariantError, match="fragile is correct instead of raises-backward"):
         [vary(nbformat.v4.new_notebook(cells=cells), seed) for seed in SEEDS]
 
 

@@ -104,12 +104,12 @@ def test_every_wrong_edit_is_refused(name, part, capsys):
 
 @pytest.mark.parametrize("name", LESSONS)
 def test_the_oracle_agrees_with_the_author(name):
-    """Plain PyTorch and finite differences find right and wrong what the author calls so; cost and closed ways apart."""
+    """Plain PyTorch and finite differences find right and wrong what the author calls so; cost and forbidden words aside."""
     imports, all_exercises = LESSONS[name]
     for exercise in all_exercises:
         judge = Judge(exercise, imports)
         right = [answer.name for answer in exercise.of_kind("answer", "right") if judge.is_right(answer.source)]
-        costly = ("copies more than it must", "this way is closed here")
+        costly = ("copies more than it needs to", "this word is not allowed here")
         wrong = [a.name for a in exercise.of_kind("wrong") if a.phrase not in costly and judge.is_right(a.source)]
         if "@predicted(" not in exercise.check:
             assert [answer.name for answer in exercise.of_kind("answer", "right")] == right

@@ -1,6 +1,6 @@
-"""What crosses between a check and the subject it asks: plain data in, plain data out.
+"""What a check and its subject exchange: plain data in, plain data out.
 
-Nothing here can run code when it is read, so a report may come from a process that nobody trusts.
+Decoding it cannot run code, so a report may come from an untrusted process.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class Array(msgspec.Struct, frozen=True):
         """
         dtype = getattr(torch, self.dtype, None)
         if not isinstance(dtype, torch.dtype):
-            raise ValueError(f"{self.dtype!r} is no dtype of PyTorch")
+            raise ValueError(f"{self.dtype!r} is not a PyTorch dtype")
         flat = torch.frombuffer(bytearray(self.data), dtype=dtype) if self.data else torch.empty(0, dtype=dtype)
         if flat.numel() != torch.Size(self.shape).numel():
             raise ValueError(f"{flat.numel()} values do not fill the shape {self.shape}")
-        return flat.reshape(self.shape).clone()  # no view: PyTorch's errors would speak of "a view of a leaf"
+        return flat.reshape(self.shape).clone()  # not a view: PyTorch's errors would mention "a view of a leaf"
 
 
 def array(tensor: torch.Tensor) -> Array:
@@ -61,11 +61,11 @@ class Call(msgspec.Struct, frozen=True):
 
     Attributes:
         arguments: by the parameter's name, in order; tensors get fresh memory at every call.
-        options: numbers and words handed over as they are; for a module, to its constructor.
+        options: numbers and strings passed as they are; for a module, to its constructor.
         parameters: for a module, the values to load into it before the call.
-        cotangents: by the output's name, the gradient that backward starts from; without any, backward is not run.
+        cotangents: by the output's name, the gradient that backward starts from; if empty, backward is not run.
         differentiate: False asks for values only; nothing requires grad then, so every in-place write is allowed.
-        measure: count the bytes that the call allocates. A call that measures decides nothing else.
+        measure: count the bytes that the call allocates. The other results of such a call are not used.
     """
 
     arguments: dict[str, Argument]
@@ -92,7 +92,7 @@ class Report(msgspec.Struct, frozen=True):
     Attributes:
         outputs: tensors and numbers returned, by path: "value", "value[0]", "value['loss']".
         others: what else was returned, by path, as the name of its type.
-        after: each tensor argument's memory, as the call left it.
+        after: each tensor argument's memory after the call.
         gradients: of each leaf, result and parameter; None where no gradient arrived.
         shared: pairs of output and argument that share memory. Evidence only: the learner's process says so.
         allocated: bytes allocated by the call, where it was measured. Evidence only.
@@ -110,7 +110,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class ProgramText(msgspec.Struct, frozen=True):
-    """What a learner's program without arguments came to when it was run and recorded. Evidence only.
+    """The result of running and recording a learner's program without arguments. Evidence only.
 
     Attributes:
         outcome: one of the four outcomes.

@@ -1,4 +1,4 @@
-"""Fresh inputs for every call: what a check cell writes as `x=result("n", 3)`."""
+"""New inputs for every call: what a check cell writes as `x=result("n", 3)`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Size = int | str
 
 
 class Drawn(NamedTuple):
-    """How one tensor argument is drawn: uniformly between low and high, in float64 unless it counts.
+    """How one tensor argument is drawn: uniformly between low and high, in float64 or as whole numbers.
 
     Attributes:
-        shape: sizes in elements; a word stands for a size of 2 to 4 that is drawn anew for each check, the same for the same word.
-        integers: draw whole numbers from low (inclusive) to high (exclusive), as indices are.
+        shape: sizes in elements; a name stands for a size of 2 to 4, drawn for each check; equal names give equal sizes.
+        integers: draw whole numbers from low (inclusive) to high (exclusive), for indices.
     """
 
     kind: Kind
@@ -32,22 +32,22 @@ class Drawn(NamedTuple):
 
 
 def leaf(*shape: Size, low: float = -2.0, high: float = 2.0) -> Drawn:
-    """Returns a tensor argument that requires grad and that no operation made: a point where the gradient is taken."""
+    """Returns a leaf argument: it requires grad, and the gradient is taken with respect to it."""
     return Drawn("leaf", shape, low, high)
 
 
 def result(*shape: Size, low: float = -2.0, high: float = 2.0) -> Drawn:
-    """Returns a tensor argument that an operation made from a leaf, so that it may be written in place."""
+    """Returns an argument that an operation computed from a leaf, so that it may be modified in place."""
     return Drawn("result", shape, low, high)
 
 
 def constant(*shape: Size, low: float = -2.0, high: float = 2.0) -> Drawn:
-    """Returns a tensor argument that requires no grad."""
+    """Returns a tensor argument that does not require grad."""
     return Drawn("constant", shape, low, high)
 
 
 def indices(*shape: Size, below: int) -> Drawn:
-    """Returns a tensor argument of whole numbers from 0 up to, without, `below`."""
+    """Returns a tensor argument of whole numbers from 0 up to, but not including, `below`."""
     return Drawn("constant", shape, 0, below, integers=True)
 
 
@@ -56,7 +56,7 @@ _seeds: ContextVar[random.Random] = ContextVar("seeds", default=secrets.SystemRa
 
 @contextlib.contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """A block in which every check draws from this seed: a grader that keeps it to itself can repeat a grade."""
+    """A block in which every check draws from this seed, so that a grader that keeps it secret can repeat a grade."""
     token = _seeds.set(random.Random(seed))
     try:
         yield
@@ -65,14 +65,14 @@ def seeded(seed: int) -> Iterator[None]:
 
 
 class Generator:
-    """Draws arguments from a seed that no submission can know: it is made after the learner's cells have run."""
+    """Draws arguments from a seed that no submission can know: it is created after the learner's cells have run."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._random = torch.Generator().manual_seed(_seeds.get().getrandbits(63) if seed is None else seed)
         self._sizes: dict[str, int] = {}
 
     def arguments(self, inputs: dict[str, Any]) -> dict[str, Argument]:
-        """Returns the tensor arguments among a check's keywords, freshly drawn."""
+        """Returns new values for the tensor arguments among a check's keywords."""
         return {name: self._argument(drawn) for name, drawn in inputs.items() if isinstance(drawn, Drawn)}
 
     def like(self, tensor: torch.Tensor) -> torch.Tensor:

@@ -1,4 +1,4 @@
-"""The text of an answer, reduced to what it does: no comments, docstrings, annotations or name."""
+"""The code of an answer without comments, docstrings, annotations and its name."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from typing import Any
 
 
 def normal_form(target: Callable[..., Any]) -> str | None:
-    """Returns the code of a function or class in a form that is equal for equal programs, or None where it has no source.
+    """Returns the code of a function or class in a form that is equal for equal programs, or None if it has no source.
 
-    Two answers that differ only in comments, blank lines, docstrings, annotations or their own name have one normal form.
+    Two answers that differ only in comments, blank lines, docstrings, annotations or their own name have the same normal form.
     """
     if isinstance(target, type):
         # inspect finds no class that a cell defined (Python 3.11 looks for __main__'s file), but finds its functions.
@@ -27,7 +27,7 @@ def normal_form(target: Callable[..., Any]) -> str | None:
 
 
 def normal_form_of(definition: ast.stmt) -> str:
-    """Returns the normal form of a function's or class's definition that was read from its text; see `normal_form`."""
+    """Returns the normal form of a parsed function or class definition; see `normal_form`."""
     return _form(copy.deepcopy(definition))
 
 
@@ -50,7 +50,7 @@ def source_of(function: Callable[..., Any]) -> str:
     """Returns a function's own lines.
 
     Raises:
-        OSError, TypeError: it has none.
+        OSError, TypeError: it has no source.
     """
     code = getattr(inspect.unwrap(function), "__code__", None)
     # inspect.getsource would ask each of PyTorch's 2,000 modules whether the function is its own, to find the same lines.
@@ -63,7 +63,7 @@ def _definition(function: Callable[..., Any]) -> ast.stmt:
 
 
 def words(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Returns every name and attribute in a function's code, sorted; empty where it has no source."""
+    """Returns every name and attribute in a function's code, sorted; empty if it has no source."""
     try:
         return words_of(_definition(function))
     except (OSError, TypeError, SyntaxError):

@@ -1,4 +1,4 @@
-"""Subjects: who a check asks. The local one calls the learner's function in this process."""
+"""Subjects: the objects that run a learner's function for a check. The local one runs it in this process."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ class Subject(Protocol):
         ...
 
     def program(self) -> ProgramText:
-        """Returns what the function, called without arguments and recorded, came to."""
+        """Calls the function without arguments, records it, and returns its outcome."""
         ...
 
 
 class LocalSubject:
-    """Asks a function or an `nn.Module` class that lives in this process."""
+    """Runs a function or an `nn.Module` class that is defined in this process."""
 
     def __init__(self, target: Callable[..., Any]) -> None:
         self.target = target
 
     def call(self, request: Call) -> Report:
-        """Returns what the call did. Whatever mode, dtype, seed or warning the answer changes is put back."""
+        """Returns what the call did; afterwards modes, dtype, seed and warning filters are restored."""
         with _quiet_and_restored():
             return _Run(self.target, request).report(self.code)
 
     @functools.cached_property
     def code(self) -> str | None:
-        """The answer's normal form; read once, because an oracle asks its subject hundreds of times."""
+        """The answer's normal form; computed once, because an oracle calls its subject hundreds of times."""
         return normal_form(self.target)
 
     def program(self) -> ProgramText:
@@ -55,7 +55,7 @@ class LocalSubject:
 
 
 class _Run:
-    """One call: fresh inputs, forward, backward, and what both left behind."""
+    """One call: new inputs, forward, backward, and the results of both."""
 
     def __init__(self, target: Callable[..., Any], request: Call) -> None:
         self.target, self.request = target, request
@@ -109,7 +109,7 @@ class _Run:
             self.leaves[name] = tensor.requires_grad_()
         if argument.kind == "result":
             tensor = tensor.clone()
-        # A name can be rebound and `.data` swapped; the memory that the caller handed in stays reachable from here.
+        # A name can be rebound and `.data` swapped; the memory that the caller passed in stays reachable from here.
         self.memory[name] = tensor.detach()
         return tensor
 
@@ -141,9 +141,9 @@ class _Run:
 
 
 def weighed(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
-    """Returns the real scalar whose gradients are those that `backward` gives from outputs with their cotangents, of equal shapes.
+    """Returns the real scalar whose gradients equal those of `backward` with these cotangents; shapes must be equal.
 
-    Handed cotangents itself, `backward` loads sympy to compare shapes (PyTorch 2.13): 0.4 s of a process's first check.
+    Given cotangents, `backward` loads sympy to compare shapes (PyTorch 2.13): 0.4 s of a process's first check.
     """
     with torch.enable_grad():
         return torch.stack([(output * cotangent.conj()).sum().real for output, cotangent in pairs]).sum()
@@ -172,7 +172,7 @@ def _innermost_line(error: BaseException, target: Callable[..., Any]) -> tuple[i
 
 
 class _Allocations(TorchFunctionMode):
-    """Counts the bytes of every storage that a call from Python hands back for the first time.
+    """Counts the bytes of every storage that a call from Python returns for the first time.
 
     A dispatch mode would see temporaries inside an operation too, but the first one in a process imports 800 modules, and
     a learner would wait a second for the answer (measured with PyTorch 2.13).
@@ -196,7 +196,7 @@ class _Allocations(TorchFunctionMode):
         storage = tensor.untyped_storage()
         if storage.data_ptr() in self._seen:
             return 0
-        # An address is used again once its storage is gone; holding the storage keeps every address meaning one thing.
+        # An address is reused once its storage is freed; holding on to the storage keeps every address unique.
         self._kept.append(storage)
         self._seen.add(storage.data_ptr())
         return storage.nbytes()
@@ -204,7 +204,7 @@ class _Allocations(TorchFunctionMode):
 
 @contextlib.contextmanager
 def _quiet_and_restored() -> Iterator[None]:
-    """Computes in float64, with nothing on stderr; afterwards PyTorch's global state is what it was.
+    """Computes in float64, with nothing on stderr, and restores PyTorch's global state afterwards.
 
     Any text on stderr, a warning of PyTorch's too, would cost a right answer all its points under nbgrader 0.9.6.
     """
@@ -213,7 +213,7 @@ def _quiet_and_restored() -> Iterator[None]:
         warnings.simplefilter("ignore")
         torch.set_default_dtype(torch.float64)
         torch.set_grad_enabled(True)
-        torch.set_num_threads(1)  # for a few numbers a second thread only waits: 20 ms a softmax on a busy machine
+        torch.set_num_threads(1)  # for a few numbers a second thread only waits: 20 ms per softmax on a busy machine
         try:
             yield
         finally:
