@@ -44,36 +44,36 @@ def _judge(name: str, program: Callable[[], Any]) -> Callable[[], Any]:
         raise BrokenExercise(f"the program of {name} writes into no saved tensor, so there is no line to name")
     try:
         guess = find_value(name)
-        _is_a_line(name, guess, {_plain(line) for line in source_of(program).splitlines()})
-        _harms(name, _plain(guess), recording.verdict.harms)
+        _require_line(name, guess, {_normalize(line) for line in source_of(program).splitlines()})
+        _require_harm(name, _normalize(guess), recording.verdict.harms)
     except Unsolved:
-        show(_without_blame(recording))
+        show(_hide_verdict(recording))
         raise
     show(recording)
     passed(name, ", this line wrote into a saved tensor")
     return program
 
 
-def _without_blame(recording: Recording) -> Recording:
+def _hide_verdict(recording: Recording) -> Recording:
     """Returns the recording without the verdict that names the line; it still holds what each step did."""
     verdict = msgspec.structs.replace(recording.verdict, harms=(), notes=(), fixes=())
     return msgspec.structs.replace(recording, verdict=verdict)
 
 
-def _harms(name: str, line: str, harms: tuple[Harm, ...]) -> None:
-    if line in {_plain(place.text) for harm in harms for place in harm.mutated_at}:
+def _require_harm(name: str, line: str, harms: tuple[Harm, ...]) -> None:
+    if line in {_normalize(place.text) for harm in harms for place in harm.mutated_at}:
         return
     raise Incorrect(
         message(
             f"{name}: not this line",
-            saw=f"`{line}`, which {_what_it_did(line, harms)}",
+            saw=f"`{line}`, which {_describe_line(line, harms)}",
             expected="the line that wrote into a saved tensor after it was saved",
             look_at="memory that a node keeps: which line changed it?",
         )
     )
 
 
-def _is_a_line(name: str, guess: Any, lines: set[str]) -> None:
+def _require_line(name: str, guess: Any, lines: set[str]) -> None:
     if guess is ... or guess == "...":
         raise NotAttempted(
             message(
@@ -83,7 +83,7 @@ def _is_a_line(name: str, guess: Any, lines: set[str]) -> None:
                 look_at="the cell above: copy the line between the quotes, and run it",
             )
         )
-    if not isinstance(guess, str) or _plain(guess) not in lines - {""}:
+    if not isinstance(guess, str) or _normalize(guess) not in lines - {""}:
         raise Incorrect(
             message(
                 f"{name}: this is not a line of the program",
@@ -94,12 +94,12 @@ def _is_a_line(name: str, guess: Any, lines: set[str]) -> None:
         )
 
 
-def _what_it_did(line: str, harms: tuple[Harm, ...]) -> str:
-    if line in {_plain(harm.saved_at.text) for harm in harms}:
+def _describe_line(line: str, harms: tuple[Harm, ...]) -> str:
+    if line in {_normalize(harm.saved_at.text) for harm in harms}:
         return "made the node that saved the tensor, and did not write into it"
     return "wrote into no tensor that backward still needed"
 
 
-def _plain(line: str) -> str:
+def _normalize(line: str) -> str:
     """Returns a line of code without its comment and with single spaces."""
     return " ".join(line.partition("#")[0].split())

@@ -14,7 +14,7 @@ from autograder.check.learner import find_subject
 from autograder.check.memo import once
 from autograder.check.message import Incorrect, message
 from autograder.check.subject.call_report import Array
-from autograder.check.subject.inputs import Drawn
+from autograder.check.subject.inputs import TensorInput
 from autograder.check.subject.learner_code import normal_form
 from autograder.check.subject.subjects import Subject
 
@@ -50,16 +50,16 @@ def check(
     subject = find_subject(exercise)
     trials = once(("trials", exercise), Trials)
     untouched = normal_form(given or like)
-    options = {name: value for name, value in inputs.items() if not isinstance(value, Drawn)}
+    options = {name: value for name, value in inputs.items() if not isinstance(value, TensorInput)}
     for number in range(ROUNDS):
         expected = trials.get(number, like, inputs, options)
         judge(exercise, subject.call(expected.call), expected, given=untouched)
     if at_most is not None:
-        _is_cheap(exercise, subject, expected, at_most)
+        _require_few_bytes(exercise, subject, expected, at_most)
     passed(exercise)
 
 
-def _is_cheap(exercise: str, subject: Subject, expected: Expected, at_most: Callable[..., int]) -> None:
+def _require_few_bytes(exercise: str, subject: Subject, expected: Expected, at_most: Callable[..., int]) -> None:
     arguments: dict[str, Array] = {name: argument.values for name, argument in expected.call.arguments.items()}
     allowed = at_most(**arguments)
     allocated = subject.call(msgspec.structs.replace(expected.call, cotangents={}, measure=True)).allocated

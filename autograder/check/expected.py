@@ -80,14 +80,14 @@ def _gradients(oracle: LocalSubject, call: Call) -> dict[str, torch.Tensor]:
     points |= {name: values.tensor() for name, values in call.parameters.items()}
 
     def objective(**moved: torch.Tensor) -> torch.Tensor:
-        outputs = _values(oracle, _at(call, moved)).outputs
+        outputs = _values(oracle, _replace_inputs(call, moved)).outputs
         pulls = [(outputs[name].tensor() * cotangent.tensor()).sum() for name, cotangent in call.cotangents.items()]
         return torch.stack(pulls).sum() if pulls else torch.zeros(())
 
     return finite_differences(objective, points)
 
 
-def _at(call: Call, moved: dict[str, torch.Tensor]) -> Call:
+def _replace_inputs(call: Call, moved: dict[str, torch.Tensor]) -> Call:
     arguments = {
         name: Argument(argument.kind, array(moved[name])) if name in moved else argument
         for name, argument in call.arguments.items()

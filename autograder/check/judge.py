@@ -27,15 +27,15 @@ def judge(exercise: str, report: Report, expected: Expected, *, given: str | Non
         NotAttempted: the answer is still the original program.
         Incorrect: the answer is wrong; the message says why.
     """
-    _attempted(exercise, report, given)
+    _require_attempt(exercise, report, given)
     if report.problem is not None:
-        _explain(exercise, report.problem)
-    _returns_the_values(exercise, report, expected.values)
-    _leaves_the_memory(exercise, report, expected)
-    _passes_the_gradients(exercise, report, expected)
+        _raise_problem(exercise, report.problem)
+    _compare_values(exercise, report, expected.values)
+    _compare_memory(exercise, report, expected)
+    _compare_gradients(exercise, report, expected)
 
 
-def _attempted(exercise: str, report: Report, given: str | None) -> None:
+def _require_attempt(exercise: str, report: Report, given: str | None) -> None:
     stub = report.problem is not None and report.problem.type == "NotImplementedError"
     if stub or (given is not None and report.code == given):
         raise NotAttempted(
@@ -48,7 +48,7 @@ def _attempted(exercise: str, report: Report, given: str | None) -> None:
         )
 
 
-def _explain(exercise: str, problem: CallProblem) -> NoReturn:
+def _raise_problem(exercise: str, problem: CallProblem) -> NoReturn:
     where = f"line {problem.line}: {problem.text.strip()}" if problem.line else "the function that you defined"
     text = problem.message.partition(" Hint: ")[0]
     if "modified by an inplace operation" in problem.message:
@@ -70,7 +70,7 @@ def _explain(exercise: str, problem: CallProblem) -> NoReturn:
     raise Incorrect(message(f"{exercise}: {verdict}", saw=f"{problem.type}: {text}", expected=expected, look_at=where))
 
 
-def _returns_the_values(exercise: str, report: Report, values: Report) -> None:
+def _compare_values(exercise: str, report: Report, values: Report) -> None:
     if missing := sorted(
         (values.outputs.keys() | values.others.keys()) - (report.outputs.keys() | report.others.keys())
     ):
@@ -88,14 +88,14 @@ def _returns_the_values(exercise: str, report: Report, values: Report) -> None:
             raise Incorrect(
                 message(
                     f"{exercise}: the function computes something else",
-                    saw=f"{name} = {_numbers(got, right)}" if got else f"{name} is a {report.others.get(name)}",
-                    expected=f"{name} = {_numbers(right, got)}",
+                    saw=f"{name} = {_format_values(got, right)}" if got else f"{name} is a {report.others.get(name)}",
+                    expected=f"{name} = {_format_values(right, got)}",
                     look_at="what the task asks for: a repair keeps the values",
                 )
             )
 
 
-def _leaves_the_memory(exercise: str, report: Report, expected: Expected) -> None:
+def _compare_memory(exercise: str, report: Report, expected: Expected) -> None:
     for name, right in expected.values.after.items():
         got, before = report.after.get(name), expected.call.arguments[name].values
         if got is not None and _same(got, right):
@@ -105,14 +105,14 @@ def _leaves_the_memory(exercise: str, report: Report, expected: Expected) -> Non
         raise Incorrect(
             message(
                 f"{exercise}: {verdict}",
-                saw=f"{name} holds {_numbers(got, right)} afterwards" if got else f"{name} is gone",
-                expected=f"{name} holds {_numbers(right, got)}, in the memory that the caller passed in",
+                saw=f"{name} holds {_format_values(got, right)} afterwards" if got else f"{name} is gone",
+                expected=f"{name} holds {_format_values(right, got)}, in the memory that the caller passed in",
                 look_at="which line writes into it, and whether the name still refers to that memory by then",
             )
         )
 
 
-def _passes_the_gradients(exercise: str, report: Report, expected: Expected) -> None:
+def _compare_gradients(exercise: str, report: Report, expected: Expected) -> None:
     for name, right in expected.gradients.items():
         got = report.gradients.get(name)
         if got is None and right.abs().max() <= ABSOLUTE:
@@ -130,7 +130,7 @@ def _passes_the_gradients(exercise: str, report: Report, expected: Expected) -> 
             raise Incorrect(
                 message(
                     f"{exercise}: the gradient of {name} is wrong, and nothing warned you",
-                    saw=_numbers(got, array(right)),
+                    saw=_format_values(got, array(right)),
                     expected="the slope of the value that your function returns, found by finite differences",
                     look_at="a saved tensor whose bytes changed while its version did not, or a path that was cut",
                 )
@@ -150,7 +150,7 @@ def _close(got: Array, right: torch.Tensor) -> bool:
     )
 
 
-def _numbers(values: Array, beside: Array | None = None) -> str:
+def _format_values(values: Array, beside: Array | None = None) -> str:
     """Returns a short text: four numbers, starting at the first that differs from `beside`, then dtype and shape."""
     flat = values.tensor().reshape(-1)
     start = _first_difference(flat, beside.tensor().reshape(-1)) if beside and beside.shape == values.shape else 0

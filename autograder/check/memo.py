@@ -7,13 +7,13 @@ from collections.abc import Callable, Hashable, Iterator
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
-Thing = TypeVar("Thing")
+Value = TypeVar("Value")
 
 _memory: ContextVar[dict[Hashable, Any] | None] = ContextVar("memory", default=None)
 
 
 @contextlib.contextmanager
-def remembering(memory: dict[Hashable, Any]) -> Iterator[None]:
+def use_memo(memory: dict[Hashable, Any]) -> Iterator[None]:
     """A block in which `once` keeps its results; for a check cell that means the same for every submission."""
     token = _memory.set(memory)
     try:
@@ -22,8 +22,8 @@ def remembering(memory: dict[Hashable, Any]) -> Iterator[None]:
         _memory.reset(token)
 
 
-def once(key: Hashable, make: Callable[[], Thing]) -> Thing:
-    """Returns `make()`; inside `remembering`, the result of the first call with this key."""
+def once(key: Hashable, make: Callable[[], Value]) -> Value:
+    """Returns `make()`; inside `use_memo`, the result of the first call with this key."""
     memory = _memory.get()
     if memory is None:
         return make()

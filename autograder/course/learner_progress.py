@@ -73,7 +73,7 @@ def keep_progress() -> None:
     on_pass(store.add)
 
 
-class Map:
+class CourseMap:
     """A map of the course with a bar for each lesson; HTML in a notebook, text elsewhere."""
 
     def __init__(self, passed: set[str]) -> None:
@@ -97,7 +97,7 @@ def progress(*, reset: bool = False) -> None:
     """
     if reset:
         store.clear()
-    display(Map(store.passed()))
+    display(CourseMap(store.passed()))
 
 
 def can_now(lesson: str) -> None:

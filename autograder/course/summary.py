@@ -70,7 +70,7 @@ class Outcome(NamedTuple):
         return MEANING[self.outcome]
 
 
-def outcome_of(lines: tuple[str, ...]) -> Outcome:
+def measure_outcome(lines: tuple[str, ...]) -> Outcome:
     """Runs the program on `w = [1, 2]` and returns its outcome."""
     start = ("import torch", "w = torch.tensor([1.0, 2.0], requires_grad=True)")
     verdict = record("\n".join((*start, *lines, "loss.backward()"))).verdict
@@ -83,7 +83,7 @@ def outcome_of(lines: tuple[str, ...]) -> Outcome:
     return Outcome(lines, verdict.outcome, f"gradient {_numbers(gradient.got)}{right}")
 
 
-def keeps(operation: str) -> tuple[bool, bool]:
+def measure_saves(operation: str) -> tuple[bool, bool]:
     """Returns whether the operation's node saves memory of an input, and memory of its output.
 
     Args:
@@ -96,7 +96,7 @@ def keeps(operation: str) -> tuple[bool, bool]:
     return bool(saved & {places["a"], places["b"]}), places["out"] in saved - {places["a"], places["b"]}
 
 
-def shares(alias: str) -> tuple[bool, bool]:
+def measure_sharing(alias: str) -> tuple[bool, bool]:
     """Returns whether the alias of `a` shares its memory, and whether a write into `a` increments the alias's version."""
     recording = _recorded("requires_grad=False", f"out = {alias}", "a.add_(1)")
     number = _names(recording)["out"]
@@ -105,13 +105,13 @@ def shares(alias: str) -> tuple[bool, bool]:
     return same_memory, states[-1].version != states[0].version
 
 
-class Sheet:
+class SummaryPage:
     """The measured page; HTML in a notebook, text elsewhere. It uses only the theme's own colours, light or dark."""
 
     def __init__(self) -> None:
-        self.outcomes = [outcome_of(lines) for lines in OUTCOMES]
-        self.operations = {operation: keeps(operation) for operation in OPERATIONS}
-        self.aliases = {alias: shares(alias) for alias in ALIASES}
+        self.outcomes = [measure_outcome(lines) for lines in OUTCOMES]
+        self.operations = {operation: measure_saves(operation) for operation in OPERATIONS}
+        self.aliases = {alias: measure_sharing(alias) for alias in ALIASES}
 
     def keeping(self, inputs: bool, output: bool) -> list[str]:
         """Returns the operations that keep exactly this."""
@@ -134,7 +134,7 @@ class Sheet:
         tables = (
             _table("The four outcomes", ("outcome", "w = [1, 2]; then loss.backward()", "what you see"), outcomes),
             _table("What an operation keeps until backward", ("operations that", "on a and b"), operations),
-            _table("Who shares with a", ("alias", "memory", "version counter"), aliases),
+            _table("What shares with a", ("alias", "memory", "version counter"), aliases),
         )
         return (
             f'<div class="autograder-summary sheet">{STYLE}{"".join(tables)}<p>{QUESTIONS}<br>{_measured()}</p></div>'
@@ -143,7 +143,7 @@ class Sheet:
 
 def summary() -> None:
     """Displays the page: the outcome of each tiny program and what each operation keeps, measured with this PyTorch."""
-    display(Sheet())
+    display(SummaryPage())
 
 
 def _recorded(switch: str, *lines: str) -> Recording:

@@ -42,7 +42,7 @@ def vary(notebook: NotebookNode, seed: int) -> NotebookNode:
     imports = "\n".join(line for cell in notebook.cells for line in _imports(cell))
     for cell, original in zip(varied.cells, notebook.cells, strict=True):
         if cell.cell_type == "code" and TAG in cell.metadata.get("tags", []):
-            cell.source = redrawn(cell.source, seed)
+            cell.source = redraw(cell.source, seed)
             _same_outcomes(cell, original, imports, seed)
             if "checksum" in cell.metadata.get(
                 "nbgrader", {}
@@ -51,7 +51,7 @@ def vary(notebook: NotebookNode, seed: int) -> NotebookNode:
     return varied
 
 
-def redrawn(source: str, seed: int) -> str:
+def redraw(source: str, seed: int) -> str:
     """Returns the code with different numbers in its tensors; names, layout and comments are not changed."""
     module = cst.parse_module(source)
     shapes = _Shapes()
@@ -66,7 +66,7 @@ class _Shapes(cst.CSTVisitor):
         self.all_are_rows = True
 
     def visit_List(self, node: cst.List) -> None:  # noqa: N802 - the name is libcst's
-        self.all_are_rows &= _row(node) is not None
+        self.all_are_rows &= _decimal_row(node) is not None
 
 
 class _Redraw(cst.CSTTransformer):
@@ -81,13 +81,13 @@ class _Redraw(cst.CSTTransformer):
         return updated_node
 
     def leave_List(self, original_node: cst.List, updated_node: cst.List) -> cst.BaseExpression:  # noqa: N802
-        numbers = _row(original_node)
+        numbers = _decimal_row(original_node)
         if not self.depth or numbers is None:
             return updated_node
-        return cst.parse_expression(repr(_other(numbers, self.seed, self.may_grow)))
+        return cst.parse_expression(repr(_redraw_row(numbers, self.seed, self.may_grow)))
 
 
-def _other(numbers: Sequence[float], seed: int, may_grow: bool) -> list[float]:
+def _redraw_row(numbers: Sequence[float], seed: int, may_grow: bool) -> list[float]:
     """Returns different numbers with the same signs, zeros, equalities and order, and up to `LONGEST` more."""
     chance = random.Random(f"{seed} {list(numbers)}")
     step = 1.0 if all(number.is_integer() for number in numbers) else 0.1
@@ -103,7 +103,7 @@ def _other(numbers: Sequence[float], seed: int, may_grow: bool) -> list[float]:
     return row + [round(chance.randint(1, 9) * step, 1) for _ in range(gain)]
 
 
-def _row(node: cst.List) -> list[float] | None:
+def _decimal_row(node: cst.List) -> list[float] | None:
     """Returns the numbers of a list that holds only decimal numbers, None for any other list."""
     try:
         values = ast.literal_eval(cst.Module([]).code_for_node(node))

@@ -51,7 +51,7 @@ def test_a_prediction_is_no_exercise(capsys):
 
 def test_the_map_numbers_the_lessons_as_they_call_each_other(store):
     """Each row begins with the lesson's number, and its title leads to its notebook."""
-    shown = learner_progress.Map({"drain"})
+    shown = learner_progress.CourseMap({"drain"})
     assert "0  Names, objects, storage" in repr(shown).splitlines()[0]
     assert "■□□□ 1 of 4" in repr(shown).splitlines()[0]
     assert 'href="../06_clinic/06_clinic.ipynb">Clinic</a>' in shown._repr_html_()

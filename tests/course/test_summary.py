@@ -9,14 +9,14 @@ import torch.nn.functional as F  # noqa: N812 - the name that the page uses
 
 from autograder.course.canonical import read
 from autograder.course.paths import SOLUTIONS
-from autograder.course.summary import OPERATIONS, Sheet
+from autograder.course.summary import OPERATIONS, SummaryPage
 from autograder.tape.recording.verdict_types import OUTCOMES
 
 
 @pytest.fixture(scope="module")
-def sheet() -> Sheet:
+def sheet() -> SummaryPage:
     """The page, measured once."""
-    return Sheet()
+    return SummaryPage()
 
 
 def test_the_four_programs_come_to_the_four_outcomes(sheet):

@@ -17,7 +17,7 @@ from autograder.check.subject.inputs import seeded
 from autograder.course.author_cells import exercises, setup
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
-from autograder.course.variants import TAG, VariantError, redrawn, vary
+from autograder.course.variants import TAG, VariantError, redraw, vary
 from tests.lessons.namespace import Namespace
 
 SEEDS = range(20)
@@ -40,7 +40,7 @@ def tensor(numbers: list) -> str:
 @settings(max_examples=200, deadline=None)
 def test_what_matters_of_the_numbers_stays(numbers, seed):
     """Signs, zeros, order and equal numbers stay; a longer list begins as it did, and a single number stays single."""
-    (call,) = [node for node in ast.walk(ast.parse(redrawn(tensor(numbers), seed))) if isinstance(node, ast.List)]
+    (call,) = [node for node in ast.walk(ast.parse(redraw(tensor(numbers), seed))) if isinstance(node, ast.List)]
     new = ast.literal_eval(call)
     size = len(numbers)
     assert size <= len(new) <= (size + 2 if size > 1 else 1)
@@ -56,14 +56,14 @@ def test_what_matters_of_the_numbers_stays(numbers, seed):
 def test_only_decimal_numbers_in_tensors_change():
     """Indices, sizes, masks, factors, prose and the layout stay."""
     code = 'x = torch.tensor([1, 2])  # [1.0, 2.0]\nm = torch.tensor([True])\ny = x[[0]] * 3.0\nz = f([1.0, 2.0], "[1.0]")\n'
-    assert code == redrawn(code, 7)
-    assert redrawn(tensor([1.0, 2.0]), 7) != tensor([1.0, 2.0])
+    assert code == redraw(code, 7)
+    assert redraw(tensor([1.0, 2.0]), 7) != tensor([1.0, 2.0])
 
 
 def test_one_seed_is_one_variant():
     """A list becomes the same list wherever it stands, and another one with another seed."""
-    lines = [redrawn(tensor([1.0, 2.0, 3.0]), seed) for seed in SEEDS]
-    assert lines == [redrawn(tensor([1.0, 2.0, 3.0]), seed) for seed in SEEDS]
+    lines = [redraw(tensor([1.0, 2.0, 3.0]), seed) for seed in SEEDS]
+    assert lines == [redraw(tensor([1.0, 2.0, 3.0]), seed) for seed in SEEDS]
     assert len(set(lines)) > len(SEEDS) // 2
 
 
@@ -91,11 +91,11 @@ def test_all_seeds_keep_the_verdicts(path, exercise):
     with contextlib.redirect_stdout(io.StringIO()):
         author.run(setup(path))
     for seed in SEEDS:
-        check = redrawn(exercise.check, seed)
+        check = redraw(exercise.check, seed)
         answers = {
-            answer.name: (answer.kind, redrawn(answer.source, seed)) for answer in exercise.answers[seed % 3 :: 3]
+            answer.name: (answer.kind, redraw(answer.source, seed)) for answer in exercise.answers[seed % 3 :: 3]
         }
-        assert NotAttempted is verdict(author, redrawn(exercise.stub, seed), check, seed)
+        assert NotAttempted is verdict(author, redraw(exercise.stub, seed), check, seed)
         for name, (kind, source) in answers.items():
             assert (Incorrect if kind == "wrong" else None) is verdict(author, source, check, seed), (
                 name,
@@ -163,7 +163,7 @@ def test_a_variant_is_the_same_program_in_plain_pytorch():
     program = "out = torch.sigmoid(w)\nloss = out.sum()\nout.data.zero_()\nloss.backward()"
     for seed in SEEDS:
         names = {"torch": torch}
-        exec(f"{redrawn(tensor([1.0, 2.0, 3.0]), seed)}\n{program}", names)
+        exec(f"{redraw(tensor([1.0, 2.0, 3.0]), seed)}\n{program}", names)
         right = torch.sigmoid(names["w"]) * (1 - torch.sigmoid(names["w"]))
         assert not torch.allclose(names["w"].grad, right)
         assert bool((names["w"].grad == 0).all())

@@ -16,7 +16,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from autograder.check.message import Unsolved
-from autograder.check.subject.inputs import Drawn
+from autograder.check.subject.inputs import TensorInput
 from autograder.course.author_cells import AuthorExercise
 from tests.corpus.oracles import close, differences
 from tests.corpus.programs import Program
@@ -65,7 +65,7 @@ class Judge:
 
 def _computes_the_same(target: Any, options: dict[str, Any]) -> bool:
     like = options["like"]
-    inputs = {name: drawn for name, drawn in options.items() if isinstance(drawn, Drawn)}
+    inputs = {name: drawn for name, drawn in options.items() if isinstance(drawn, TensorInput)}
     plain = {name: value for name, value in options.items() if isinstance(value, int | float | str)}
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
@@ -80,7 +80,7 @@ def _computes_the_same(target: Any, options: dict[str, Any]) -> bool:
         torch.set_grad_enabled(True)
 
 
-def _agrees(target: Any, like: Any, inputs: dict[str, Drawn], plain: dict[str, Any], seed: int) -> bool:
+def _agrees(target: Any, like: Any, inputs: dict[str, TensorInput], plain: dict[str, Any], seed: int) -> bool:
     torch.manual_seed(1000 + seed)
     kinds = {name: drawn.kind for name, drawn in inputs.items()}
     points = _points(inputs)
@@ -122,13 +122,13 @@ def _run(target: Any, plain: dict[str, Any], points: dict[str, torch.Tensor], ki
     return _Ran([torch.as_tensor(leaf) for leaf in tree_leaves(value)], [tensor.clone() for tensor in memory], leaves)
 
 
-def _points(inputs: dict[str, Drawn]) -> dict[str, torch.Tensor]:
+def _points(inputs: dict[str, TensorInput]) -> dict[str, torch.Tensor]:
     words = {size for drawn in inputs.values() for size in drawn.shape if isinstance(size, str)}
     sizes = {word: int(torch.randint(2, 5, ())) for word in sorted(words)}
     return {name: _point(drawn, [sizes.get(size, size) for size in drawn.shape]) for name, drawn in inputs.items()}
 
 
-def _point(drawn: Drawn, shape: list[int]) -> torch.Tensor:
+def _point(drawn: TensorInput, shape: list[int]) -> torch.Tensor:
     if drawn.integers:
         return torch.randint(int(drawn.low), int(drawn.high), shape)
     return drawn.low + (drawn.high - drawn.low) * torch.rand(shape)

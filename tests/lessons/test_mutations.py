@@ -16,9 +16,9 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from autograder.check.memo import remembering
+from autograder.check.memo import use_memo
 from autograder.check.message import Unsolved
-from autograder.check.subject.inputs import seeded
+from autograder.check.subject.inputs import use_seed
 from autograder.course.author_cells import AuthorExercise, exercises, setup
 from autograder.course.paths import SOLUTIONS, lessons
 from tests.lessons.mutations import Mutant, mutants
@@ -63,7 +63,7 @@ def tried(exercise: AuthorExercise, judge: Judge, part: str) -> list[Tried]:
 
 def verdict(mutant: Mutant, exercise: AuthorExercise, judge: Judge, memory: dict) -> tuple[bool, str]:
     """Returns whether the check refuses the mutant, and what it says; an answer that does not even run never passes."""
-    with seeded(1), remembering(memory), contextlib.redirect_stdout(io.StringIO()):
+    with use_seed(1), use_memo(memory), contextlib.redirect_stdout(io.StringIO()):
         try:
             judge.after(mutant.source).run(exercise.check)
         except Unsolved as refusal:

@@ -16,7 +16,7 @@ from autograder.check.subject.call_report import Argument, Kind, array
 Size = int | str
 
 
-class Drawn(NamedTuple):
+class TensorInput(NamedTuple):
     """How one tensor argument is drawn: uniformly between low and high, in float64 or as whole numbers.
 
     Attributes:
@@ -31,31 +31,31 @@ class Drawn(NamedTuple):
     integers: bool = False
 
 
-def leaf(*shape: Size, low: float = -2.0, high: float = 2.0) -> Drawn:
+def leaf(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
     """Returns a leaf argument: it requires grad, and the gradient is taken with respect to it."""
-    return Drawn("leaf", shape, low, high)
+    return TensorInput("leaf", shape, low, high)
 
 
-def result(*shape: Size, low: float = -2.0, high: float = 2.0) -> Drawn:
+def result(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
     """Returns an argument that an operation computed from a leaf, so that it may be modified in place."""
-    return Drawn("result", shape, low, high)
+    return TensorInput("result", shape, low, high)
 
 
-def constant(*shape: Size, low: float = -2.0, high: float = 2.0) -> Drawn:
+def constant(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
     """Returns a tensor argument that does not require grad."""
-    return Drawn("constant", shape, low, high)
+    return TensorInput("constant", shape, low, high)
 
 
-def indices(*shape: Size, below: int) -> Drawn:
+def indices(*shape: Size, below: int) -> TensorInput:
     """Returns a tensor argument of whole numbers from 0 up to, but not including, `below`."""
-    return Drawn("constant", shape, 0, below, integers=True)
+    return TensorInput("constant", shape, 0, below, integers=True)
 
 
 _seeds: ContextVar[random.Random] = ContextVar("seeds", default=secrets.SystemRandom())  # noqa: B039 - it keeps no state
 
 
 @contextlib.contextmanager
-def seeded(seed: int) -> Iterator[None]:
+def use_seed(seed: int) -> Iterator[None]:
     """A block in which every check draws from this seed, so that a grader that keeps it secret can repeat a grade."""
     token = _seeds.set(random.Random(seed))
     try:
@@ -73,13 +73,13 @@ class Generator:
 
     def arguments(self, inputs: dict[str, Any]) -> dict[str, Argument]:
         """Returns new values for the tensor arguments among a check's keywords."""
-        return {name: self._argument(drawn) for name, drawn in inputs.items() if isinstance(drawn, Drawn)}
+        return {name: self._argument(drawn) for name, drawn in inputs.items() if isinstance(drawn, TensorInput)}
 
     def like(self, tensor: torch.Tensor) -> torch.Tensor:
         """Returns float64 values of the same shape: parameters to load, or a gradient to start backward from."""
         return self._uniform(tuple(tensor.shape), -1.0, 1.0)
 
-    def _argument(self, drawn: Drawn) -> Argument:
+    def _argument(self, drawn: TensorInput) -> Argument:
         shape = tuple(self._size(size) for size in drawn.shape)
         if drawn.integers:
             values = torch.randint(int(drawn.low), int(drawn.high), shape, generator=self._random)

@@ -39,7 +39,7 @@ class LocalSubject:
 
     def call(self, request: Call) -> Report:
         """Returns what the call did; afterwards modes, dtype, seed and warning filters are restored."""
-        with _quiet_and_restored():
+        with _isolate_state():
             return _Run(self.target, request).report(self.code)
 
     @functools.cached_property
@@ -118,7 +118,7 @@ class _Run:
         pairs = [(self.outputs[name], cotangent.tensor()) for name, cotangent in wanted.items()]
         pairs = [(output, cotangent) for output, cotangent in pairs if output.requires_grad]
         if pairs and all(output.shape == cotangent.shape for output, cotangent in pairs):
-            weighed(pairs).backward()
+            weighted_sum(pairs).backward()
 
     def _shared(self) -> tuple[tuple[str, str], ...]:
         return tuple(
@@ -140,7 +140,7 @@ class _Run:
         return None
 
 
-def weighed(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
+def weighted_sum(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
     """Returns the real scalar whose gradients equal those of `backward` with these cotangents; shapes must be equal.
 
     Given cotangents, `backward` loads sympy to compare shapes (PyTorch 2.13): 0.4 s of a process's first check.
@@ -203,7 +203,7 @@ class _Allocations(TorchFunctionMode):
 
 
 @contextlib.contextmanager
-def _quiet_and_restored() -> Iterator[None]:
+def _isolate_state() -> Iterator[None]:
     """Computes in float64, with nothing on stderr, and restores PyTorch's global state afterwards.
 
     Any text on stderr, a warning of PyTorch's too, would cost a right answer all its points under nbgrader 0.9.6.

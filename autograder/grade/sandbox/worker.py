@@ -18,7 +18,7 @@ import msgspec
 import torch
 
 from autograder.check.subject.call_report import CallProblem, ProgramText, Report
-from autograder.check.subject.subjects import LocalSubject, weighed
+from autograder.check.subject.subjects import LocalSubject, weighted_sum
 from autograder.grade.sandbox.shell import CellTimeoutError, Shell, cell_time_limit
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
@@ -150,7 +150,7 @@ class _Worker:
         wanted = [tensor for tensor in inputs if tensor.requires_grad]
         try:
             with self.shell.separate_outputs(0), cell_time_limit(self.cell_seconds):
-                scalar = weighed([(outputs[index], cotangent) for index, cotangent in chosen.items()])
+                scalar = weighted_sum([(outputs[index], cotangent) for index, cotangent in chosen.items()])
                 found = torch.autograd.grad(scalar, wanted, allow_unused=True, retain_graph=True)
         except (Exception, CellTimeoutError) as error:
             return messages.GradientAnswer(error=type(error).__name__, message=str(error)[:2000])

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import torch
 
 from autograder.check.learner import use_names
-from autograder.check.memo import remembering
+from autograder.check.memo import use_memo
 from autograder.check.message import NotAttempted, Unsolved
-from autograder.check.subject.inputs import seeded
+from autograder.check.subject.inputs import use_seed
 from autograder.grade.sandbox.shell import Shell
 from autograder.grade.submission.notebook_grade import CellGrade, Status
 from autograder.grade.submission.remote_names import Lookup, RemoteNames, Unreachable
@@ -105,7 +105,7 @@ class SubmissionTests:
         borrowed, unreachable = self._provide(cell)
         # What the learner defined may compute the expected values of this test, so they are kept for this submission only.
         memory = {} if borrowed else self._setup.memories.setdefault(cell.id, {})
-        with use_names(self._names), seeded(_cell_seed(self._setup.seed, cell.id)), remembering(memory):
+        with use_names(self._names), use_seed(_cell_seed(self._setup.seed, cell.id)), use_memo(memory):
             ran = self._shell.run(cell.text, self._seconds)
         for name, value in borrowed.items():
             if self._shell.user_ns.get(name) is value:
