@@ -6,7 +6,7 @@ from pathlib import Path
 
 from autograder.requirements import CLONE, PACKAGE
 
-OWN = ".home" if CLONE else ".autograder"  # settings and progress; a folder of somebody else's is told whose this is
+OWN = ".home" if CLONE else ".autograder"  # settings and progress; the longer name says in another project's folder whose they are
 HANDED_OUT = Path(OWN) / "handed_out.json"
 
 

@@ -117,12 +117,12 @@ def test_the_picture_blames_nobody_until_the_answer_is_right(program, shown):
 
 
 def test_a_name_that_was_never_defined_is_missing():
-    """A deleted or unrun answer cell is told so."""
+    """A deleted or unrun answer cell is reported as such."""
     with pytest.raises(Missing):
         judged(late_write)
 
 
 def test_a_program_that_harms_nothing_is_its_authors_mistake():
-    """No answer could be right, so the author is told and no learner is blamed."""
+    """No answer could be right, so the error names the exercise and no learner is blamed."""
     with pytest.raises(BrokenExercise, match="writes into no saved tensor"):
         judged(no_write, line="a = w.exp()")

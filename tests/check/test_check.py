@@ -201,7 +201,7 @@ def test_an_untouched_answer_is_recognised_by_its_code():
 
 
 def test_a_missing_answer_is_told_in_words():
-    """A cell that was not run, was deleted or ended in an error is told as such."""
+    """A cell that was not run, was deleted or ended in an error is reported as such."""
     with use_names(Names()), pytest.raises(Missing, match="nothing to check"):
         check("task", like=given, d=result("n", 3), w=leaf(3))
 

@@ -79,7 +79,7 @@ def test_memory_is_seen_where_the_caller_handed_it_in():
     ],
 )
 def test_an_exception_is_part_of_the_report(function, phase, kind):
-    """Whatever the answer raises is told with its phase and type, and the check goes on."""
+    """Whatever the answer raises is reported with its phase and type, and the check continues."""
     cotangent = array(torch.ones(2, dtype=torch.float64))
     problem = call(function, cotangents={"value": cotangent}).problem
     assert (phase, kind) == (problem.phase, problem.type)
@@ -122,5 +122,5 @@ def test_allocated_bytes_are_counted(function, tensors):
 
 
 def test_what_shares_memory_is_reported():
-    """A returned view is told from a returned copy."""
+    """A returned view is distinguished from a returned copy."""
     assert (("value[0]", "x"),) == call(lambda x: (x[:1], x.clone()), kind="result").shared

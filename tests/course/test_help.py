@@ -1,4 +1,4 @@
-"""Hints, progress and what a learner is told about it."""
+"""Hints, progress and the messages about them."""
 
 import json
 import subprocess
@@ -44,7 +44,7 @@ def test_an_unknown_exercise_is_told_with_those_there_are(ask, capsys):
 
 
 def test_a_prediction_is_no_exercise(capsys):
-    """Whoever asks for a hint to a prediction is told that there is none, and not that it does not exist."""
+    """Asking for a hint for a prediction says that there is none, not that the prediction does not exist."""
     hints.hint("prediction_late_write")
     assert capsys.readouterr().out.startswith("Predictions and named lines have no hints")
 
@@ -118,7 +118,7 @@ def test_grading_leaves_no_trace(store, monkeypatch):
 
 @pytest.mark.parametrize("content", ["{", "[]", '{"passed": 3}'])
 def test_a_broken_progress_file_is_said_once(store, content, capsys):
-    """A damaged file counts as empty, is told in one sentence, and the lesson goes on."""
+    """A damaged file counts as empty, is reported in one sentence, and the lesson still works."""
     store.file.parent.mkdir(parents=True)
     store.file.write_text(content)
     assert set() == store.passed() == store.passed()

@@ -1,4 +1,4 @@
-"""solutions/ -> notebooks/: what is released, what is kept back, and how drift is told."""
+"""solutions/ -> notebooks/: what is released, what is withheld, and how drift is reported."""
 
 import shutil
 
@@ -85,7 +85,7 @@ def test_a_teachers_own_solution_is_cleared(tmp_path):
     ],
 )
 def test_an_authors_cell_in_another_form_is_refused(tmp_path, first_line, tag):
-    """A slip in an author's cell is told with the cell and the form, so that no wrong answer goes untested."""
+    """A slip in an author's cell is reported with the cell and the right form, so no wrong answer goes untested."""
     graded = {"grade": True, "solution": False, "locked": True, "points": 1, "grade_id": "f", "schema_version": 3}
     cells = [
         nbformat.v4.new_code_cell(f"{first_line}\n    pass", metadata={"tags": [tag]}),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from nbgrader.utils import compute_checksum
 
 from autograder.check.message import Incorrect, NotAttempted, Unsolved
-from autograder.check.subject.inputs import seeded
+from autograder.check.subject.inputs import use_seed
 from autograder.course.author_cells import exercises, setup
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
@@ -108,7 +108,7 @@ def verdict(author: Namespace, answer: str, check: str, seed: int) -> type | Non
     """Returns the kind of refusal, None where the check passes."""
     learner = Namespace()
     learner.names = dict(author.names)
-    with contextlib.redirect_stdout(io.StringIO()), seeded(seed):
+    with contextlib.redirect_stdout(io.StringIO()), use_seed(seed):
         learner.run(answer)
         try:
             learner.run(check)

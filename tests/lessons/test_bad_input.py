@@ -1,6 +1,6 @@
 """What a learner's notebook goes through: cells out of order, twice, missing, broken, and old variables all around.
 
-Nothing of it may pass a check by accident, and each is told in words. The kernel test at the end runs all of it in one
+Nothing of it may pass a check by accident, and each gets a message. The kernel test at the end runs all of it in one
 notebook as JupyterLab would; the others run cells in this process, every exercise of every lesson.
 """
 
@@ -116,7 +116,7 @@ def test_a_check_that_runs_twice_says_the_same(path, exercise):
 @pytest.mark.parametrize("value", ["Correct", "", None, 5, [], {"a": 1}, "correct "], ids=repr)
 @pytest.mark.parametrize(("path", "exercise"), WORDS[:: len(WORDS) // 3])
 def test_an_odd_prediction_is_told(path, exercise, value):
-    """A word in capitals, a number, a list: each is told, and none passes."""
+    """A word in capitals, a number, a list: each gets a message, and none passes."""
     learner = started(path)
     (name,) = names_of(exercise)
     learner.names[name] = value
@@ -155,7 +155,7 @@ def assigned(source: str) -> set[str]:
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=name) for name, path in SOURCES.items()])
 def test_no_cell_of_ours_answers_or_shadows(path):
-    """No cell of a lesson defines an exercise's name or hides an import, so no order of cells helps or spoils a check."""
+    """No cell of a lesson defines an exercise's name or hides an import, so no order of cells helps or breaks a check."""
     answers = {name for parameters in EXERCISES for name in names_of(parameters.values[1])}
     imports = {alias.asname or alias.name for alias in imported(setup(path))}
     free = {"stub", *AUTHOR_TAGS}

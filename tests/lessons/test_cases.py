@@ -15,7 +15,7 @@ from tests.lessons.cells import Ran, agree, outcome_of, ran
 
 
 class Run(NamedTuple):
-    """What one program of a case comes to: the outcome, gradients that it leaves, and words of its error."""
+    """The result of one program of a case: its outcome, its gradients, and words from its error."""
 
     outcome: str
     gradients: dict = {}
@@ -93,7 +93,7 @@ CASES = {
         "who shares memory when read, who writes",
         prints=("SelectBackward0  shares memory: True", "IndexBackward0   shares memory: False"),
     ),
-    "S5": Case("a view's node is built anew", prints=("SliceBackward0", "after:  AsStridedBackward0 | base: CopySlices")),
+    "S5": Case("a view gets a new node", prints=("SliceBackward0", "after:  AsStridedBackward0 | base: CopySlices")),
     "S6": Case("a recurrence by index", (Run("correct", {"a": [[12]], "d": [[14]]}),)),
     "S7": Case("the recurrence by select", (Run("raises-backward"),)),
     "S8": Case("history is rebased", (Run("correct"),), ("CopySlices leads to CloneBackward0",)),
@@ -135,7 +135,7 @@ def test_each_outcome_and_figure_is_what_happens(case):
     left = programs_of(case)
     for expected in CASES[case].runs:
         found = [program for program in left if meets(expected, program)]
-        assert found, f"{case} ({CASES[case].about}): no program comes to {expected}"
+        assert found, f"{case} ({CASES[case].about}): no program has {expected}"
         left.remove(found[0])
 
 
@@ -147,7 +147,7 @@ def test_what_a_cell_prints_holds_the_figures(case):
 
 
 def test_no_cell_carries_a_tag_for_a_case_that_is_not_listed():
-    """A slip in a tag would leave its case untaught without a word."""
+    """A slip in a tag would silently leave its case untaught."""
     tags = {tag for path in lessons(SOLUTIONS) for cell in ran(path) for tag in cell.tags if tag.startswith("case-")}
     assert {f"case-{case}" for case in CASES} == tags
 

@@ -61,7 +61,7 @@ def test_its_picture_takes_little_of_a_saved_notebook(path, exercise):
 
 @pytest.mark.parametrize(("path", "exercise"), CULPRITS)
 def test_what_is_handed_out_names_no_line(path, exercise):
-    """An untouched cell is told so, and gives no marks."""
+    """An untouched cell is not attempted, and gives no marks."""
     assert NotAttempted is type(after(path, exercise, exercise.stub))
 
 

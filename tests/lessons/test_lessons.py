@@ -33,7 +33,7 @@ GUESSES = [
 
 @pytest.mark.parametrize(("path", "exercise"), EXERCISES)
 def test_what_is_handed_out_is_not_attempted(path, exercise):
-    """An untouched exercise is told so, and gives no marks."""
+    """An untouched exercise is not attempted, and gives no marks."""
     assert NotAttempted is type(verdict(path, exercise, exercise.stub))
 
 

@@ -117,7 +117,7 @@ def test_the_oracle_agrees_with_the_author(name):
 
 
 def test_a_check_that_looks_at_values_only_is_found_weak():
-    """The score can fall: with a check that forgets the gradients, edits that cut the graph survive and are told."""
+    """The score can fall: with a check that forgets the gradients, edits that cut the graph survive and are reported."""
     imports, all_exercises = LESSONS["02_mutating_a_saved_tensor"]
     exercise = next(exercise for exercise in all_exercises if exercise.id == "shifted_exp")
     judge = Judge(exercise, imports)
