@@ -60,7 +60,9 @@ def open_lab(lesson: str | None, *, port: int | None, browser: bool, teacher: bo
         ) from None
     chosen = _port(port)
     token = secrets.token_hex(16)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the server must not outlive this process when it is stopped
+    signal.signal(
+        signal.SIGTERM, signal.default_int_handler
+    )  # the server must not outlive this process when it is stopped
     folder = ROOT if teacher else WORK
     path = f"solutions/{page}" if teacher else page
     address = f"http://127.0.0.1:{chosen}/lab/tree/{path}?token={token}"
@@ -193,7 +195,7 @@ def _write(path: Path, settings: object) -> None:
 def _wait_until_up(server: subprocess.Popen[bytes], address: str) -> None:
     for _ in range(600):
         if server.poll() is not None:
-            raise LabError(f"JupyterLab ended at once with exit code {server.returncode}; see its own messages above.")
+            raise LabError(f"JupyterLab ended at once with exit code {server.returncode}; see its messages above.")
         with contextlib.suppress(urllib.error.URLError, ConnectionError), urllib.request.urlopen(address, timeout=5):
             return
         time.sleep(0.1)

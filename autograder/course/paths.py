@@ -6,7 +6,8 @@ from pathlib import Path
 
 from autograder.requirements import CLONE, PACKAGE
 
-OWN = ".home" if CLONE else ".autograder"  # settings and progress; the longer name says in another project's folder whose they are
+# Settings and progress; where the package is installed, the folder's name says what it belongs to.
+OWN = ".home" if CLONE else ".autograder"
 HANDED_OUT = Path(OWN) / "handed_out.json"
 
 
