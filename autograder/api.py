@@ -112,7 +112,7 @@ def explain(
 
 
 def explain_file(path: str | os.PathLike[str], function: str | None = None, *, repair: bool = True) -> Explanation:
-    """Returns what `explain` does, for a Python file or one function of it; lines are told under the path as it was given.
+    """Returns what `explain` does, for a Python file or one function of it; lines are named with the path as it was given.
 
     Raises:
         ProgramError: it could not be read or run; the message says why in one sentence.

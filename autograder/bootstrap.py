@@ -51,9 +51,7 @@ def ensure_environment(arguments: list[str]) -> None:
     Raises:
         SystemExit: with one sentence where the environment cannot be made, or with the command's own exit code.
     """
-    if not (
-        ROOT / "requirements" / "lock.txt"
-    ).is_file():  # an installed package: whoever installed it chose the environment
+    if not (ROOT / "requirements" / "lock.txt").is_file():  # an installed package: the user has chosen the environment
         return
     lock = read_lock(ROOT / "requirements")
     if all(_installed_here(name, lock.versions[name]) for name in imported_packages(ROOT / "pyproject.toml")):

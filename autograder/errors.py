@@ -1,6 +1,6 @@
 """The exceptions whose message is one sentence for the user: what was seen, what was expected, what to do.
 
-Whoever shows errors to a user (the command line, a notebook) catches `AutograderError`; any other exception is a fault of
+Code that shows errors to a user (the command line, a notebook) catches `AutograderError`; any other exception is a fault of
 this package or of the program that it runs. Verdicts on a learner's answer are not errors: see `autograder.check.message`.
 """
 

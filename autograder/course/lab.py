@@ -60,9 +60,8 @@ def open_lab(lesson: str | None, *, port: int | None, browser: bool, teacher: bo
         ) from None
     chosen = _port(port)
     token = secrets.token_hex(16)
-    signal.signal(
-        signal.SIGTERM, signal.default_int_handler
-    )  # the server must not outlive this process when it is stopped
+    # The server must not outlive this process when it is stopped.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = ROOT if teacher else WORK
     path = f"solutions/{page}" if teacher else page
     address = f"http://127.0.0.1:{chosen}/lab/tree/{path}?token={token}"
