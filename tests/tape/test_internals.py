@@ -194,6 +194,25 @@ def test_hooks_on_saved_tensors_pass_the_replacement():
     assert ([False, False, True], [1], 18.0) == (seen, calls, w.grad.item())
 
 
+def test_a_failed_checkpoint_leaves_no_hooks_behind():
+    """What raised inside a checkpoint is not computed again by a later backward, also while its error is kept."""
+    calls = []
+
+    def fails(t):
+        calls.append(1)
+        raise ZeroDivisionError
+
+    try:
+        checkpoint(fails, leaf(1.0), use_reentrant=False)
+    except ZeroDivisionError as error:
+        kept = error
+    entry_points.close_checkpoints(kept)
+    w = leaf(3.0)
+    (w * w).backward()
+
+    assert ([1], 6.0) == (calls, w.grad.item())
+
+
 # Calls by the names a function mode hears
 
 

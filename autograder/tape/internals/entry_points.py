@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from inspect import getattr_static
 
 import torch
+from torch.utils import checkpoint
 
 Hooks = torch.autograd.graph.saved_tensors_hooks
 
@@ -47,6 +49,20 @@ _BACKWARD_FILES = ("torch/_tensor.py", "torch/autograd/__init__.py")
 def is_backward_call(file: str, function: str) -> bool:
     """Returns whether a frame of a traceback is PyTorch's own `backward` or `grad`."""
     return function in ("backward", "grad") and file.replace("\\", "/").endswith(_BACKWARD_FILES)
+
+
+def close_checkpoints(error: BaseException | None) -> None:
+    """Takes off the hooks that `torch.utils.checkpoint` leaves on PyTorch's stack where what it computes raises.
+
+    Up to some release after 2.6 it takes them off when its own frame is gone, and the traceback of the error keeps the frame: until
+    then whatever else runs would be computed again with the failed program. Newer releases take them off at once (2.13).
+    """
+    while error is not None:
+        for frame, _ in traceback.walk_tb(error.__traceback__):
+            if frame.f_code.co_filename == checkpoint.__file__:
+                with suppress(RuntimeError):  # it still runs
+                    frame.clear()
+        error = error.__context__
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from autograder.tape.internals.entry_points import is_backward_call
+from autograder.tape.internals.entry_points import close_checkpoints, is_backward_call
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.recording.verdict_types import Problem
 from autograder.tape.run.engine import Backward, Listener, watched
@@ -98,6 +98,7 @@ def run_live(
         except (Exception, SystemExit, KeyboardInterrupt, TimeUp) as error:
             run.error = error
             run.line, run.in_backward = where(error, program)
+            close_checkpoints(error)
         run.final = {id(target): _left_in(target) for call in calls for target in call.targets}
     return run
 
