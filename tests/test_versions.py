@@ -1,0 +1,68 @@
+"""The command that runs the corpus on several releases of PyTorch, and the page with its table."""
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+from tests.versions.table import differences, heading, row
+
+ROOT = Path(__file__).resolve().parents[1]
+RIGHT = {
+    "outcome": True,
+    "line": True,
+    "saved": None,
+    "forecast": True,
+    "alarm": None,
+    "innocent": False,
+    "undisturbed": True,
+}
+RIGHT |= {"repaired": True, "instead": None, "notes": []}
+
+
+def report(**programs: dict) -> dict:
+    """Returns what one release's run found."""
+    facts = {"tests": 9, "failures": 0, "errors": 0}
+    return {"torch": "2.6.0", "sample": 1, "facts": facts, "programs": programs}
+
+
+def test_a_row_counts_right_of_asked():
+    """Each share leaves out the programs that do not ask; what differs is counted, and is an error unless PyTorch differs too."""
+    found = report(
+        right=RIGHT,
+        unrepaired=RIGHT | {"repaired": False},
+        lost=RIGHT | {"line": False, "notes": ["This PyTorch does not tell."]},
+        elsewhere=RIGHT | {"repaired": None, "instead": "plain PyTorch raises BufferError: no"},
+    )
+    lines, unexplained = differences(found)
+
+    assert len(heading().splitlines()[0].split("|")) == len(row(found).split("|"))
+    assert "| 2.6.0 | 9/9 | 4/4 | 3/4 | 0/0 | 4/4 | 2/3 | 0/0 | 0/4 | 0/4 | 2 |" == row(found)
+    assert "- lost: harmful line (This PyTorch does not tell.)" in lines
+    assert "- elsewhere: as PyTorch does (plain PyTorch raises BufferError: no)" in lines
+    assert "- without a proven repair: unrepaired" == lines[-1]
+    assert 1 == unexplained
+
+
+def test_what_is_no_release_is_refused_in_a_sentence():
+    """One line on standard error, nothing on standard output, exit code 2."""
+    command = [sys.executable, "-m", "tests.versions", "newest"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert ["'newest' is no release of PyTorch: give numbers such as 2.13.0."] == done.stderr.splitlines()
+
+
+def test_the_page_has_the_oldest_release_that_may_be_installed():
+    """The table begins with the lower bound of pyproject.toml, and each release in it has every outcome right."""
+    (bound,) = [
+        one.removeprefix("torch>=")
+        for one in tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
+        if one.startswith("torch>=")
+    ]
+    page = (ROOT / "docs" / "versions.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+\.\d+)\.\d+ \| (\d+)/(\d+) \| (\d+)/(\d+) ", page, re.M)
+
+    assert bound == rows[0][0]
+    assert all(passed == facts and right == asked for _, passed, facts, right, asked in rows)
