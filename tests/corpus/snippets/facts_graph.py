@@ -325,6 +325,26 @@ import torch
 table = torch.nn.Embedding(4, 2, sparse=True)
 table(torch.tensor([1, 3, 1])).pow(2).sum().backward()
 
+# %% complex_parts · the imaginary part is written through a real view of .data
+# silently-wrong, tensor=z
+import torch
+
+w = torch.tensor([0.3, 1.1, -0.4], dtype=torch.float64, requires_grad=True)
+z = torch.complex(w.cos(), w.sin() * 2)
+power = (z * z.conj()).real  # saves
+loss = power.sum()
+parts = torch.view_as_real(z.data)
+parts[..., 1] = 0  # harm
+loss.backward()
+
+
+# truth
+def truth():
+    import math
+
+    return {"w": [6 * math.sin(w) * math.cos(w) for w in (0.3, 1.1, -0.4)]}
+
+
 # %% complex · a complex product, squared
 # correct, oracle=clone
 import torch
