@@ -164,6 +164,7 @@ def test_an_environment_that_cannot_be_made_is_told(clone, monkeypatch, said, to
     assert not (clone / ".venv").exists()
 
 
+@pytest.mark.slow
 def test_no_network_is_told_and_the_next_call_goes_on(clone, monkeypatch):
     """An unreachable package index is one sentence, and the environment that was begun is kept for the next call."""
     for name, value in {"PIP_INDEX_URL": "http://127.0.0.1:9/", "PIP_RETRIES": "1", "PIP_FIND_LINKS": ""}.items():
@@ -241,6 +242,7 @@ def test_the_progress_line_says_what_is_being_done(lines, total, unpacked, told)
     assert told == stage(lines, total, unpacked)
 
 
+@pytest.mark.slow
 def test_the_users_own_pip_settings_are_out_of_reach(begun, monkeypatch):
     """A pip.conf in the home folder is not read, and pip's cache stays inside the clone."""
     home = begun / "home"

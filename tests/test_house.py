@@ -220,7 +220,7 @@ def test_the_readme_lists_every_lesson():
     [
         pytest.param(["ruff", "check"], id="ruff"),
         pytest.param(["ruff", "format", "--check"], id="format"),
-        pytest.param(["mypy"], id="types"),
+        pytest.param(["mypy"], id="types", marks=pytest.mark.thorough),
         pytest.param(["codespell_lib", *PROSE, "autograder", "solutions", "tests", "assets"], id="spelling"),
     ],
 )

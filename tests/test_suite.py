@@ -65,7 +65,7 @@ def test_the_corpus_is_dealt_out_evenly():
 def test_what_is_named_as_long_exists():
     """A renamed file would fall back to the end of the queue unnoticed."""
     tests = Path(__file__).parent
-    assert [] == [name for name in (*units.LONGEST, *units.CORPUS) if not (tests / name).exists()]
+    assert [] == [name for name in (*units.LONGEST, *units.CORPUS, *units.THOROUGH) if not (tests / name).exists()]
 
 
 def test_skipped_tests_are_summed_up():

@@ -17,6 +17,16 @@ SHARES = 12
 QUICK = ("corpus 0", "corpus 1")
 """The shares of the corpus that `test --quick` runs."""
 
+THOROUGH = {
+    "course/test_attempt.py",
+    "course/test_variants.py",
+    "grade/test_like_nbgrader.py",
+    "lessons/test_mutations.py",
+    "tape/test_scale.py",
+    "test_package.py",
+}
+"""Files that `test --quick` leaves out."""
+
 LONGEST = (
     "browser",
     "fixture_class/test_stock_nbgrader.py",

@@ -38,7 +38,7 @@ def errors(cells) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize("answers", ["answer", "stub"])
+@pytest.mark.parametrize("answers", ["answer", pytest.param("stub", marks=pytest.mark.slow)])
 def test_a_lesson_runs_from_top_to_bottom(page, jupyterlab, answers):
     """With the model answers every check passes; as handed out each raises "not attempted", and no traceback shows the package's files."""
     lesson = Lesson(SOLUTIONS / NOTEBOOK, NOTEBOOKS / NOTEBOOK)
@@ -55,6 +55,7 @@ def test_a_lesson_runs_from_top_to_bottom(page, jupyterlab, answers):
     assert len(pictures) >= 3 if answers == "stub" else len(pictures) >= 8
 
 
+@pytest.mark.slow
 def test_validate_in_the_toolbar_says_success(page, jupyterlab):
     """The button that nbgrader adds runs the learner's notebook and says that all tests pass."""
     lesson = Lesson(SOLUTIONS / NOTEBOOK, NOTEBOOKS / NOTEBOOK)

@@ -30,7 +30,7 @@ def test_bad_input_gets_one_sentence(words, told):
     assert 1 == len(done.stderr.strip().splitlines())
 
 
-@pytest.mark.parametrize(("kind", "code"), [("answer", 0), ("stub", 1)])
+@pytest.mark.parametrize(("kind", "code"), [("answer", 0), pytest.param("stub", 1, marks=pytest.mark.slow)])
 def test_check_says_whether_all_passes(tmp_path, kind, code):
     """Model answers end with 0 and all points; the lesson as handed out ends with 1 and "not attempted" everywhere."""
     lesson = Lesson(SOLUTIONS / NOTEBOOK, NOTEBOOKS / NOTEBOOK)

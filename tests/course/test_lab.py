@@ -79,7 +79,7 @@ def test_a_learner_does_not_meet_the_teachers_tools(clone, teacher):
     assert "@jupyter/nbgrader:validate-assignment" not in disabled
 
 
-@pytest.mark.parametrize("stop", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stop", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_the_server_starts_serves_and_stops(stop):
     """The printed address answers, and Ctrl-C (or being told to stop) ends the server and the command with 0."""
     command = [sys.executable, "-m", "autograder", "lab", "02", "--no-browser"]

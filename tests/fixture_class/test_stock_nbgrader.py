@@ -129,7 +129,11 @@ def test_export_lists_the_class(course):
 
 @A_FEW
 @pytest.mark.parametrize(
-    ("student", "word"), [pytest.param("model", "Success", marks=pytest.mark.slow), ("wrong_0", "VALIDATION FAILED")]
+    ("student", "word"),
+    [
+        pytest.param("model", "Success", marks=pytest.mark.slow),
+        ("wrong_0", "VALIDATION FAILED"),
+    ],
 )
 def test_validate_says_which_cells_fail(course, student, word):
     """`nbgrader validate` runs a submission and tells; its exit code says nothing, so its words are read."""

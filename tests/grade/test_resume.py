@@ -133,6 +133,7 @@ def _wait_for_grades(run, folder, chance) -> list[psutil.Process]:
     return psutil.Process(run.pid).children(recursive=True) if run.poll() is None else []
 
 
+@pytest.mark.slow
 def test_unchanged_work_is_graded_again_only_by_force(undisturbed, tmp_path):
     """A second run skips everything; a changed file, or --force, is graded."""
     folder = enrolled(tmp_path)

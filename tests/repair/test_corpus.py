@@ -18,7 +18,7 @@ BROKEN = [program for program in programs() if program.outcome != "correct" and 
 ENOUGH = 0.9
 
 
-SAMPLE = 6
+SAMPLE = 12
 """Of the modules, whose repairs take seconds each, `test` tries one in so many; `test --all` tries them all."""
 
 
