@@ -9,7 +9,7 @@ from msgspec import structs
 
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.verdict import verdict_of
-from autograder.tape.observe.backward_trace import told
+from autograder.tape.observe.backward_trace import backward_steps
 from autograder.tape.observe.forecast import with_hindsight
 from autograder.tape.observe.state import RunState
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
@@ -22,9 +22,9 @@ from autograder.tape.run.program import Program
 def assemble(program: Program, evidence: Evidence, cloned_saves: ClonedSavesRun) -> Recording:
     """Returns the recording of all that was seen, with the verdict on it."""
     state, verdict = evidence.observer.state, verdict_of(evidence)
-    steps = tuple(draft.record(index) for index, draft in enumerate(state.drafts))
+    steps = tuple(step.record(index) for index, step in enumerate(state.finished_steps))
     steps = _settle_forecasts(with_hindsight(steps, state.backward_calls), evidence, verdict)
-    return freeze(program, state, steps, told(evidence.trace, cloned_saves.walk, state), verdict)
+    return freeze(program, state, steps, backward_steps(evidence.trace, cloned_saves.trace, state), verdict)
 
 
 def freeze(
@@ -40,10 +40,10 @@ def freeze(
         torch=str(torch.__version__),
         programs=(schema.SourceFile(program.file, program.source), *_other_programs(program, state)),
         steps=steps,
-        tensors=tuple(seen.record() for seen in state.tensors.all),
+        tensors=tuple(tracked.record() for tracked in state.tensors.all),
         storages=tuple(schema.Storage(memory.id, memory.size) for memory in state.memories.all),
         nodes=tuple(schema.Node(n.id, n.name, n.inputs, n.tensor, n.place, n.scope) for n in state.graph.nodes),
-        saved=tuple(kept.record() for kept in state.graph.kept if kept.record_id is not None),
+        saved=tuple(save.record() for save in state.graph.saves if save.record_id is not None),
         backward=trace,
         verdict=verdict,
     )

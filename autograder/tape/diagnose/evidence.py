@@ -72,7 +72,7 @@ class Evidence:
     @cached_property
     def limit(self) -> float:
         """The largest relative gap between two gradients that are still called the same."""
-        witnessed = any(kept.changed for kept in self.state.consumed)
+        witnessed = any(save.changed for save in self.state.consumed)
         return WITNESSED if witnessed else UNWITNESSED
 
     @cached_property

@@ -83,7 +83,7 @@ def _observe(program: Program, seconds: float) -> tuple[Observer, Run]:
     """Returns the observed run; where a write's line stayed uncertain, one more that looks at that memory after every statement."""
     observer = Observer(program)
     observed = run_again(program, observer, observer.watching, seconds)
-    focus = frozenset(write.memory.id for write in observer.state.wrote if not write.exact and write.changed)
+    focus = frozenset(write.memory.id for write in observer.state.writes if not write.exact and write.changed)
     if focus:
         observer = Observer(program, focus)
         observed = run_again(program, observer, observer.watching, seconds)
@@ -119,7 +119,7 @@ def _beginning(program: Program) -> Recording:
     """Returns what the first seconds of a program that does not end look like; its verdict is what was forecast last."""
     observer = Observer(program)
     run = run_again(program, observer, observer.watching, BEGINNING)
-    steps = tuple(draft.record(index) for index, draft in enumerate(observer.state.drafts))
+    steps = tuple(step.record(index) for index, step in enumerate(observer.state.finished_steps))
     last = next((step.forecast for step in reversed(steps) if step.forecast), schema.Forecast("correct"))
     verdict = Verdict(
         last.outcome, run.problem, notes=(f"The program did not end; this is its first {BEGINNING:g} seconds.",)

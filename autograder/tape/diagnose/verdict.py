@@ -47,5 +47,5 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
         yield "The program started threads; the recording does not list their statements."
     if any(memory.sampled for memory in state.memories.all):
         yield "Storages over 64 MiB were only sampled; a small write into one may have been missed."
-    if len(state.drafts) >= STEPS:
+    if len(state.finished_steps) >= STEPS:
         yield f"Only the first {STEPS:,} statements are listed one by one."

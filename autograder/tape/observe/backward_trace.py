@@ -1,7 +1,7 @@
-"""The backward walk: which nodes the engine visits, in order, and the gradient that leaves each.
+"""The backward trace: which nodes the engine visits, in order, and the gradient that leaves each.
 
-Only a hook sees a gradient on its way, and a gradient that Python has seen is no longer added to in place (torch 2.13): the
-buffers' versions then differ from an unobserved run. So the walk is read in a run of its own, which decides nothing.
+Only a hook sees the gradients between nodes, and the engine no longer adds in place to a gradient that Python holds (PyTorch
+2.13): the buffers' versions then differ from an unobserved run. So the trace has a run of its own, which decides nothing else.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from autograder.tape.observe.state import RunState
 from autograder.tape.recording.schema import BackwardStep
 from autograder.tape.run.engine import Backward, Listener, nodes_below
 
-MOST = 2_000  # nodes a run's walks are told of; nobody reads more, and each costs two hooks
+MOST = 2_000  # nodes that a trace holds; nobody reads more, and each costs two hooks
 
 
 @dataclass
 class Visit:
-    """One node that backward came to: the number of the call, the node's place among those below its roots, and what left it."""
+    """One node that backward entered: the number of the call, the node's place among those below its roots, and what left it."""
 
     call: int
     index: int
@@ -31,7 +31,7 @@ class Visit:
 
 
 class BackwardTrace(Listener):
-    """Puts hooks on the nodes of each backward and takes them off again; they read what passes and return nothing."""
+    """Puts hooks on the nodes of each backward and takes them off again; they read the gradients and return nothing."""
 
     def __init__(self, *, keep_graph: bool = False):
         self.visits: list[Visit] = []
@@ -91,10 +91,10 @@ def node_of_visit(visit: Visit, state: RunState) -> int | None:
     return node.id if node is not None and node.name == visit.name else None
 
 
-def told(walk: BackwardTrace, right: BackwardTrace, state: RunState) -> tuple[BackwardStep, ...]:
-    """Returns the visits, each beside what the same visit passed on in a run where nothing could be spoilt."""
+def backward_steps(trace: BackwardTrace, right: BackwardTrace, state: RunState) -> tuple[BackwardStep, ...]:
+    """Returns the visits, each with what the same visit passed on in the run with cloned saves."""
     steps = []
-    for index, visit in enumerate(walk.visits):
+    for index, visit in enumerate(trace.visits):
         node = node_of_visit(visit, state)
         if node is None:
             continue

@@ -1,4 +1,4 @@
-"""Follows one run: after every function and every statement, what is new, what was written, and what that spoilt."""
+"""Follows one run: after every function and statement, what is new, what was written, and what that made invalid."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ UNCOUNTED = {"batch_norm", "instance_norm"}
 
 
 def unseen(method: Callable) -> Callable:
-    """Returns the method so that neither the function mode nor the program notices it: an error of ours is kept and told later."""
+    """Returns the method so that neither the function mode nor the program notices it: an error of ours is kept for the verdict."""
 
     @wraps(method)
     def quietly(self, *args):
@@ -82,37 +82,38 @@ class Observer(Listener):
         for tensor in inputs:
             self.links.meet(tensor)
         if name == "backward" and inputs and inputs[0].numel() != 1 and len(inputs) == 1:
-            self.state.draft.forecast = Forecast("raises-backward")  # only a single number has a gradient of its own
+            # Without a gradient argument, backward starts from a single number (`Tensor.backward`, PyTorch 2.13).
+            self.state.current_step.forecast = Forecast("raises-backward")
 
     @unseen
     def _after(self, name: str, inputs: list[torch.Tensor], result: object, count: int) -> None:
-        state, wrote, sources = self.state, False, []
+        state, was_written, sources = self.state, False, []
         for tensor in inputs:
-            seen = self.links.meet(tensor)
+            tracked = self.links.meet(tensor)
             if name in EXPOSING:
-                self.watcher.expose(seen.memory)
-                seen.memory.capsule = seen.memory.capsule or name == "__dlpack__"
-            wrote = self.writes.check(seen, tensor, name) or wrote
+                self.watcher.expose(tracked.memory)
+                tracked.memory.capsule = tracked.memory.capsule or name == "__dlpack__"
+            was_written = self.writes.check(tracked, tensor, name) or was_written
             sources.append(self.links.meet(tensor))
             if state.engine_depth:
-                state.read_again.setdefault(seen.memory, state.here())
-        if name in UNCOUNTED or (not wrote and name.endswith("_") and not name.startswith("__")):
-            for seen in sources:
-                self.writes.silent(seen, name)
+                state.read_again.setdefault(tracked.memory, state.here())
+        if name in UNCOUNTED or (not was_written and name.endswith("_") and not name.startswith("__")):
+            for tracked in sources:
+                self.writes.silent(tracked, name)
         results = list(tensors(result))
         for tensor in results:
-            seen = self.links.meet(tensor, name, tuple(sources), link=False)
-            if seen.event is None:
-                seen.event = count
+            tracked = self.links.meet(tensor, name, tuple(sources), link=False)
+            if tracked.event is None:
+                tracked.event = count
             if name in FOREIGN and name != "data":
-                self.watcher.expose(seen.memory)
+                self.watcher.expose(tracked.memory)
         for tensor in results:
-            seen = self.links.meet(tensor)
-            self.links.link(seen, tensor, tuple(sources))
-            state.draft.touch(seen)
-        if wrote:
-            for tensor, seen in zip(inputs, sources, strict=True):
-                self.links.link(seen, tensor)
+            tracked = self.links.meet(tensor)
+            self.links.link(tracked, tensor, tuple(sources))
+            state.current_step.touch(tracked)
+        if was_written:
+            for tensor, tracked in zip(inputs, sources, strict=True):
+                self.links.link(tracked, tensor)
         if name in GRADIENT_GIVEN and len(sources) == 2:
             self._buffer_given(*sources)
         if state.untracked.pending:
@@ -137,7 +138,7 @@ class Observer(Listener):
         try:
             self.watcher.statement_done()
             self.variables.read(activation)
-            if state.draft.has_effects or (complete and not activation.declares):
+            if state.current_step.has_effects or (complete and not activation.declares):
                 state.close(activation, place)
         finally:
             state.place = None
@@ -148,45 +149,45 @@ class Observer(Listener):
 
     @unseen
     def before_backward(self, call: Backward) -> None:
-        """Reads what backward is about to use: here a spoilt tensor does its harm."""
+        """Reads what backward is about to use: this is where an overwritten tensor does harm."""
         state = self.state
         for root in call.roots:
             if isinstance(root, torch.Tensor):
                 self.links.link(self.links.meet(root), root)
         nodes = nodes_below(call.roots, call.asked)
         self._visited = [state.graph.of[node] for node in nodes if node in state.graph.of]
-        kept = [kept for node in self._visited for kept in node.kept if not kept.freed]
-        for memory in dict.fromkeys(one.memory for one in kept):
+        saves = [save for node in self._visited for save in node.saves if not save.freed]
+        for memory in dict.fromkeys(one.memory for one in saves):
             if memory.alive():
                 self.watcher.look(memory)
-        for one in kept:
+        for one in saves:
             self._consume(one)
         roots = [state.graph.of.get(node_of(root)) for root in call.roots]
-        state.draft.forecast = forecast(roots, rooted=True)
+        state.current_step.forecast = forecast(roots, rooted=True)
         made = max(
             (self.links.meet(root).step for root in call.roots if isinstance(root, torch.Tensor)), default=state.steps
         )
-        state.backward_calls.append(BackwardCall.of(state.steps, made, self._visited, kept, state.shared_since))
+        state.backward_calls.append(BackwardCall.of(state.steps, made, self._visited, saves, state.shared_since))
         state.visited.append([node.id for node in self._visited])
         state.engine_depth += 1
 
-    def _consume(self, kept: TrackedSave) -> None:
-        tensor = kept.read()
+    def _consume(self, save: TrackedSave) -> None:
+        tensor = save.read()
         if tensor is None:
             return
-        kept.version_now = version_of(tensor)
-        kept.checked = kept.checked and (kept.stashed or not has_hooks(kept.node.node, kept.name))
-        if not kept.changed and kept.generation != kept.memory.generation:
-            kept.changed = kept.differs()
-        if kept.spoilt:
-            self.state.graph.spoil(kept, self.state.steps)
-            self.state.consumed.append(kept)
-            kept.until, kept.call = len(self.state.wrote), self.state.calls
-            self._name(kept)
+        save.version_now = version_of(tensor)
+        save.checked = save.checked and (save.stashed or not has_hooks(save.node.node, save.name))
+        if not save.changed and save.generation != save.memory.generation:
+            save.changed = save.differs()
+        if save.invalid:
+            self.state.graph.mark_invalid(save, self.state.steps)
+            self.state.consumed.append(save)
+            save.until, save.call = len(self.state.writes), self.state.calls
+            self._name(save)
 
-    def _name(self, kept: TrackedSave) -> None:
-        """Looks for the name of a spoilt tensor while the frames that know it are still there."""
-        owner = self.state.tensors.all[kept.tensor] if kept.tensor is not None else None
+    def _name(self, save: TrackedSave) -> None:
+        """Looks for the name of an overwritten tensor while the frames that know it are still there."""
+        owner = self.state.tensors.all[save.tensor] if save.tensor is not None else None
         if owner is not None and owner.name is None:
             self.state.name_of(owner, look=True)
 
@@ -197,14 +198,14 @@ class Observer(Listener):
         state.engine_depth -= 1
         state.calls += 1
         for node in self._visited:
-            state.draft.freed += state.graph.release(node)
+            state.current_step.freed += state.graph.release(node)
         for target in call.targets:
             gradient = target.grad if target.is_leaf else None
             if gradient is not None:
-                seen = self.links.meet(gradient)
-                self.writes.check(seen, gradient, "accumulate")
-                state.buffers[seen.memory] = Buffer(self.links.meet(target), place)
+                tracked = self.links.meet(gradient)
+                self.writes.check(tracked, gradient, "accumulate")
+                state.buffers[tracked.memory] = Buffer(self.links.meet(target), place)
 
     def inside_engine(self):
-        """Hears the functions that hooks and custom backwards call."""
+        """Follows the functions that hooks and custom backwards call."""
         return self.functions.hearing()

@@ -16,7 +16,7 @@ from autograder.tape.observe.step_builder import StepBuilder, WriteEvent
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.storages import Memories, Memory
 
-STEPS = 50_000  # statements told one by one; a longer run goes on being watched, its further steps are not kept
+STEPS = 50_000  # statements listed one by one; a longer run is followed to its end, but its further steps are not kept
 _FORMS = {"data": ".data", "detach": ".detach()", "__getitem__": "[…]"}
 
 
@@ -35,12 +35,12 @@ class RunState:
         self.memories = Memories()
         self.tensors = Tensors(self.memories)
         self.graph = Graph()
-        self.heads = BackwardRoots()
+        self.roots = BackwardRoots()
         self.untracked = Untracked()
-        self.wrote: list[WriteEvent] = []
+        self.writes: list[WriteEvent] = []
         self.consumed: list[TrackedSave] = []
-        self.drafts: list[StepBuilder] = []
-        self.draft = StepBuilder()
+        self.finished_steps: list[StepBuilder] = []
+        self.current_step = StepBuilder()
         self.steps = 0
         self.engine_depth = 0
         self.calls = 0
@@ -61,24 +61,24 @@ class RunState:
 
     def close(self, activation: Activation, place: Place) -> None:
         """Ends the present step and begins the next."""
-        draft, self.draft = self.draft, StepBuilder()
-        draft.place, draft.function, draft.depth = place, activation.function, activation.depth
-        draft.state_all()
-        draft.forecast = draft.forecast or forecast(self.heads.current())
+        step, self.current_step = self.current_step, StepBuilder()
+        step.place, step.function, step.depth = place, activation.function, activation.depth
+        step.state_all()
+        step.forecast = step.forecast or forecast(self.roots.current())
         self.steps += 1
         if self.steps <= STEPS:
-            self.drafts.append(draft)
+            self.finished_steps.append(step)
 
-    def name_of(self, seen: TrackedTensor, *, look: bool = False) -> str | None:
+    def name_of(self, tracked: TrackedTensor, *, look: bool = False) -> str | None:
         """Returns what a reader calls a tensor: a variable's name, else how it was reached from one; `look` searches the frames."""
-        tensor = seen.ref()
-        if seen.name is None and look and tensor is not None:
-            seen.name = find_name(tensor, self.statements.frames)
-        if seen.name is None and seen.origin:
-            source, by = seen.origin
+        tensor = tracked.ref()
+        if tracked.name is None and look and tensor is not None:
+            tracked.name = find_name(tensor, self.statements.frames)
+        if tracked.name is None and tracked.origin:
+            source, by = tracked.origin
             name = self.name_of(source, look=look)
             return name and name + _FORMS.get(by, f".{by}(…)")
-        return seen.name
+        return tracked.name
 
     def scope(self) -> tuple[str, ...]:
         """Returns the modules and functions that are running, outermost first."""

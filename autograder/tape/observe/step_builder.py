@@ -31,7 +31,7 @@ class WriteEvent:
     stop: int
     counters: tuple[int, ...]
     changed: bool
-    seen: TrackedTensor | None
+    tracked: TrackedTensor | None
     through: str | None = None
     version: int | None = None
     exact: bool = True
@@ -46,8 +46,8 @@ class WriteEvent:
         """Returns the frozen form."""
         return Write(
             self.place, self.operation, self.memory.id, self.start, self.stop, self.counters, self.changed,
-            self.seen.id if self.seen else None, self.through, 
-            tuple(kept.record_id for kept in self.harmed if kept.record_id is not None),
+            self.tracked.id if self.tracked else None, self.through, 
+            tuple(save.record_id for save in self.harmed if save.record_id is not None),
         )  # fmt: skip
 
 
@@ -73,15 +73,15 @@ class StepBuilder:
         """Whether anything happened that a reader would be told."""
         return bool(self.tensors or self.nodes or self.writes or self.freed or self.names or self.forecast)
 
-    def touch(self, seen: TrackedTensor) -> None:
+    def touch(self, tracked: TrackedTensor) -> None:
         """Looks again at a tensor's state when the statement is done."""
-        self.touched[seen.id] = seen
+        self.touched[tracked.id] = tracked
 
     def state_all(self) -> None:
         """Tells the new state of every tensor touched that still lives."""
-        for seen in self.touched.values():
-            tensor = seen.ref()
-            state = None if tensor is None else seen.state(tensor)
+        for tracked in self.touched.values():
+            tensor = tracked.ref()
+            state = None if tensor is None else tracked.state(tensor)
             if state is not None:
                 self.states.append(state)
 
@@ -91,6 +91,6 @@ class StepBuilder:
         return Step(
             index, self.place, self.function, self.depth, tuple(self.names), tuple(self.tensors), tuple(self.states),
             tuple(self.nodes), tuple(k.record_id for k in self.saved if k.record_id is not None),
-            tuple(wrote.record() for wrote in self.writes),
+            tuple(write.record() for write in self.writes),
             tuple(k.record_id for k in self.freed if k.record_id is not None), self.forecast,
         )  # fmt: skip

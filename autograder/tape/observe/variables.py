@@ -26,25 +26,27 @@ class Variables:
             return
         now: dict[str, int] = {}
         for name, tensor in bindings(activation.frame.f_locals, activation.modules):
-            seen = self.links.meet(tensor)
-            if self.writes.check(seen, tensor, ""):
+            tracked = self.links.meet(tensor)
+            if self.writes.check(tracked, tensor, ""):
                 self._name_operation()
-            seen = self.links.meet(tensor)
+            tracked = self.links.meet(tensor)
             if standing(tensor)[0]:
-                self.links.link(seen, tensor)
-            now[name] = seen.id
-            if seen.name is None or activation.depth < seen.name_depth:
-                seen.name, seen.name_depth = name, activation.depth
+                self.links.link(tracked, tensor)
+            now[name] = tracked.id
+            if tracked.name is None or activation.depth < tracked.name_depth:
+                tracked.name, tracked.name_depth = name, activation.depth
         self._tell(known, now)
 
     def _name_operation(self) -> None:
-        wrote = self.state.wrote[-1]
-        wrote.operation = written_through(wrote.place.text)[1]
+        write = self.state.writes[-1]
+        write.operation = written_through(write.place.text)[1]
 
     def _tell(self, known: dict[str, int], now: dict[str, int]) -> None:
         gone = [name for name in known if name not in now and "." not in name]
-        self.state.draft.names += [NameChange(name, seen) for name, seen in now.items() if known.get(name) != seen]
-        self.state.draft.names += [NameChange(name, None) for name in gone]
+        self.state.current_step.names += [
+            NameChange(name, tracked) for name, tracked in now.items() if known.get(name) != tracked
+        ]
+        self.state.current_step.names += [NameChange(name, None) for name in gone]
         known.update(now)
         for name in gone:
             del known[name]
@@ -67,4 +69,4 @@ class Variables:
         if not module and self._frames and self._frames[-1][0] is activation:
             _, gone = self._frames.pop()
             outer = self._frames[-1][1] if self._frames else {}
-            self.state.draft.names += [NameChange(name, outer.get(name)) for name in gone]
+            self.state.current_step.names += [NameChange(name, outer.get(name)) for name in gone]

@@ -31,7 +31,7 @@ class ClonedSavesRun(Listener):
     """Give it to a run as its listener, and `around` as the context of the program's code."""
 
     def __init__(self, *, keep_graph: bool = False):
-        self.walk = BackwardTrace(keep_graph=keep_graph)
+        self.trace = BackwardTrace(keep_graph=keep_graph)
         self.buffers = _Buffers()
 
     @contextmanager
@@ -49,16 +49,16 @@ class ClonedSavesRun(Listener):
 
     def keep_graph(self, asked: bool) -> bool:
         """Returns whether the graph is kept: always, where the same graph will be needed by another run."""
-        return self.walk.keep_graph(asked)
+        return self.trace.keep_graph(asked)
 
     def before_backward(self, call: Backward) -> None:
         """Gives each leaf a gradient buffer of its own to be added to."""
         self.buffers.separate(call.targets)
-        self.walk.before_backward(call)
+        self.trace.before_backward(call)
 
     def after_backward(self, call: Backward) -> None:
         """Takes the walk's hooks off."""
-        self.walk.after_backward(call)
+        self.trace.after_backward(call)
 
 
 class _Buffers(TorchFunctionMode):

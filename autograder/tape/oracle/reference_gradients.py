@@ -18,7 +18,7 @@ def clone_on_save() -> AbstractContextManager[None]:
     A backward through a graph made in it gives the gradients of the values that the forward used. It hides the version
     check (`torch.autograd.graph.saved_tensors_hooks`, PyTorch 2.13), so never set it in the run that decides an outcome.
     """
-    return torch.autograd.graph.saved_tensors_hooks(lambda saved: saved.detach().clone(), lambda kept: kept)
+    return torch.autograd.graph.saved_tensors_hooks(lambda saved: saved.detach().clone(), lambda save: save)
 
 
 def finite_differences(

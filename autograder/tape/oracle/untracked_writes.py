@@ -21,10 +21,10 @@ class UntrackedEffect:
     """What finite differences found.
 
     Attributes:
-        suspects: the untracked writes whose values went on into a loss.
+        suspects: the untracked writes whose values were used for a loss.
         wrong: each backward and leaf (by number) whose gradient is not that of the values computed.
         corrections: for a backward and the position of its target, what is missing in the gradient of the graph.
-        note: why nothing could be decided, or not everything told.
+        note: why nothing could be decided, or not for every leaf.
     """
 
     suspects: list[Suspect] = field(default_factory=list)
@@ -34,7 +34,7 @@ class UntrackedEffect:
 
 
 def effect_of_untracked_writes(program: Program, observer: Observer, seconds: float) -> UntrackedEffect:
-    """Returns what finite differences say of the untracked writes that were seen; without such writes they are not asked."""
+    """Returns what finite differences say of the untracked writes of a run; without such writes none are taken."""
     untracked_effect = UntrackedEffect(observer.state.untracked.used_writes)
     if not untracked_effect.suspects:
         return untracked_effect
@@ -60,11 +60,11 @@ def _custom(observer: Observer) -> bool:
 
 def _live(observer: Observer, suspects: list[Suspect]) -> frozenset[int]:
     """Returns the calls whose results are aliases that were written through."""
-    memories = {suspect.wrote.memory for suspect in suspects}
+    memories = {suspect.write.memory for suspect in suspects}
     return frozenset(
-        seen.event
-        for seen in observer.state.tensors.all
-        if seen.memory in memories and not seen.tracked and seen.event is not None
+        tracked.event
+        for tracked in observer.state.tensors.all
+        if tracked.memory in memories and not tracked.requires_grad and tracked.event is not None
     )
 
 
@@ -73,7 +73,7 @@ def _correct(untracked_effect: UntrackedEffect, differences: FiniteDifferences) 
     for call, leaf in sorted(untracked_effect.wrong):
         left -= nominal.leaves[leaf][0][1].numel()
         if left < 0:
-            untracked_effect.note = "Of larger leaves the right gradient was not worked out entry by entry."
+            untracked_effect.note = "For larger leaves, the right gradient was not computed entry by entry."
             return
         slopes = differences.true(call, leaf)
         position = nominal.targets[call].index(leaf)

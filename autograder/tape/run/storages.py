@@ -26,7 +26,7 @@ class Memory:
         content: its bytes (up to COPIED), else a checksum; None before the first look.
         generation: how many changes were seen.
         exposed: a foreign alias (NumPy, DLPack, a raw pointer) exists, through which anyone may write unseen; `capsule`: by DLPack.
-        kept: the saved tensors in it (`graph.Kept`) that nothing has spoilt yet.
+        saves: the saved tensors in it (`TrackedSave`) that are still what was saved.
         witnesses: functions that return a living tensor in it, or None; only with one may the address be read.
     """
 
@@ -40,7 +40,7 @@ class Memory:
     next_look: int = 0
     patience: int = 1
     witnesses: list[Callable[[], torch.Tensor | None]] = field(default_factory=list)
-    kept: list = field(default_factory=list)
+    saves: list = field(default_factory=list)
 
     @property
     def sampled(self) -> bool:

@@ -21,11 +21,11 @@ def find(evidence: Evidence) -> Iterator[Harm]:
         return
     now, then = int(found[1]), int(found[2])
     for counter in state.tensors.counters:
-        writes = [one for one in state.wrote if counter.id in one.counters and one.version is not None]
+        writes = [one for one in state.writes if counter.id in one.counters and one.version is not None]
         after = [one for one in writes if then < (one.version or 0) <= now]
         if counter.version == now and after:
             saved = next((one.place for one in writes if one.version == then), after[0].place)
-            tracked = after[0].seen
+            tracked = after[0].tracked
             name = (tracked and state.name_of(tracked)) or "a view written in place"
             changed = any(one.changed for one in after)
             yield Harm(name, places(after), None, saved, "CopySlices", then, now, changed)

@@ -71,7 +71,7 @@ def consumed_saves(evidence: Evidence) -> Iterator[tuple[TrackedSave, list[Write
 def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:
     """Returns the writes that moved a saved tensor's counter or changed its bytes, from its save to its use."""
     found = []
-    for write in state.wrote[save.wrote : save.until]:
+    for write in state.writes[save.writes_before : save.until]:
         counted = save.checked and save.counter in write.counters
         touched = write.changed and write.memory is save.memory and save.overlaps(write.start, write.stop)
         if counted or (save in write.harmed if write.swapped else touched and save.changed):

@@ -15,7 +15,7 @@ _EMPTIES = (*EMPTYING, "zero_grad")
 def find(evidence: Evidence) -> Iterator[Harm]:
     """Yields the writes into gradient buffers: those that emptied one, or else those of a later backward that added to one."""
     state = evidence.state
-    writes = [write for write in state.wrote if write.changed and write.memory in state.buffers]
+    writes = [write for write in state.writes if write.changed and write.memory in state.buffers]
     writes = [write for write in writes if write.operation in _EMPTIES] or writes
     for memory in dict.fromkeys(write.memory for write in writes):
         own = [write for write in writes if write.memory is memory]

@@ -15,11 +15,11 @@ from autograder.tape.recording.verdict_types import Harm
 def find(evidence: Evidence) -> Iterator[Harm]:
     """Yields the writes into gradients that a hook or a user's backward was given."""
     state = evidence.state
-    for write in state.wrote:
-        if write.in_backward and write.changed and write.operation != "accumulate" and write.seen is not None:
+    for write in state.writes:
+        if write.in_backward and write.changed and write.operation != "accumulate" and write.tracked is not None:
             giver = _giver(state, write)
             node, place = (giver.name, giver.place) if giver else ("the engine", write.place)
-            name = state.name_of(write.seen) or "a gradient"
+            name = state.name_of(write.tracked) or "a gradient"
             yield Harm(name, (write.place,), None, place, node, 0, write.version, True)
 
 

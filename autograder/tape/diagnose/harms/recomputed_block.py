@@ -12,11 +12,11 @@ from autograder.tape.recording.verdict_types import Harm
 def find(evidence: Evidence) -> Iterator[Harm]:
     """Yields the writes into what the recomputation read that is no argument of the block."""
     state = evidence.state
-    blocks = [save.wrote for save in state.graph.kept if save.checkpointed]
-    for write in state.wrote[min(blocks) :] if blocks else ():
+    blocks = [save.writes_before for save in state.graph.saves if save.checkpointed]
+    for write in state.writes[min(blocks) :] if blocks else ():
         place = state.read_again.get(write.memory)
-        if place is not None and write.changed and not write.in_backward and write.seen is not None:
-            name = state.name_of(write.seen) or "a tensor of the block"
+        if place is not None and write.changed and not write.in_backward and write.tracked is not None:
+            name = state.name_of(write.tracked) or "a tensor of the block"
             yield Harm(name, (write.place,), alias([write], name), place, "checkpoint", None, write.version, True)
 
 

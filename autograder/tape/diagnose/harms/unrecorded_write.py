@@ -13,7 +13,7 @@ def find(evidence: Evidence) -> Iterator[Harm]:
     """Yields the unrecorded writes whose values were used, where finite differences show that they matter."""
     state, effect = evidence.state, evidence.untracked_effect
     for suspect in effect.suspects if effect.wrong else ():
-        write, tracked = suspect.wrote, suspect.seen
+        write, tracked = suspect.write, suspect.tracked
         name, version = state.name_of(tracked) or "a tensor with history", tracked.counter.version
         yield Harm(name, (write.place,), alias([write], name), suspect.used_at, suspect.used_by, version, version, True)
 
@@ -22,7 +22,7 @@ def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
     """Yields a sentence for each line with an unrecorded write whose values were used, whether or not a gradient is wrong."""
     notes = {}
     for suspect in evidence.untracked_effect.suspects:
-        write, name = suspect.wrote, evidence.state.name_of(suspect.seen) or "a tensor with history"
+        write, name = suspect.write, evidence.state.name_of(suspect.tracked) or "a tensor with history"
         notes[write.place] = (
             f"Line {write.place.line} writes into {name}, and autograd does not record it ({write.operation}): "
             "the graph is not what was computed."

@@ -13,7 +13,7 @@ from autograder.tape.recording.verdict_types import Harm
 
 def find(evidence: Evidence) -> Iterator[Harm]:
     """Yields the writes made while the engine ran that changed a saved tensor which was still to be used."""
-    for write in evidence.state.wrote:
+    for write in evidence.state.writes:
         for save in write.harmed if write.in_backward and write.changed else ():
             # What a custom Function does to its own saved tensors, it does knowingly.
             if not isinstance(save.node.node, torch.autograd.function.BackwardCFunction):

@@ -31,49 +31,49 @@ class Links:
         if known is not None:
             return known
         count = len(state.tensors.all)
-        seen = state.tensors.add(tensor, by, sources)
+        tracked = state.tensors.add(tensor, by, sources)
         for new in state.tensors.all[count:]:
-            state.draft.tensors.append(new.id)
+            state.current_step.tensors.append(new.id)
             new.step = state.steps
-            state.draft.touch(new)
+            state.current_step.touch(new)
             self.watcher.begin(new.memory)
         if link and standing(tensor)[0]:
-            self.link(seen, tensor, sources)
-        return seen
+            self.link(tracked, tensor, sources)
+        return tracked
 
-    def link(self, seen: TrackedTensor, tensor: torch.Tensor, sources: tuple[TrackedTensor, ...] = ()) -> None:
+    def link(self, tracked: TrackedTensor, tensor: torch.Tensor, sources: tuple[TrackedTensor, ...] = ()) -> None:
         """Takes note of the node that made a tensor from `sources`, and of all below it."""
         state, node = self.state, node_of(tensor)
         if node is None:
-            seen.node = None
+            tracked.node = None
             return
         known = state.graph.of.get(node)
         if known is None:
             if state.graph.held > state.graph.limit:
-                state.graph.sweep([seen.node for seen in state.tensors.of.values() if seen.node is not None])
+                state.graph.sweep([tracked.node for tracked in state.tensors.of.values() if tracked.node is not None])
             for new in state.graph.grow(node, state.here(), state.scope(), state.steps):
-                self._new_node(new, seen if new.node is node else None, sources)
+                self._new_node(new, tracked if new.node is node else None, sources)
             known = state.graph.of[node]
-            known.tensor = seen.id
-            state.heads.add(known, seen)
-        if seen.node != known.id:
-            seen.node = known.id
-            state.draft.touch(seen)
+            known.tensor = tracked.id
+            state.roots.add(known, tracked)
+        if tracked.node != known.id:
+            tracked.node = known.id
+            state.current_step.touch(tracked)
 
     def _new_node(self, node: GraphNode, made: TrackedTensor | None, sources: tuple[TrackedTensor, ...]) -> None:
-        self.state.draft.nodes.append(node.id)
-        self.state.heads.consume(node)
+        self.state.current_step.nodes.append(node.id)
+        self.state.roots.consume(node)
         variable = getattr(node.node, "variable", None)
         if variable is not None:
             node.tensor = self.meet(variable).id
-        near = tuple(tensor for seen in sources if (tensor := seen.ref()) is not None)
+        near = tuple(tensor for tracked in sources if (tensor := tracked.ref()) is not None)
         for name, read, checked, stashed in kept_by(node.node, near):
             tensor = read()
             if tensor is not None:
                 self._keep(node, name, read, tensor, checked, stashed, made)
         hidden, checked = hidden_in(node.node)
-        for seen in dict.fromkeys(sources if hidden else ()):
-            tensor = seen.ref()
+        for tracked in dict.fromkeys(sources if hidden else ()):
+            tensor = tracked.ref()
             if tensor is not None:
                 self._keep(node, ", ".join(hidden), weakref.ref(tensor), tensor, checked, True, made)
 
@@ -86,32 +86,32 @@ class Links:
         memory.witnesses.append(saved if isinstance(saved, weakref.ref) else weakref.ref(tensor))
         self.watcher.begin(memory, always=True)
         now = version_of(tensor)
-        kept = state.graph.keep(
-            node, name, saved, tensor, memory, checked=checked, stashed=stashed, wrote=len(state.wrote),
+        save = state.graph.keep(
+            node, name, saved, tensor, memory, checked=checked, stashed=stashed, writes_before=len(state.writes),
             version=saved_version(node.node, name, tensor) if checked and not stashed else now,
         )  # fmt: skip
-        kept.content, kept.generation = fingerprint(tensor, memory), memory.generation
-        owner = known or self._owner(kept, now, made)
-        kept.tensor = owner.id if owner else None
+        save.content, save.generation = fingerprint(tensor, memory), memory.generation
+        owner = known or self._owner(save, now, made)
+        save.tensor = owner.id if owner else None
         counter = owner.counter if owner else state.tensors.new_counter(now)
-        kept.counter, kept.version_now = counter.id, now
-        counter.fresh.append(kept)
-        memory.kept.append(kept)
+        save.counter, save.version_now = counter.id, now
+        counter.fresh.append(save)
+        memory.saves.append(save)
         if not stashed:
-            state.draft.saved.append(kept)
-        if kept.stale:  # `b.mul_(b)`: the operation that saved it also wrote it
-            self._stale_at_birth(kept)
+            state.current_step.saved.append(save)
+        if save.stale:  # `b.mul_(b)`: the operation that saved it also wrote it
+            self._stale_at_birth(save)
 
-    def _stale_at_birth(self, kept: TrackedSave) -> None:
-        last = self.state.wrote[-1] if self.state.wrote else None
-        if last is not None and last.memory is kept.memory:
-            kept.wrote, kept.changed = last.index, last.changed
-            last.harmed.append(kept)
-        self.state.graph.spoil(kept, self.state.steps)
+    def _stale_at_birth(self, save: TrackedSave) -> None:
+        last = self.state.writes[-1] if self.state.writes else None
+        if last is not None and last.memory is save.memory:
+            save.writes_before, save.changed = last.index, last.changed
+            last.harmed.append(save)
+        self.state.graph.mark_invalid(save, self.state.steps)
 
-    def _owner(self, kept: TrackedSave, version: int | None, made: TrackedTensor | None) -> TrackedTensor | None:
+    def _owner(self, save: TrackedSave, version: int | None, made: TrackedTensor | None) -> TrackedTensor | None:
         """Returns a known tensor that shares the saved one's bytes and counter: each read of a saved output is a new object."""
-        for seen in ([made] if made and made.memory is kept.memory else []) + self.state.tensors.at(kept.memory):
-            if (seen.start, seen.stop) == (kept.start, kept.stop) and seen.counter.version == version:
-                return seen
+        for tracked in ([made] if made and made.memory is save.memory else []) + self.state.tensors.at(save.memory):
+            if (tracked.start, tracked.stop) == (save.start, save.stop) and tracked.counter.version == version:
+                return tracked
         return None

@@ -25,8 +25,8 @@ class TrackedSave:
         checked: whether backward compares versions: not under saved-tensor hooks, not for what a custom Function stashed on ctx.
         stashed: it is an attribute of ctx, which autograd knows nothing of.
         content, generation: its values, and how often its memory had changed, when it was saved.
-        wrote, until: how many writes the run had seen when it was saved, and when a backward used it (the one numbered `call`).
-        since: the step in which it was spoilt.
+        writes_before, until: how many writes the run had done when it was saved, and when a backward used it (the one numbered `call`).
+        since: the step in which it became invalid.
         tensor: the id of the tensor it is, or shares its bytes with.
         record_id: its id as a SavedEdge; None for what is only stashed.
     """
@@ -53,7 +53,7 @@ class TrackedSave:
     call: int = -1
     freed: bool = False
     record_id: int | None = None
-    wrote: int = 0
+    writes_before: int = 0
 
     def record(self) -> SavedEdge:
         """Returns the frozen form."""
@@ -88,7 +88,7 @@ class TrackedSave:
         return self.checked and self.version_now != self.version
 
     @property
-    def spoilt(self) -> bool:
+    def invalid(self) -> bool:
         """Whether it is no longer what was saved, or backward thinks so."""
         return self.changed or self.stale
 
@@ -109,7 +109,7 @@ class GraphNode:
     scope: tuple[str, ...]
     step: int
     tensor: int | None = None
-    kept: list[TrackedSave] = field(default_factory=list)
+    saves: list[TrackedSave] = field(default_factory=list)
     consumers: list[GraphNode] = field(default_factory=list)
     refused: TrackedSave | None = None
     corrupted: TrackedSave | None = None
@@ -133,7 +133,7 @@ class Graph:
         self.held, self.limit = 0, HELD
         self.nodes: list[GraphNode] = []
         self.of: dict[object, GraphNode] = {}
-        self.kept: list[TrackedSave] = []
+        self.saves: list[TrackedSave] = []
         self._edges = 0
 
     def grow(self, root: Any, place: Place, scope: tuple[str, ...], step: int) -> list[GraphNode]:
@@ -171,28 +171,28 @@ class Graph:
         """Returns the record of one tensor that `node` keeps."""
         start, stop = extent_of(tensor) if memory.size else (0, 0)
         held = saved if isinstance(saved, weakref.ref) else tensor
-        kept = TrackedSave(len(self.kept), node, name, saved, held, memory, start, stop, **facts)
-        kept.version_now = kept.version
-        if not kept.stashed:
-            kept.record_id, self._edges = self._edges, self._edges + 1
+        save = TrackedSave(len(self.saves), node, name, saved, held, memory, start, stop, **facts)
+        save.version_now = save.version
+        if not save.stashed:
+            save.record_id, self._edges = self._edges, self._edges + 1
         self.held += stop - start
-        self.kept.append(kept)
-        node.kept.append(kept)
-        return kept
+        self.saves.append(save)
+        node.saves.append(save)
+        return save
 
-    def spoil(self, kept: TrackedSave, step: int) -> None:
-        """Tells every node above that its backward now meets this one; each is told at most twice, so the cost stays linear."""
-        kept.since = step if kept.since is None else kept.since
-        which = "refused" if kept.stale else "corrupted"
-        stack = [kept.node]
+    def mark_invalid(self, save: TrackedSave, step: int) -> None:
+        """Marks every node above: its backward now meets this one. Each is marked at most twice, so the cost stays linear."""
+        save.since = step if save.since is None else save.since
+        which = "refused" if save.stale else "corrupted"
+        stack = [save.node]
         while stack:
             node = stack.pop()
             if getattr(node, which) is None:
-                setattr(node, which, kept)
+                setattr(node, which, save)
                 stack.extend(node.consumers)
 
     def mark_untracked(self, node: GraphNode, step: int) -> None:
-        """Tells every node above that from this step on one input holds values its history does not give."""
+        """Marks every node above: from this step on, one input holds values that its history does not give."""
         stack = [node]
         while stack:
             above = stack.pop()
@@ -211,20 +211,20 @@ class Graph:
         for node in [node for node in self.of.values() if node.id not in reached]:
             del self.of[node.node]
             node.node = None
-            for kept in node.kept:
-                self._let_go(kept)
+            for save in node.saves:
+                self._let_go(save)
         self.limit = max(HELD, 2 * self.held)
 
-    def _let_go(self, kept: TrackedSave) -> None:
-        if not kept.freed:
-            kept.freed, kept.held, kept.saved = True, None, _nothing  # what asks the node would keep it alive
-            self.held -= kept.stop - kept.start
+    def _let_go(self, save: TrackedSave) -> None:
+        if not save.freed:
+            save.freed, save.held, save.saved = True, None, _nothing  # what asks the node would keep it alive
+            self.held -= save.stop - save.start
 
     def release(self, node: GraphNode) -> list[TrackedSave]:
         """Returns what `node` kept until a backward freed it just now."""
-        freed = [kept for kept in node.kept if not kept.freed and not kept.stashed and kept.saved() is None]
-        for kept in freed:
-            self._let_go(kept)
+        freed = [save for save in node.saves if not save.freed and not save.stashed and save.saved() is None]
+        for save in freed:
+            self._let_go(save)
         if freed:
             stack = [node]
             while stack:

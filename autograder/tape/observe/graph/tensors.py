@@ -18,12 +18,12 @@ from autograder.tape.run.storages import Memories, Memory, address_of, extent_of
 FOREIGN = {"data": "data", "from_dlpack": "dlpack"} | dict.fromkeys(
     ("from_numpy", "as_tensor", "asarray", "frombuffer"), "numpy"
 )
-STATED = 16  # aliases of one storage whose new values are told after a write
+STATED = 16  # aliases of one storage whose new values are recorded after a write
 
 
 @dataclass(eq=False)
 class Counter:
-    """A family of tensors with one version counter, and the saved tensors that it has not yet spoilt."""
+    """A family of tensors with one version counter, and the saved tensors that it has not made invalid yet."""
 
     id: int
     version: int | None
@@ -52,7 +52,7 @@ class TrackedTensor:
     step: int = 0
     storage: int = 0
     itemsize: int = 1
-    tracked: bool = False
+    requires_grad: bool = False
     event: int | None = None
     name: str | None = None
     name_depth: int = 1 << 30
@@ -78,7 +78,7 @@ class TrackedTensor:
         )
 
     def state(self, tensor: torch.Tensor) -> TensorState | None:
-        """Returns what is new about it since it was last told, or None."""
+        """Returns what is new about it since its last recorded state, or None."""
         requires_grad, is_leaf = standing(tensor)
         self.leaf = self.leaf or (is_leaf and requires_grad)
         state = TensorState(self.id, version_of(tensor), requires_grad, is_leaf, self.node, values_text(tensor))
@@ -111,7 +111,7 @@ class Tensors:
         source = next((s for s in sources if s.memory is memory and memory.size), None)
         alias = FOREIGN.get(by or "") if neighbours else None
         storage = storage_number(tensor) if memory.size else 0
-        if neighbours and alias is None and all(seen.storage != storage for seen in neighbours):
+        if neighbours and alias is None and all(tracked.storage != storage for tracked in neighbours):
             alias = (
                 "dlpack" if memory.capsule else "numpy"
             )  # the same bytes in another storage object: they went through foreign hands
@@ -122,19 +122,19 @@ class Tensors:
         base = base_of(tensor)
         known_base = None if base is None else self.get(base) or self.add(base)
         counter = self._counter(tensor, known_base, source, neighbours, alias)
-        seen = TrackedTensor(
+        tracked = TrackedTensor(
             len(self.all), self._reference(tensor), memory, start, stop, counter, tuple(tensor.shape),
             str(tensor.dtype).removeprefix("torch."), by is not None and bool(sources),
             known_base.id if known_base else None, alias, (source, by) if source and by else None,
             isinstance(tensor, torch.nn.Parameter), all(standing(tensor)),
         )  # fmt: skip
-        seen.storage = storage
-        seen.tracked = standing(tensor)[0]
-        seen.pointer, seen.itemsize = (address_of(tensor) or (0, 0))[0], tensor.element_size()
-        self.all.append(seen)
-        self.of[id(tensor)] = seen
-        self.living.setdefault(memory.id, []).append(seen)
-        return seen
+        tracked.storage = storage
+        tracked.requires_grad = standing(tensor)[0]
+        tracked.pointer, tracked.itemsize = (address_of(tensor) or (0, 0))[0], tensor.element_size()
+        self.all.append(tracked)
+        self.of[id(tensor)] = tracked
+        self.living.setdefault(memory.id, []).append(tracked)
+        return tracked
 
     def _counter(
         self,
@@ -159,18 +159,18 @@ class Tensors:
         self.counters.append(counter)
         return counter
 
-    def moved_to_other_memory(self, seen: TrackedTensor, tensor: torch.Tensor) -> TrackedTensor:
+    def moved_to_other_memory(self, tracked: TrackedTensor, tensor: torch.Tensor) -> TrackedTensor:
         """Returns the new record of an object that `.data =`, `set_` or `resize_` gave other memory; its counter stays."""
         del self.of[id(tensor)]
         fresh = self.add(tensor)
-        fresh.counter, fresh.made, fresh.node, fresh.name = seen.counter, seen.made, seen.node, seen.name
+        fresh.counter, fresh.made, fresh.node, fresh.name = tracked.counter, tracked.made, tracked.node, tracked.name
         return fresh
 
     def at(self, memory: Memory) -> list[TrackedTensor]:
         """Returns the living tensors in one storage, the newest first."""
         if not memory.size:
             return []
-        alive = [seen for seen in self.living.get(memory.id, ()) if seen.ref() is not None]
+        alive = [tracked for tracked in self.living.get(memory.id, ()) if tracked.ref() is not None]
         if len(alive) > 2 * STATED:  # ten thousand rows of one buffer: the first and the newest speak for the rest
             alive = alive[:STATED] + alive[-STATED:]
         self.living[memory.id] = alive

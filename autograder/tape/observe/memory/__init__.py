@@ -1,1 +1,1 @@
-"""Memory: storages, who wrote into them, and whether autograd was told."""
+"""Memory: storages, who wrote into them, and whether autograd recorded it."""

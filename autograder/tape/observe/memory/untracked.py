@@ -20,8 +20,8 @@ from autograder.tape.run.engine import node_of
 class Suspect:
     """An untracked write into a tensor whose node was `node` then; `inside_custom`: its values were used by a custom forward."""
 
-    wrote: WriteEvent
-    seen: TrackedTensor
+    write: WriteEvent
+    tracked: TrackedTensor
     node: object
     inside_custom: bool = False
     used_at: Place = Place("", 0, "")
@@ -35,18 +35,22 @@ class Untracked:
         self.pending: list[Suspect] = []
         self.used_writes: list[Suspect] = []
 
-    def note(self, wrote: WriteEvent, swapped: TrackedTensor | None, neighbours: list[TrackedTensor]) -> None:
+    def note(self, write: WriteEvent, swapped: TrackedTensor | None, neighbours: list[TrackedTensor]) -> None:
         """Takes note of a write that changed values."""
-        through = wrote.seen.ref() if wrote.seen else None
+        through = write.tracked.ref() if write.tracked else None
         if through is not None and swapped is None and torch.is_grad_enabled() and through.requires_grad:
             return
-        for seen in [wrote.seen] if swapped is not None and wrote.seen else neighbours:
-            tensor = seen.ref()
-            if tensor is None or node_of(tensor) is None or not (seen.start < wrote.stop and wrote.start < seen.stop):
+        for tracked in [write.tracked] if swapped is not None and write.tracked else neighbours:
+            tensor = tracked.ref()
+            if (
+                tensor is None
+                or node_of(tensor) is None
+                or not (tracked.start < write.stop and write.start < tracked.stop)
+            ):
                 continue
             base = base_of(tensor)
             if (base is None or not base.is_leaf) or swapped is not None:
-                self.pending.append(Suspect(wrote, seen, node_of(tensor)))
+                self.pending.append(Suspect(write, tracked, node_of(tensor)))
 
     def used(
         self,
@@ -63,9 +67,9 @@ class Untracked:
         if recorded is None and not (top and _is_custom_forward(top.frame)):
             return
         for suspect in list(self.pending):
-            if recorded is None and top and suspect.wrote.activation == top.number:
+            if recorded is None and top and suspect.write.activation == top.number:
                 continue  # a custom forward may write as it likes, as long as nobody outside goes on with what it wrote
-            tensor = suspect.seen.ref()
+            tensor = suspect.tracked.ref()
             if tensor is None or not _still_holds(suspect, tensor):
                 self.pending.remove(suspect)
             elif any(one is tensor for one in inputs):
