@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from autograder.tape.repair.case import Kind
+from autograder.tape.repair.broken_program import Kind
 
 FACT = re.compile(r"^# (after|gradients|says|free|function)(?:: (.*))?\n", re.MULTILINE)
 

@@ -10,7 +10,7 @@ from tests.repair.plain import flat, plain, slopes
 from tests.repair.programs import BROKEN, Broken
 
 # Their faults are seen by finite differences alone; `test_untracked.py` repairs them against such a proof.
-UNTRACKED = {"marked_dirty"}
+UNTRACKED = {"mark_dirty"}
 
 
 def repaired(broken: Broken, monkeypatch) -> Repairs:

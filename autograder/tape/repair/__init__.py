@@ -1,1 +1,1 @@
-"""Changes of a program's source that repair it, each one run and compared before it is offered."""
+"""Changes of a program's source that repair it; each is run and proven before it is offered."""

@@ -1,4 +1,4 @@
-"""What keeps a changed notebook cell from being tried: what it shares with other cells and a second run would spoil."""
+"""Why a changed notebook cell cannot be tried: it shares something with other cells that a second run would use up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from autograder.tape.run.snapshot import Snapshot
 def obstacle_in_cell(source: str, space: dict) -> str | None:
     """Returns why no change of a cell can be tried, as a sentence; None where one can.
 
-    Backward frees the graph that it went through, and nothing brings it back (docs.pytorch.org, `Tensor.backward`, `retain_graph`).
+    Backward frees the graph that it went through (docs.pytorch.org, `Tensor.backward`, `retain_graph`).
     """
     if "get_ipython()" in source:
         return (

@@ -30,7 +30,7 @@ class EditableSource:
     """A parsed text. Positions are bytes of its UTF-8 form, which is what Python's own parser counts in.
 
     Raises:
-        SyntaxError: the text is no Python.
+        SyntaxError: the text is not Python.
     """
 
     def __init__(self, text: str):
@@ -108,18 +108,18 @@ class EditableSource:
         return simple or [one for one in covering[-1:] if not isinstance(one, ast.ClassDef)]
 
     def indent(self, statement: ast.stmt) -> str:
-        """Returns the blanks that the statement's line begins with."""
+        """Returns the indentation of the statement's line."""
         line = self.lines[statement.lineno - 1].decode()
         return line[: len(line) - len(line.lstrip())]
 
     @cached_property
     def unit(self) -> str:
-        """One step of indentation as this text has it."""
+        """One level of indentation in this text."""
         depths = (self.indent(body[0]) for node in ast.walk(self.tree) if (body := inner(node)))
         return next((depth for depth in depths if depth), "    ")
 
     def stands_alone(self, statement: ast.stmt) -> bool:
-        """Whether nothing else stands on the statement's lines, but perhaps a comment."""
+        """Whether the statement's lines hold nothing else, except perhaps a comment."""
         start, stop = self.span(statement)
         before = self.data[self.data.rfind(b"\n", 0, start) + 1 : start]
         rest = self.rest(stop).lstrip("; \t")
@@ -142,9 +142,9 @@ class EditableSource:
     def apply_to(self, node: ast.AST, edits: Iterable[Edit]) -> str:
         """Returns the node's text with those of the edits made that lie inside it."""
         start, stop = self.span(node)
-        return self.spliced(sorted(one for one in edits if start <= one.start and one.stop <= stop), start, stop)
+        return self.splice(sorted(one for one in edits if start <= one.start and one.stop <= stop), start, stop)
 
-    def spliced(self, ordered: list[Edit], start: int, stop: int) -> str:
+    def splice(self, ordered: list[Edit], start: int, stop: int) -> str:
         """Returns the bytes from `start` to `stop` with the edits made, which lie in order between them."""
         parts, last = [], start
         for edit in ordered:
@@ -157,7 +157,7 @@ class EditableSource:
         ordered = sorted(set(edits))
         if any(late.start < early.stop for early, late in pairwise(ordered)):
             return None
-        return self.spliced(ordered, 0, len(self.data))
+        return self.splice(ordered, 0, len(self.data))
 
 
 def every(kind: type[T], within: ast.AST) -> list[T]:
@@ -203,13 +203,13 @@ def after(source: EditableSource, statement: ast.stmt, text: str) -> Edit:
 
 
 def delete(source: EditableSource, statement: ast.stmt) -> Edit:
-    """Returns the edit that takes the statement out, its whole lines where it has its own."""
+    """Returns the edit that deletes the statement, with its lines where it has its own."""
     start, stop = source.span(statement)
     block = source.block(statement)
     if len(block) == 1:
         return Edit(start, stop, "pass")
     if source.stands_alone(statement):
-        # The break before it goes, not the one behind: another edit may put something right after its line.
+        # The line break before it is removed, not the one after: another edit may insert something right after its line.
         if statement.lineno > 1:
             return Edit(source.line_end(source.starts[statement.lineno - 2]), source.line_end(stop), "")
         return Edit(0, source.line_break(stop) + 1, "")
@@ -219,7 +219,7 @@ def delete(source: EditableSource, statement: ast.stmt) -> Edit:
     return Edit(source.span(block[place - 1])[1], stop, "")
 
 
-def dedented(source: EditableSource, statement: ast.stmt) -> str:
+def dedent(source: EditableSource, statement: ast.stmt) -> str:
     """Returns the statement's text with its first line's indentation taken off the others."""
     indent = source.indent(statement)
     first, *others = source.of(statement).splitlines()
@@ -227,7 +227,7 @@ def dedented(source: EditableSource, statement: ast.stmt) -> str:
 
 
 def wrap(source: EditableSource, statement: ast.stmt, header: str) -> Edits:
-    """Returns the edits that put the statement under `header`, such as "with torch.no_grad():"; () where the line allows none."""
+    """Returns the edits that indent the statement under `header`, such as "with torch.no_grad():"; () where the line allows none."""
     if source.stands_alone(statement):
         start, stop = source.span(statement)
         indent = source.indent(statement)
@@ -239,7 +239,7 @@ def wrap(source: EditableSource, statement: ast.stmt, header: str) -> Edits:
     indent = source.indent(statement)
     holder = source.parents[statement]
     if isinstance(holder, ast.stmt) and holder.lineno == statement.lineno:
-        return ()  # `if c: a; b` has no line of its own to break
+        return ()  # in `if c: a; b` the statement has no line of its own
     start, stop = source.span(statement)
     place = block.index(statement)
     text = f"{header} {source.of(statement)}"

@@ -9,7 +9,7 @@ from autograder.tape.recording.verdict_types import Fix
 
 
 def changed_lines(before: str, after: str) -> int:
-    """Returns how many lines were put in, taken out or replaced; a line that moved counts twice."""
+    """Returns how many lines were inserted, deleted or replaced; a line that moved counts twice."""
     steps = difflib.SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False).get_opcodes()
     return sum(max(stop - start, end - first) for step, start, stop, first, end in steps if step != "equal")
 
@@ -24,7 +24,7 @@ def as_fix(before: str, after: str, kind: str) -> Fix:
     if first in (
         len(old) - last,
         len(new) - last,
-    ):  # lines only added or only taken out are shown beside one that stays
+    ):  # lines that are only inserted or only deleted are shown with a neighbour that stays
         first, last = (first, last - 1) if last else (first - 1, last)
     was, now = old[first : len(old) - last], new[first : len(new) - last]
     depth = len(_shared_indent([*was, *now])) if any(one.strip() for one in was) else 0
@@ -32,12 +32,12 @@ def as_fix(before: str, after: str, kind: str) -> Fix:
 
 
 def _shared_indent(lines: list[str]) -> str:
-    """Returns the blanks that all the lines begin with which hold more than blanks."""
+    """Returns the indentation that all lines share, blank lines apart."""
     return os.path.commonprefix([one[: len(one) - len(one.lstrip())] for one in lines if one.strip()])
 
 
 def _dedented(lines: list[str], depth: int) -> str:
-    """Returns the lines as one text, without their first blanks."""
+    """Returns the lines as one text, without that much indentation."""
     return "\n".join(one[depth:] if one.strip() else one for one in lines)
 
 

@@ -1,4 +1,4 @@
-"""Which statements write into existing memory, as far as the text alone tells; running decides."""
+"""Which statements write into existing memory, as far as the text shows; only a run can tell."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_WRITES = {"requires_grad_", "share_memory_"}
 
 
 @dataclass(frozen=True)
-class InPlace:
+class InPlaceWrite:
     """One write found in the text.
 
     Attributes:
@@ -43,12 +43,12 @@ class InPlace:
         return isinstance(self.node, ast.Call)
 
 
-def in_place(source: EditableSource, statement: ast.stmt) -> Iterator[InPlace]:
+def find_writes(source: EditableSource, statement: ast.stmt) -> Iterator[InPlaceWrite]:
     """Yields the writes that stand in the statement itself, not in the blocks below it."""
     for node, target in targets(source, statement):
         root, path = trace(target)
         if root is not None:
-            yield InPlace(statement, node, target, root, path)
+            yield InPlaceWrite(statement, node, target, root, path)
 
 
 def targets(source: EditableSource, statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.expr]]:
@@ -86,12 +86,12 @@ def trace(target: ast.expr) -> tuple[ast.expr | None, tuple[str, ...]]:
 
 
 def passes_on(method: str) -> bool:
-    """Whether what the method returns lies in the memory of the tensor it is called on: a view, or an in-place method."""
+    """Whether the method returns a tensor in the memory of the one it is called on: a view, or an in-place method."""
     return method in VIEWS or (method.endswith("_") and not method.startswith("_"))
 
 
 def is_path(node: ast.expr) -> bool:
-    """Whether the expression is a name or attributes of one, something that can be assigned anew."""
+    """Whether the expression is a name or attributes of one, something that can be assigned to."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name)

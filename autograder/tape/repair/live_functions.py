@@ -1,6 +1,6 @@
-"""The functions of this process that one text defines, run with the code of a changed text for a while.
+"""The functions of this process that one text defines, run for a while with the code of a changed text.
 
-A function object keeps its globals, its closure, its defaults and its decorators; only its `__code__` is exchanged, which Python
+A function object keeps its globals, its closure, its defaults and its decorators; only its `__code__` is replaced, which Python
 allows while both close over the same names (docs.python.org, "Data model", special read-write attributes of functions).
 """
 
@@ -40,7 +40,7 @@ class LiveFunctions:
 
     @contextmanager
     def running(self, source: str) -> Iterator[None]:
-        """Gives every function the code that a changed text has for it, and takes it back afterwards.
+        """Gives every function the code that a changed text has for it, and puts the old code back afterwards.
 
         Raises:
             ProgramError: the change is not one of function bodies alone, or a function would close over other names.

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from autograder.tape.repair.trial_run import Trial, same
+from autograder.tape.repair.trial_run import TrialRun, same
 
-FEW = 3  # names told apart in one sentence
+FEW = 3  # names listed in one sentence
 
 
 @dataclass(frozen=True)
@@ -17,11 +17,11 @@ class Reference:
 
     Attributes:
         plain: the run as it is, up to its error.
-        meant: the run in which every saved tensor is a private copy: the same values, and gradients no write could reach.
+        meant: the run in which every saved tensor is a private copy: the same values, and gradients that no write can change.
     """
 
-    plain: Trial
-    meant: Trial
+    plain: TrialRun
+    meant: TrialRun
 
     @property
     def ran(self) -> bool:
@@ -30,12 +30,12 @@ class Reference:
 
     @property
     def gradients_known(self) -> bool:
-        """Whether private copies change anything: if not, what follows a wrong gradient cannot be compared."""
+        """Whether private copies change anything; if not, what follows a wrong gradient cannot be compared."""
         return self.plain.error is not None or bool(different(self.plain.values, self.meant.values))
 
 
-def keeps_losses(reference: Reference, trial: Trial) -> bool:
-    """Whether backward starts from the same numbers, call by call as far as the program as meant is known to go."""
+def keeps_losses(reference: Reference, trial: TrialRun) -> bool:
+    """Whether backward starts from the same numbers, in each call that is known of the program as meant."""
     meant, now = reference.meant.losses, trial.losses
     if not reference.ran:
         now = now[: len(meant)]
@@ -44,8 +44,8 @@ def keeps_losses(reference: Reference, trial: Trial) -> bool:
     return len(meant) == len(now) and all(same(one, other) for one, other in zip(meant, now, strict=True))
 
 
-def changed_losses(reference: Reference, trial: Trial) -> str | None:
-    """Returns a sentence that says where backward starts from other numbers; None where that is not the only difference."""
+def changed_losses(reference: Reference, trial: TrialRun) -> str | None:
+    """Returns a sentence on the first call where backward starts from other numbers; None where more than that differs."""
     meant, now = reference.meant.losses, trial.losses
     if not reference.ran or keeps_losses(reference, trial) or len(meant) != len(now):
         return None
@@ -54,16 +54,16 @@ def changed_losses(reference: Reference, trial: Trial) -> str | None:
 
 
 def different(meant: dict[str, Tensor], now: dict[str, Tensor]) -> list[str]:
-    """Returns the names that both runs know and that hold different values, in order."""
+    """Returns the names that hold different values in the two runs, in order."""
     return [name for name, value in meant.items() if name in now and not same(value, now[name])]
 
 
-def changed_values(reference: Reference, trial: Trial) -> str | None:
-    """Returns a sentence that says which names end with other values or are no leaf any more, None where all are kept."""
+def changed_values(reference: Reference, trial: TrialRun) -> str | None:
+    """Returns a sentence on the names that end with other values or are no longer leaves; None where all stay the same."""
     sentences = []
     if lost := lost_leaves(reference, trial):
         sentences.append(
-            f"{', '.join(lost[:FEW])} is no longer the leaf: its gradient arrives in the tensor it was made from."
+            f"{', '.join(lost[:FEW])} is no longer the leaf: its gradient goes to the tensor it was made from."
         )
     meant = reference.meant
     if reference.ran:
@@ -75,19 +75,19 @@ def changed_values(reference: Reference, trial: Trial) -> str | None:
     return " ".join(sentences) or None
 
 
-def lost_leaves(reference: Reference, trial: Trial) -> list[str]:
+def lost_leaves(reference: Reference, trial: TrialRun) -> list[str]:
     """Returns the names that held a leaf and hold something else now."""
     return [name for name in reference.meant.leaves if name in trial.values and name not in trial.leaves]
 
 
-def hides_a_leaf(reference: Reference, trial: Trial) -> bool:
-    """Whether no name leads to some leaf any more, so that nobody could read its gradient."""
+def hides_a_leaf(reference: Reference, trial: TrialRun) -> bool:
+    """Whether some leaf no longer has a name, so that its gradient cannot be read."""
     leaves = reference.meant.leaves
     kept = {leaf for name, leaf in leaves.items() if name in trial.leaves}
     return any(leaves[name] not in kept for name in lost_leaves(reference, trial))
 
 
-def is_gradient(name: str, trial: Trial) -> bool:
+def is_gradient(name: str, trial: TrialRun) -> bool:
     """Whether a name holds a gradient, which the oracles compare, and not this module."""
     value = trial.values[name]
     return name.endswith(".grad") or any(same(value, one) for one in trial.gradients)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.verdict_types import Fix, Problem, Verdict
-from autograder.tape.repair.case import Case
+from autograder.tape.repair.broken_program import BrokenProgram
 from autograder.tape.repair.edits import EditableSource
 from autograder.tape.repair.fix_text import as_fix
 from autograder.tape.repair.program_factory import ProgramFactory
 from autograder.tape.repair.search import Prove, Search
-from autograder.tape.repair.wrong_cures import named_cures
+from autograder.tape.repair.wrong_cures import cures_in_use
 from autograder.tape.run.source_text import ProgramError
 
 SECONDS = 20.0
@@ -25,10 +25,10 @@ class Repairs:
     """What repairs a program.
 
     Attributes:
-        fixes: the proven changes, the one that changes least first; `apply_fix` makes them.
+        fixes: the proven changes, the smallest first; `apply_fix` makes them.
         meanings: for each fix, what it changes in what the program computes, None where every value is kept.
-        warnings: repairs in the program that only silence PyTorch, each with the figures it gave.
-        reason: why there is no fix, None where there is one or none is needed.
+        warnings: what the program does against the error that does not help, each with the gradient it gave.
+        reason: why there is no fix; None where there is one, or where none is needed.
     """
 
     fixes: tuple[Fix, ...] = ()
@@ -68,10 +68,10 @@ def find_repairs(
         with warnings.catch_warnings(action="ignore"):
             search = Search(factory, verdict, prove or prove_by_recording(factory), time.monotonic() + seconds)
             found = search.look(text, verdict) or search.last_resort()
-            named = tuple(dict.fromkeys(named_cures(Case(EditableSource(text), verdict, factory.file))))
+            named = tuple(dict.fromkeys(cures_in_use(BrokenProgram(EditableSource(text), verdict, factory.file))))
     finally:
         if known:
-            linecache.cache[path] = known  # tracebacks show the user's own text again, not a candidate's
+            linecache.cache[path] = known  # so that tracebacks show the user's own text again
     fixes = tuple(as_fix(text, one.text, one.candidate.kind) for one in found)
     return Repairs(fixes, tuple(one.changes for one in found), named, None if fixes else _why_none(search))
 

@@ -7,24 +7,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 from autograder.tape.recording.verdict_types import Verdict
-from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import EditableSource
 from autograder.tape.repair.fix_text import changed_lines
 from autograder.tape.repair.kinds.registry import KINDS
 from autograder.tape.repair.meaning import Reference, changed_losses, changed_values, hides_a_leaf, keeps_losses
 from autograder.tape.repair.program_factory import ProgramFactory
-from autograder.tape.repair.trial_run import Trial, try_out
+from autograder.tape.repair.trial_run import TrialRun, run_trial
 
-CANDIDATES = 90  # tried of one text
-DEEPER = 6  # half-repaired texts that are looked into once more
+CANDIDATES = 90  # candidates tried for one text
+DEEPER = 6  # texts with one fault less that are searched once more
 KEPT = 5
-LAST = 3  # the level of what is only taken where nothing else repairs
+LAST = 3  # the level of changes that are only offered where nothing else repairs
 Prove = Callable[[str], Verdict]
 
 
 @dataclass(frozen=True)
-class Found:
-    """A change that runs to its end, before or after both oracles saw it; `order` says how much it is to be preferred."""
+class TriedChange:
+    """A change that was run, before or after it was proven; a lower `order` is preferred."""
 
     candidate: Candidate
     text: str
@@ -43,23 +43,23 @@ class Search:
     deadline: float
     seen: set[str] = field(default_factory=set)
     tried: int = 0
-    otherwise: list[Found] = field(default_factory=list)
+    otherwise: list[TriedChange] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Runs the program as it is, and as it is meant."""
+        """Runs the program as it is, and with private copies of what it saves."""
         source = self.factory.source
         self.seen.add(source)
         self.reference = Reference(self.run(source), self.run(source, cloned_saves=True))
 
-    def run(self, text: str, *, cloned_saves: bool = False) -> Trial:
+    def run(self, text: str, *, cloned_saves: bool = False) -> TrialRun:
         """Returns one run, cut off at the deadline."""
         left = max(self.deadline - time.monotonic(), 0.05)
-        return try_out(self.factory.make(text), seconds=left, cloned_saves=cloned_saves)
+        return run_trial(self.factory.make(text), seconds=left, cloned_saves=cloned_saves)
 
-    def look(self, text: str, verdict: Verdict, depth: int = 2) -> list[Found]:
-        """Returns the proven changes of `text`, best first; where one change is not enough, those of two together."""
-        running, halves = self.tried_out(text, verdict)
-        proven: list[Found] = []
+    def look(self, text: str, verdict: Verdict, depth: int = 2) -> list[TriedChange]:
+        """Returns the proven changes of `text`, best first; where one change is not enough, pairs of changes."""
+        running, halves = self.try_changes(text, verdict)
+        proven: list[TriedChange] = []
         for found in sorted(running, key=lambda one: one.order):
             if len(proven) == KEPT or self.is_late():
                 break
@@ -74,9 +74,9 @@ class Search:
             return proven
         return self.look_deeper(halves, depth)
 
-    def last_resort(self) -> list[Found]:
-        """Returns proven changes after which backward starts from other numbers, which is said."""
-        proven: list[Found] = []
+    def last_resort(self) -> list[TriedChange]:
+        """Returns proven changes after which backward starts from other numbers; each says so."""
+        proven: list[TriedChange] = []
         for found in sorted(self.otherwise, key=lambda one: one.order):
             if len(proven) == KEPT or self.is_late():
                 break
@@ -84,35 +84,35 @@ class Search:
                 proven += [found] if self.prove(found.text).outcome == "correct" else []
         return proven
 
-    def look_deeper(self, halves: list[Found], depth: int) -> list[Found]:
-        """Returns the repairs that need one change more after one of `halves`."""
+    def look_deeper(self, halves: list[TriedChange], depth: int) -> list[TriedChange]:
+        """Returns the repairs that take one more change after one of `halves`."""
         for half in halves[:DEEPER]:
             if self.is_late():
                 return []
             if found := self.look(half.text, self.prove(half.text), depth - 1):
-                return [both(half, one) for one in found]
+                return [join(half, one) for one in found]
         return []
 
-    def tried_out(self, text: str, verdict: Verdict) -> tuple[list[Found], list[Found]]:
-        """Returns the changes that run to their end with the values kept, and those that at least fail differently."""
-        running: list[Found] = []
-        halves: list[Found] = []
+    def try_changes(self, text: str, verdict: Verdict) -> tuple[list[TriedChange], list[TriedChange]]:
+        """Returns the changes that run to the end and keep the values, and those that only fail with another error."""
+        running: list[TriedChange] = []
+        halves: list[TriedChange] = []
         for rank, candidate, changed in self.candidates(text, verdict):
             if self.is_late():
                 break
             trial = self.run(changed)
             if trial.error is not None:
                 if trial.error != self.reference.plain.error and trial.error.startswith("RuntimeError:"):
-                    halves.append(Found(candidate, changed, None, (LAST, 0, rank)))
+                    halves.append(TriedChange(candidate, changed, None, (LAST, 0, rank)))
                 continue
-            if found := self.weighed(
-                Found(candidate, changed, None, (0, changed_lines(self.factory.source, changed), rank)), trial
+            if found := self.weigh(
+                TriedChange(candidate, changed, None, (0, changed_lines(self.factory.source, changed), rank)), trial
             ):
                 (self.otherwise if found.order[0] == LAST else running).append(found)
         return running, halves
 
-    def weighed(self, found: Found, trial: Trial) -> Found | None:
-        """Returns the change with what it changes in what is computed, None where that is more than can be said."""
+    def weigh(self, found: TriedChange, trial: TrialRun) -> TriedChange | None:
+        """Returns the change with a sentence on what it computes differently; None where no sentence covers it."""
         candidate, (_, lines, rank) = found.candidate, found.order
         if hides_a_leaf(self.reference, trial):
             return None
@@ -127,9 +127,9 @@ class Search:
     def candidates(self, text: str, verdict: Verdict) -> Iterator[tuple[int, Candidate, str]]:
         """Yields each new text that a kind proposes, with the rank of its kind, at most `CANDIDATES` of them."""
         source = EditableSource(text)
-        case = Case(source, verdict, self.factory.file)
-        proposed = [(rank, one) for rank, kind in enumerate(KINDS) for one in kind(case)]
-        for rank, candidate in [*together(case, proposed), *proposed][:CANDIDATES]:
+        program = BrokenProgram(source, verdict, self.factory.file)
+        proposed = [(rank, one) for rank, kind in enumerate(KINDS) for one in kind(program)]
+        for rank, candidate in [*join_by_kind(program, proposed), *proposed][:CANDIDATES]:
             changed = source.apply(candidate.edits)
             if changed and changed not in self.seen and is_python(changed):
                 self.seen.add(changed)
@@ -142,25 +142,25 @@ class Search:
         return all(near(true, seen.gradients[name].got) for name, true in known.items() if name in seen.gradients)
 
     def is_late(self) -> bool:
-        """Whether the time is up."""
+        """Whether the deadline has passed."""
         return time.monotonic() > self.deadline
 
 
-def both(first: Found, second: Found) -> Found:
-    """Returns the second change under the names of both, for its text holds both."""
+def join(first: TriedChange, second: TriedChange) -> TriedChange:
+    """Returns the second change, whose text holds both, under the names of both."""
     kinds = dict.fromkeys([first.candidate.kind, second.candidate.kind])
     return replace(second, candidate=replace(second.candidate, kind=", then ".join(kinds)))
 
 
 def is_like(one: Candidate, other: Candidate) -> bool:
-    """Whether a change only says more of what another says: the same kind with further edits, or the same kind in one place."""
+    """Whether a change adds nothing to another: it has the same edits and more, or is of the same kind at the same place."""
     more = set(one.edits) > set(other.edits)
     return more or (one.kind == other.kind and one.edits[0].start == other.edits[0].start)
 
 
-def together(case: Case, proposed: list[tuple[int, Candidate]]) -> Iterator[tuple[int, Candidate]]:
+def join_by_kind(program: BrokenProgram, proposed: list[tuple[int, Candidate]]) -> Iterator[tuple[int, Candidate]]:
     """Yields, for each kind, all its changes of blamed statements as one, where there are several and they do not overlap."""
-    spans = [case.source.span(one) for one in case.suspects]
+    spans = [program.source.span(one) for one in program.suspects]
     groups: dict[tuple[int, str], list[Candidate]] = {}
     for rank, candidate in proposed:
         if any(start <= edit.start <= stop for edit in candidate.edits for start, stop in spans):
@@ -168,7 +168,7 @@ def together(case: Case, proposed: list[tuple[int, Candidate]]) -> Iterator[tupl
     for (rank, kind), some in groups.items():
         edits: set = set()
         for candidate in some:
-            if case.source.apply([*edits, *candidate.edits]) is not None:
+            if program.source.apply([*edits, *candidate.edits]) is not None:
                 edits |= set(candidate.edits)
         if len(some) > 1:
             yield rank, Candidate(kind, tuple(sorted(edits)), some[0].changes, some[0].may_change)
@@ -184,7 +184,7 @@ def is_python(text: str) -> bool:
 
 
 def near(one: object, other: object) -> bool:
-    """Whether nested lists of numbers agree, but for rounding and the finite step of the oracle; None is a gradient of zeros."""
+    """Whether nested lists of numbers agree up to rounding and the oracle's finite step; None counts as zeros."""
     if one is None or other is None:
         return one is other or near_zero(other if one is None else one)
     if isinstance(one, list) and isinstance(other, list):

@@ -1,4 +1,4 @@
-"""Runs a program once, plainly, and keeps the values it computed, so that two versions of it can be compared."""
+"""One run of a program, and the values it computed, so that two versions of it can be compared."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from autograder.tape.run.once import run_once
 from autograder.tape.run.program import Program
 from autograder.tape.run.source_text import ProgramError
 
-LARGEST = 100_000  # elements of one tensor that are compared one by one; of more, sums are
-MEMBERS = 100  # of one list or dictionary that are looked into
+LARGEST = 100_000  # elements of a tensor that are compared one by one; larger ones are compared by sums
+MEMBERS = 100  # of a list or dictionary that are compared
 
 
 @dataclass
-class Trial(Listener):
+class TrialRun(Listener):
     """What one run computed.
 
     Attributes:
         error: the exception's text, or None.
         losses: what backward was called on, call by call.
         values: the tensors that names held when their function returned, keyed "name" or "function.name"; and the results.
-        leaves: the names among them that held a leaf which requires grad, each with what tells one leaf from another.
+        leaves: the names among them that held a leaf which requires grad, each with the leaf's `id`.
         gradients: what backward left in leaves or returned.
     """
 
@@ -43,12 +43,12 @@ class Trial(Listener):
     cloned_saves: Listener = field(default_factory=Listener)
 
     def before_backward(self, call: Backward) -> None:
-        """Notes the numbers that backward starts from."""
+        """Records the numbers that backward starts from."""
         self.cloned_saves.before_backward(call)
         self.losses += [snapshot(root) for root in call.roots if isinstance(root, Tensor)]
 
     def after_backward(self, call: Backward) -> None:
-        """Notes the gradients that it found."""
+        """Records the gradients that it gave."""
         self.cloned_saves.after_backward(call)
         self.gradients += [snapshot(one) for one in call.gradients if one is not None]
 
@@ -67,7 +67,7 @@ class Trial(Listener):
 
 
 def members(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields what a container or a module holds, with what stands behind the container's name."""
+    """Yields what a container or a module holds, each with the expression that reaches it from the container."""
     if isinstance(value, torch.nn.Module):
         yield from ((f".{path}", one) for path, one in value.named_parameters())
     elif isinstance(value, dict):
@@ -76,18 +76,17 @@ def members(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{place}]", one) for place, one in enumerate(value[:MEMBERS]))
 
 
-def try_out(program: Program, *, cloned_saves: bool = False, seconds: float) -> Trial:
-    """Returns what the program computes in plain PyTorch, or in a run where nothing that backward needs can be touched.
+def run_trial(program: Program, *, cloned_saves: bool = False, seconds: float) -> TrialRun:
+    """Returns what the program computes in plain PyTorch, or with private copies of everything that backward needs.
 
-    The careful run gives what backward would see if nobody ever wrote into a saved tensor. Nothing is written to the
-    program's file.
+    The copies show what backward would use if nothing ever wrote into a saved tensor.
     """
     care = ClonedSavesRun() if cloned_saves else None
-    trial = Trial(cloned_saves=care or Listener())
+    trial = TrialRun(cloned_saves=care or Listener())
 
     @contextlib.contextmanager
     def around() -> Iterator[None]:
-        with care.around() if care else contextlib.nullcontext(), noting_names(trial, program):
+        with care.around() if care else contextlib.nullcontext(), names_noted(trial, program):
             yield
 
     try:
@@ -102,8 +101,8 @@ def try_out(program: Program, *, cloned_saves: bool = False, seconds: float) -> 
 
 
 @contextlib.contextmanager
-def noting_names(trial: Trial, program: Program) -> Iterator[None]:
-    """Notes what names hold as each of the program's own functions returns, also where an error passes through."""
+def names_noted(trial: TrialRun, program: Program) -> Iterator[None]:
+    """Records what names hold when each of the program's own functions returns or raises."""
     previous = sys.getprofile()
 
     def profile(frame: types.FrameType, event: str, _: Any) -> None:
@@ -134,7 +133,7 @@ def snapshot(tensor: Tensor) -> Tensor:
 
 
 def same(one: Tensor, other: Tensor) -> bool:
-    """Whether two snapshots agree, but for rounding in single precision."""
+    """Whether two snapshots agree up to rounding in single precision."""
     if one.shape != other.shape or one.dtype != other.dtype:  # allclose raises where one is complex and the other real
         return False
     return torch.allclose(one, other, rtol=1e-4, atol=1e-6, equal_nan=True)

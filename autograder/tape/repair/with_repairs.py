@@ -1,4 +1,4 @@
-"""Programs explained: the recording of what one does, with the changes of its source that were shown to work."""
+"""A program explained: the recording of what it does, with the changes of its source that were shown to work."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autograder.tape.run.snapshot import Snapshot
 
 
 def explain_program(factory: ProgramFactory, *, repair: bool = True) -> Recording:
-    """Returns the recording of a program, its verdict completed by fixes and by what is to be said about them.
+    """Returns the recording of a program, with fixes and the notes on them in its verdict.
 
     Args:
         repair: search for repairs where the outcome is not "correct"; this takes up to 20 seconds.
@@ -37,7 +37,7 @@ def with_repairs(recording: Recording, factory: ProgramFactory) -> Recording:
 def explain_cell(source: str, space: dict, *, repair: bool = True) -> tuple[Recording, object]:
     """Returns the recording of a notebook cell with its repairs, and the value of the cell's last expression.
 
-    The cell runs once for all to see, in `space`. Every other run starts from what the cell found there, and leaves no trace.
+    The cell runs once in `space`, and what it did stays. Every other run starts from what the cell found there and is undone.
 
     Raises:
         ProgramError: the text is not Python.

@@ -1,4 +1,4 @@
-"""Cures that people copy and that cure nothing: named where a program uses them, and shown at work on one that does not."""
+"""Widely copied cures that do not help: named where a program uses them, and tried on a program that does not."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from autograder.tape.recording.verdict_types import Gradient, Outcome, Verdict
-from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import Edit, EditableSource, every, insert, wrap
-from autograder.tape.repair.inplace_finder import InPlace, called
-from autograder.tape.repair.kinds.aliases import is_no_grad, unwrapped
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called
+from autograder.tape.repair.kinds.aliases import is_no_grad, remove_alias
 from autograder.tape.repair.kinds.clones import bindings
 from autograder.tape.repair.kinds.leaves import with_retain
 
@@ -20,7 +20,7 @@ IDENTITY = "torch.autograd.graph.saved_tensors_hooks(lambda saved: saved, lambda
 
 @dataclass(frozen=True)
 class WrongCure:
-    """A copied cure, and what the program does with it; `says` is that in one sentence, with the figures."""
+    """A copied cure, and what the program does with it; `says` is one sentence with the gradients."""
 
     kind: str
     text: str
@@ -31,35 +31,37 @@ class WrongCure:
 def wrong_cures(
     source: str, verdict: Verdict, prove: Callable[[str], Verdict], *, file: str = "<program>"
 ) -> tuple[WrongCure, ...]:
-    """Returns the copied cures that do not cure this program: each was run, and raises still or gives a wrong gradient.
+    """Returns the copied cures that do not cure this program: each was run, and still raises or gives a wrong gradient.
 
     Args:
         source: the program's text, `verdict` what it did as it is, `file` the name its lines have there.
         prove: runs a changed text and returns its verdict, by both oracles.
     """
-    case = Case(EditableSource(source), verdict, file)
+    program = BrokenProgram(EditableSource(source), verdict, file)
     shown = []
-    for candidate in copied_cures(case):
-        text = case.source.apply(candidate.edits)
+    for candidate in propose_cures(program):
+        text = program.source.apply(candidate.edits)
         if text and text != source and (seen := prove(text)).outcome != "correct":
             says = f"{candidate.kind}: {figures(seen, verdict.gradients)}"
             shown.append(WrongCure(candidate.kind, text, seen.outcome, says))
     return tuple(shown)
 
 
-def copied_cures(case: Case) -> Iterator[Candidate]:
+def propose_cures(program: BrokenProgram) -> Iterator[Candidate]:
     """Yields the changes that answers on the web propose for an in-place error."""
-    for write in case.blamed:
+    for write in program.blamed:
         if not write.path or write.path[0] not in ("data", "detach"):
-            yield Candidate("write through .data", (insert(case.source, write.root, ".data", after=True),))
-        yield Candidate("torch.no_grad() around the write", wrap(case.source, write.statement, "with torch.no_grad():"))
-    for node in every(ast.Call, case.source.tree):
-        if called(node) == "detach" and (edit := unwrapped(case.source, node)):
+            yield Candidate("write through .data", (insert(program.source, write.root, ".data", after=True),))
+        yield Candidate(
+            "torch.no_grad() around the write", wrap(program.source, write.statement, "with torch.no_grad():")
+        )
+    for node in every(ast.Call, program.source.tree):
+        if called(node) == "detach" and (edit := remove_alias(program.source, node)):
             yield Candidate(".data in place of .detach()", (Edit(edit.start, edit.stop, ".data"),))
-    if retained := tuple(with_retain(case.source, call) for call in backward_calls(case.source)):
+    if retained := tuple(with_retain(program.source, call) for call in backward_calls(program.source)):
         yield Candidate("retain_graph=True", retained)
     for kind, block in (("allow_mutation_on_saved_tensors", MUTATION), ("identity saved-tensor hooks", IDENTITY)):
-        yield Candidate(kind, entered(case.source, block))
+        yield Candidate(kind, enter_context(program.source, block))
 
 
 def backward_calls(source: EditableSource) -> list[ast.Call]:
@@ -68,13 +70,13 @@ def backward_calls(source: EditableSource) -> list[ast.Call]:
     return [call for call in found if called(call) == "backward"]
 
 
-def entered(source: EditableSource, block: str) -> tuple[Edit, ...]:
+def enter_context(source: EditableSource, block: str) -> tuple[Edit, ...]:
     """Returns the edits that put a context around the body of the function (or the text) that calls backward."""
     calls = backward_calls(source)
     body = getattr(source.scope(calls[0]), "body", []) if calls else []
     inside = [one for one in body if not isinstance(one, ast.Import | ast.ImportFrom) and not is_text(one)]
     if not inside or '"""' in source.text or "'''" in source.text:
-        return ()  # indenting a string over several lines would change it
+        return ()  # indenting a string of several lines would change it
     indent = source.indent(inside[0])
     lines = range(inside[0].lineno, (inside[-1].end_lineno or inside[-1].lineno) + 1)
     head = Edit(
@@ -88,30 +90,30 @@ def is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
-def named_cures(case: Case) -> Iterator[str]:
-    """Yields a sentence for each copied cure that the program itself uses, where it did not cure it."""
-    if case.verdict.outcome not in ("raises-backward", "silently-wrong"):
+def cures_in_use(program: BrokenProgram) -> Iterator[str]:
+    """Yields a sentence for each copied cure that the program itself uses, where it did not help."""
+    if program.verdict.outcome not in ("raises-backward", "silently-wrong"):
         return
-    seen = figures(case.verdict, case.verdict.gradients)
-    for node in every(ast.Call, case.source.tree):
+    seen = figures(program.verdict, program.verdict.gradients)
+    for node in every(ast.Call, program.source.tree):
         if called(node) == "allow_mutation_on_saved_tensors":
             yield f"Line {node.lineno}: allow_mutation_on_saved_tensors() does not see every write (offset views, NumPy): {seen}"
         if called(node) == "saved_tensors_hooks" and len(node.args) == 2 and is_identity(node.args[0]):
             yield f"Line {node.lineno}: identity saved-tensor hooks only switch the version check off: {seen}"
-        if called(node) == "backward" and keeps_graph(node) and is_version_error(case.verdict):
-            yield f"Line {node.lineno}: retain_graph=True keeps the graph, it does not bring back overwritten values: {seen}"
-    for write in case.blamed:
+        if called(node) == "backward" and keeps_graph(node) and is_version_error(program.verdict):
+            yield f"Line {node.lineno}: retain_graph=True keeps the graph, and does not restore overwritten values: {seen}"
+    for write in program.blamed:
         line = write.statement.lineno
-        if "data" in write.path or is_data_alias(case, write):
-            yield f"Line {line}: a write through .data is hidden from the version counter, and does the same harm: {seen}"
-        elif any(is_under_no_grad(one) for one in case.source.ancestors(write.statement)):
+        if "data" in write.path or is_data_alias(program, write):
+            yield f"Line {line}: a write through .data does not move the version counter, and does the same harm: {seen}"
+        elif any(is_under_no_grad(one) for one in program.source.ancestors(write.statement)):
             yield f"Line {line}: torch.no_grad() does not undo the harm of the write inside it: {seen}"
 
 
 def figures(verdict: Verdict, meant: dict[str, Gradient]) -> str:
-    """Returns what a run did in words: the first gradient that is wrong beside the right one, or that it raises."""
+    """Returns what a run did in words: the first wrong gradient and the right one, or that it raises."""
     if verdict.error:
-        return "it raises still."
+        return "it still raises."
     for name, gradient in verdict.gradients.items():
         true = meant[name].true if name in meant and meant[name].true is not None else gradient.true
         if true is not None and gradient.got != true:
@@ -146,9 +148,9 @@ def is_version_error(verdict: Verdict) -> bool:
     return verdict.error is not None and "modified by an inplace operation" in verdict.error.message
 
 
-def is_data_alias(case: Case, write: InPlace) -> bool:
+def is_data_alias(program: BrokenProgram, write: InPlaceWrite) -> bool:
     """Whether the name written through was made by `.data`."""
-    made = bindings(case.source, case.source.of(write.root))
+    made = bindings(program.source, program.source.of(write.root))
     return any(one.attr == "data" for statement in made for one in every(ast.Attribute, statement.value))
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import Edit, EditableSource, Edits, after, delete, every, insert, replace
 from autograder.tape.repair.inplace_finder import called, of_module
 from autograder.tape.repair.kinds.clones import bindings
@@ -21,16 +21,16 @@ COPIES = {
 COPIES |= {"as_tensor": ".clone()", "frombuffer": ".clone()"}
 
 
-def alias_copied(case: Case) -> Iterator[Candidate]:
+def copy_alias(program: BrokenProgram) -> Iterator[Candidate]:
     """`d.detach()` becomes `d.detach().clone()`, `.data` the same, `.numpy()` gets `.copy()`: each alone, then all of them."""
-    found = [edits for node in ast.walk(case.source.tree) if (edits := copied(case.source, node))]
+    found = [edits for node in ast.walk(program.source.tree) if (edits := copy_one(program.source, node))]
     for edits in found:
         yield Candidate("copy, not an alias", edits)
     if len(found) > 1:
         yield Candidate("copy, not an alias", tuple(edit for edits in found for edit in edits))
 
 
-def copied(source: EditableSource, node: ast.AST) -> Edits:
+def copy_one(source: EditableSource, node: ast.AST) -> Edits:
     """Returns the edits that make an alias a copy; () for what is no alias, or the inner part of a longer one."""
     holder = source.parents.get(node)
     inside = isinstance(holder, ast.Attribute) and holder.attr in {*COPIES, "data", "clone", "copy"}
@@ -66,24 +66,24 @@ def is_written(source: EditableSource, node: ast.AST) -> bool:
     return isinstance(holder, ast.AugAssign) and node is holder.target
 
 
-def tracked_write(case: Case) -> Iterator[Candidate]:
-    """`b.data.mul_(3)` becomes `b.mul_(3)`: a write that autograd sees is differentiated, or refused where it does harm."""
-    for write in case.writes:
-        edits = every_alias_off(case.source, write.target)
+def write_tracked(program: BrokenProgram) -> Iterator[Candidate]:
+    """`b.data.mul_(3)` becomes `b.mul_(3)`: autograd records the write, and refuses it where it does harm."""
+    for write in program.writes:
+        edits = remove_aliases(program.source, write.target)
         if edits:
             yield Candidate("write where autograd sees it", edits)
             yield Candidate(
-                "write where autograd sees it", every_alias_off(case.source, case.source.scope(write.statement))
+                "write where autograd sees it", remove_aliases(program.source, program.source.scope(write.statement))
             )
 
 
-def every_alias_off(source: EditableSource, within: ast.AST) -> Edits:
-    """Returns the edits that take each `.data`, `.detach()` and `.numpy()` below a node off."""
-    return tuple(edit for node in ast.walk(within) if (edit := unwrapped(source, node)))
+def remove_aliases(source: EditableSource, within: ast.AST) -> Edits:
+    """Returns the edits that remove each `.data`, `.detach()` and `.numpy()` below a node."""
+    return tuple(edit for node in ast.walk(within) if (edit := remove_alias(source, node)))
 
 
-def unwrapped(source: EditableSource, node: Any) -> Edit | None:
-    """Returns the edit that takes `.data`, `.detach()` or `.numpy()` off, None where there is none of them."""
+def remove_alias(source: EditableSource, node: Any) -> Edit | None:
+    """Returns the edit that removes `.data`, `.detach()` or `.numpy()`, None for any other expression."""
     is_detach = (
         isinstance(node, ast.Call) and called(node) in ("detach", "numpy") and isinstance(node.func, ast.Attribute)
     )
@@ -93,55 +93,58 @@ def unwrapped(source: EditableSource, node: Any) -> Edit | None:
     return Edit(source.dot(node.func if is_detach else node), source.span(node)[1], "")
 
 
-def attached(case: Case) -> Iterator[Candidate]:
-    """Where nothing leads back to a leaf, `.detach()` or `.data` on the way to the loss is taken off."""
-    if not case.verdict.error or "does not require grad" not in case.verdict.error.message:
+def keep_attached(program: BrokenProgram) -> Iterator[Candidate]:
+    """Where the loss does not require grad, a `.detach()` or `.data` is removed."""
+    if not program.verdict.error or "does not require grad" not in program.verdict.error.message:
         return
-    for node in ast.walk(case.source.tree):
-        if edit := unwrapped(case.source, node):
+    for node in ast.walk(program.source.tree):
+        if edit := remove_alias(program.source, node):
             yield Candidate("keep the graph", (edit,))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and called(node.value) == "detach_":
-            yield Candidate("keep the graph", (delete(case.source, node),))
+            yield Candidate("keep the graph", (delete(program.source, node),))
 
 
-def asked_early(case: Case) -> Iterator[Candidate]:
-    """`w.requires_grad_()` that comes after w was used moves up to where w is made."""
-    for statement in case.source.statements():
+def require_grad_earlier(program: BrokenProgram) -> Iterator[Candidate]:
+    """`w.requires_grad_()` moves up, from below the use of w to where w is made."""
+    for statement in program.source.statements():
         call = statement.value if isinstance(statement, ast.Expr) else None
         if isinstance(call, ast.Call) and called(call) == "requires_grad_" and isinstance(call.func, ast.Attribute):
-            for made in bindings(case.source, case.source.of(call.func.value)):
+            for made in bindings(program.source, program.source.of(call.func.value)):
                 if made.lineno < statement.lineno:
-                    edits = (delete(case.source, statement), after(case.source, made, case.source.of(statement)))
+                    edits = (
+                        delete(program.source, statement),
+                        after(program.source, made, program.source.of(statement)),
+                    )
                     yield Candidate("ask for the gradient first", edits)
 
 
-def detached_for_numpy(case: Case) -> Iterator[Candidate]:
-    """`h.numpy()` becomes `h.detach().numpy()`, as PyTorch's own message says."""
-    if case.verdict.error and "Can't call numpy()" in case.verdict.error.message:
-        for node in ast.walk(case.source.tree):
+def detach_for_numpy(program: BrokenProgram) -> Iterator[Candidate]:
+    """`h.numpy()` becomes `h.detach().numpy()`, as PyTorch's error message proposes."""
+    if program.verdict.error and "Can't call numpy()" in program.verdict.error.message:
+        for node in ast.walk(program.source.tree):
             if isinstance(node, ast.Call) and called(node) == "numpy" and isinstance(node.func, ast.Attribute):
-                at = case.source.dot(node.func)
+                at = program.source.dot(node.func)
                 yield Candidate("detach for NumPy", (Edit(at, at, ".detach()"),))
 
 
-def no_grad_lifted(case: Case) -> Iterator[Candidate]:
-    """A `with torch.no_grad():` around what should be differentiated is taken away."""
-    for block in every(ast.With, case.source.tree):
+def remove_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
+    """A `with torch.no_grad():` around what should be differentiated is removed."""
+    for block in every(ast.With, program.source.tree):
         switches = [one.context_expr for one in block.items if is_no_grad(one.context_expr)]
         if switches and len(block.items) == 1 and block.body[0].lineno > block.lineno:
-            yield Candidate("let autograd record it", lifted(case.source, block))
+            yield Candidate("let autograd record it", remove_header(program.source, block))
         elif switches:
-            edits = tuple(replace(case.source, one, "torch.enable_grad()") for one in switches)
+            edits = tuple(replace(program.source, one, "torch.enable_grad()") for one in switches)
             yield Candidate("let autograd record it", edits)
 
 
 def is_no_grad(node: ast.expr) -> bool:
-    """Whether the expression is `torch.no_grad()` or the like."""
+    """Whether the expression is `torch.no_grad()` or `torch.inference_mode()`."""
     return isinstance(node, ast.Call) and called(node) in ("no_grad", "inference_mode")
 
 
-def lifted(source: EditableSource, block: ast.With) -> Edits:
-    """Returns the edits that take a block's header away and its body one step out."""
+def remove_header(source: EditableSource, block: ast.With) -> Edits:
+    """Returns the edits that remove a block's header and dedent its body."""
     start, body = source.span(block)[0], source.span(block.body[0])[0]
     surplus = source.indent(block.body[0]).removeprefix(source.indent(block))
     breaks = [source.starts[line] for line in range(block.body[0].lineno, block.end_lineno or 0)]
@@ -150,9 +153,9 @@ def lifted(source: EditableSource, block: ast.With) -> Edits:
     return (Edit(start, body, ""), *(Edit(at, at + len(surplus), "") for at in inside))
 
 
-def inference_mode(case: Case) -> Iterator[Candidate]:
+def replace_inference_mode(program: BrokenProgram) -> Iterator[Candidate]:
     """`torch.inference_mode()` becomes `torch.no_grad()`: its tensors keep a counter and may be saved."""
-    for node in ast.walk(case.source.tree):
+    for node in ast.walk(program.source.tree):
         if isinstance(node, ast.Attribute) and node.attr == "inference_mode":
-            end = case.source.span(node)[1]
+            end = program.source.span(node)[1]
             yield Candidate("no_grad, not inference_mode", (Edit(end - len("inference_mode"), end, "no_grad"),))

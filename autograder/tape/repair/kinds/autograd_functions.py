@@ -6,33 +6,33 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
-from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, every, insert, replace
-from autograder.tape.repair.inplace_finder import called, in_place
+from autograder.tape.repair.inplace_finder import called, find_writes
 
-ONLY_HERE = "What the hook returns is the gradient of its own tensor alone; others that were handed the same one keep it as it was."
+ONLY_HERE = "What the hook returns is the gradient of its own tensor alone; other nodes receive theirs unchanged."
 
 
-def marked_dirty(case: Case) -> Iterator[Candidate]:
-    """A forward that writes its input says so with `ctx.mark_dirty`."""
-    for forward in methods(case.source, "forward"):
+def mark_dirty(program: BrokenProgram) -> Iterator[Candidate]:
+    """A forward that writes into its input declares it with `ctx.mark_dirty`."""
+    for forward in methods(program.source, "forward"):
         names = [one.arg for one in forward.args.args]
-        for statement in case.source.statements(forward):
-            for write in in_place(case.source, statement):
+        for statement in program.source.statements(forward):
+            for write in find_writes(program.source, statement):
                 if names and isinstance(write.root, ast.Name) and write.root.id in names[1:]:
                     text = f"{names[0]}.mark_dirty({write.root.id})"
-                    yield Candidate("mark_dirty", (before(case.source, statement, text),))
+                    yield Candidate("mark_dirty", (before(program.source, statement, text),))
 
 
-def saved_for_backward(case: Case) -> Iterator[Candidate]:
+def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
     """`ctx.x = x` becomes `ctx.save_for_backward(x)`, and a copy of x where x is written afterwards."""
-    for forward in methods(case.source, "forward", "setup_context"):
-        stashes = stashed(forward)
+    for forward in methods(program.source, "forward", "setup_context"):
+        stashes = stashes_of(forward)
         if not stashes:
             continue
         for copy in ("", ".clone()"):
-            yield Candidate("save_for_backward", through_context(case.source, forward, stashes, copy))
-        yield Candidate("clone before the save", tuple(with_clone(case.source, one) for one in stashes))
+            yield Candidate("save_for_backward", save_through_context(program.source, forward, stashes, copy))
+        yield Candidate("clone before the save", tuple(stash_clone(program.source, one) for one in stashes))
 
 
 def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
@@ -45,7 +45,7 @@ def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
     return [one for holder in own for one in holder.body if isinstance(one, ast.FunctionDef) and one.name in names]
 
 
-def stashed(forward: ast.FunctionDef) -> list[Any]:
+def stashes_of(forward: ast.FunctionDef) -> list[Any]:
     """Returns the statements `ctx.name = expression` of a forward."""
     context = (forward.args.args or [ast.arg("ctx")])[0].arg
     found = [
@@ -54,12 +54,12 @@ def stashed(forward: ast.FunctionDef) -> list[Any]:
     return [one for one in found if ast.unparse(one.targets[0]).startswith(f"{context}.")]
 
 
-def with_clone(source: EditableSource, stash: ast.Assign) -> Edit:
+def stash_clone(source: EditableSource, stash: ast.Assign) -> Edit:
     """Returns the edit that stashes a copy."""
     return replace(source, stash.value, f"{source.operand(stash.value)}.clone()")
 
 
-def through_context(source: EditableSource, forward: ast.FunctionDef, stashes: list[Any], copy: str) -> Edits:
+def save_through_context(source: EditableSource, forward: ast.FunctionDef, stashes: list[Any], copy: str) -> Edits:
     """Returns the edits that save the first stash through the context and read it back in backward."""
     holder = source.parents[forward]
     stash = stashes[0]
@@ -81,27 +81,27 @@ def backward_context(function: ast.AST) -> str:
     return ""
 
 
-def saved_copy(case: Case) -> Iterator[Candidate]:
+def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
     """`ctx.save_for_backward(x)` becomes `ctx.save_for_backward(x.clone())`."""
-    for call in every(ast.Call, case.source.tree):
+    for call in every(ast.Call, program.source.tree):
         if called(call) == "save_for_backward":
-            edits = tuple(replace(case.source, one, f"{case.source.operand(one)}.clone()") for one in call.args)
+            edits = tuple(replace(program.source, one, f"{program.source.operand(one)}.clone()") for one in call.args)
             yield Candidate("clone before the save", edits)
 
 
-def hook_returns(case: Case) -> Iterator[Candidate]:
+def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:
     """A hook that changes the gradient in place returns a new one instead."""
-    names = hooked(case.source)
-    for node in every(ast.FunctionDef, case.source.tree):
+    names = registered_hooks(program.source)
+    for node in every(ast.FunctionDef, program.source.tree):
         if node.name in names:
             last = node.body[-1]
             if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and called(last.value).endswith("_"):
-                end = case.source.span(last.value.func)[1]
-                edits = (Edit(end - 1, end, ""), insert(case.source, last, "return "))
+                end = program.source.span(last.value.func)[1]
+                edits = (Edit(end - 1, end, ""), insert(program.source, last, "return "))
                 yield Candidate("return a new gradient", edits, ONLY_HERE)
 
 
-def hooked(source: EditableSource) -> set[str]:
+def registered_hooks(source: EditableSource) -> set[str]:
     """Returns the names of the functions that the text registers as hooks."""
     hooks = [call for call in every(ast.Call, source.tree) if called(call).startswith("register_") and call.args]
     return {ast.unparse(call.args[0]).split(".")[-1] for call in hooks}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import EditableSource, Edits, before, every, insert, replace
 from autograder.tape.repair.inplace_finder import called, imported, is_path, of_module, parts, trace
 
@@ -13,26 +13,26 @@ MULTI_VIEWS = ("unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit")
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
 
 
-def saved_operand(case: Case) -> Iterator[Candidate]:
-    """`f = d * w2` becomes `f = d.clone() * w2`: what is saved is a copy that nobody writes into."""
-    for statement, name in case.savers:
-        found = operands(case.source, statement)
-        named = [one for one in found if case.source.of(trace(one)[0] or one) == name]
+def clone_operand(program: BrokenProgram) -> Iterator[Candidate]:
+    """`f = d * w2` becomes `f = d.clone() * w2`: a copy is saved, and nothing writes into it."""
+    for statement, name in program.savers:
+        found = operands(program.source, statement)
+        named = [one for one in found if program.source.of(trace(one)[0] or one) == name]
         for group in [named, *([one] for one in found if one not in named), *([found] if len(found) > 2 else [])]:
             if group:
-                yield Candidate("clone before the save", cloned(case.source, group))
+                yield Candidate("clone before the save", add_clones(program.source, group))
 
 
-def saved_result(case: Case) -> Iterator[Candidate]:
-    """`out = torch.sigmoid(a)` becomes `out = torch.sigmoid(a).clone()`: backward keeps its result, the program a copy."""
-    for statement, _ in case.savers:
+def clone_result(program: BrokenProgram) -> Iterator[Candidate]:
+    """`out = torch.sigmoid(a)` becomes `out = torch.sigmoid(a).clone()`: the program goes on with a copy."""
+    for statement, _ in program.savers:
         value = getattr(statement, "value", None)
         if isinstance(statement, ast.Assign | ast.Return) and isinstance(value, ast.Call | ast.BinOp):
-            text = case.source.operand(value)
-            yield Candidate("clone what was saved", (replace(case.source, value, f"{text}.clone()"),))
+            text = program.source.operand(value)
+            yield Candidate("clone what was saved", (replace(program.source, value, f"{text}.clone()"),))
 
 
-def cloned(source: EditableSource, some: list[ast.expr]) -> Edits:
+def add_clones(source: EditableSource, some: list[ast.expr]) -> Edits:
     """Returns the edits that put `.clone()` after each expression."""
     return tuple(insert(source, one, ".clone()", after=True) for one in some)
 
@@ -41,22 +41,22 @@ def operands(source: EditableSource, statement: ast.stmt) -> list[ast.expr]:
     """Returns the names, attributes and subscripts that the statement reads as values, in the order of the text."""
     roots = [statement.value] if isinstance(statement, ast.Assign | ast.AugAssign) else list(parts(statement))
     modules = imported(source)
-    return [one for root in roots if root for one in read(root, source, modules)]
+    return [one for root in roots if root for one in values_in(root, source, modules)]
 
 
-def read(node: ast.AST, source: EditableSource, modules: set[str]) -> Iterator[ast.expr]:
-    """Yields the outermost readable paths below a node; what is called is no value, but the receiver of a method is."""
+def values_in(node: ast.AST, source: EditableSource, modules: set[str]) -> Iterator[ast.expr]:
+    """Yields the outermost names, attributes and subscripts below a node that are read as values; a called function is not one."""
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and not of_module(source, node):
-            yield from read(node.func.value, source, modules)
+            yield from values_in(node.func.value, source, modules)
         for one in [*node.args, *(keyword.value for keyword in node.keywords)]:
-            yield from read(one, source, modules)
+            yield from values_in(one, source, modules)
     elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and is_path(trace(node)[0] or node):
         if first_name(node) not in modules:
             yield node
     else:
         for child in ast.iter_child_nodes(node):
-            yield from read(child, source, modules)
+            yield from values_in(child, source, modules)
 
 
 def first_name(node: ast.AST) -> str:
@@ -66,18 +66,18 @@ def first_name(node: ast.AST) -> str:
     return node.id
 
 
-def view_taken(case: Case) -> Iterator[Candidate]:
+def clone_view(program: BrokenProgram) -> Iterator[Candidate]:
     """`i = u[0]` becomes `i = u[0].clone()`, where `i` is what was saved or what is written."""
-    names = [name for _, name in case.savers]
-    names += [case.source.of(write.root) for write in case.blamed]
+    names = [name for _, name in program.savers]
+    names += [program.source.of(write.root) for write in program.blamed]
     for name in dict.fromkeys(names):
-        for statement in bindings(case.source, name):
+        for statement in bindings(program.source, name):
             value = statement.value
             if isinstance(value, ast.Subscript | ast.Name | ast.Attribute | ast.Call):
-                yield Candidate("clone where it is taken", cloned(case.source, [value]))
+                yield Candidate("clone where it is taken", add_clones(program.source, [value]))
             elif isinstance(value, ast.IfExp):
-                text = case.source.of(value)
-                yield Candidate("clone where it is taken", (replace(case.source, value, f"({text}).clone()"),))
+                text = program.source.of(value)
+                yield Candidate("clone where it is taken", (replace(program.source, value, f"({text}).clone()"),))
 
 
 def bindings(source: EditableSource, name: str) -> list[ast.Assign]:
@@ -86,13 +86,13 @@ def bindings(source: EditableSource, name: str) -> list[ast.Assign]:
     return [one for one in reversed(found) if name in [source.of(target) for target in one.targets]]
 
 
-def written_target(case: Case) -> Iterator[Candidate]:
-    """`d[0] = 1` becomes `d = d.clone(); d[0] = 1`, before the loop where the write stands in one and that suffices."""
-    for write in case.writes:
+def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
+    """`d[0] = 1` becomes `d = d.clone(); d[0] = 1`, before the loop first, where the write is inside one."""
+    for write in program.writes:
         if not set(write.path) & {"data", "detach", "numpy"}:
-            name = case.source.of(write.root)
-            for place in [*reversed(loops(case.source, write.statement)), write.statement]:
-                yield Candidate("clone before the write", (before(case.source, place, f"{name} = {name}.clone()"),))
+            name = program.source.of(write.root)
+            for place in [*reversed(loops(program.source, write.statement)), write.statement]:
+                yield Candidate("clone before the write", (before(program.source, place, f"{name} = {name}.clone()"),))
 
 
 def loops(source: EditableSource, statement: ast.stmt) -> list[ast.For | ast.While | ast.AsyncFor]:
@@ -102,28 +102,28 @@ def loops(source: EditableSource, statement: ast.stmt) -> list[ast.For | ast.Whi
     return [one for one in around if source.scope(one) is scope]
 
 
-def base_before_view(case: Case) -> Iterator[Candidate]:
+def clone_base(program: BrokenProgram) -> Iterator[Candidate]:
     """Where `v = b[0]` is written through, `b = b.clone()` goes before the view is taken, so that v and b still agree."""
-    for write in case.blamed:
-        for statement in bindings(case.source, case.source.of(write.root)):
+    for write in program.blamed:
+        for statement in bindings(program.source, program.source.of(write.root)):
             root, path = trace(statement.value)
             if root is not None and path:
-                name = case.source.of(root)
+                name = program.source.of(root)
                 text = f"{name} = {name}.clone()"
-                yield Candidate("clone before the view is taken", (before(case.source, statement, text),))
+                yield Candidate("clone before the view is taken", (before(program.source, statement, text),))
 
 
-def parameter(case: Case) -> Iterator[Candidate]:
-    """A function that writes its own argument gets a copy, at the head of its body or at each call."""
-    for write in case.writes:
-        function = case.source.scope(write.statement)
+def clone_argument(program: BrokenProgram) -> Iterator[Candidate]:
+    """A function that writes into its argument gets a copy, at the beginning of its body or at each call."""
+    for write in program.writes:
+        function = program.source.scope(write.statement)
         if not isinstance(function, ast.FunctionDef) or not isinstance(write.root, ast.Name):
             continue
         names = [one.arg for one in function.args.args]
         if write.root.id in names:
             text = f"{write.root.id} = {write.root.id}.clone()"
-            yield Candidate("clone the argument", (before(case.source, first_statement(function), text),))
-            yield from at_calls(case.source, function, names, write.root.id)
+            yield Candidate("clone the argument", (before(program.source, first_statement(function), text),))
+            yield from clone_at_calls(program.source, function, names, write.root.id)
 
 
 def first_statement(function: ast.FunctionDef) -> ast.stmt:
@@ -131,8 +131,10 @@ def first_statement(function: ast.FunctionDef) -> ast.stmt:
     return function.body[1] if ast.get_docstring(function) and len(function.body) > 1 else function.body[0]
 
 
-def at_calls(source: EditableSource, function: ast.FunctionDef, names: list[str], name: str) -> Iterator[Candidate]:
-    """Yields the change that hands the function a copy wherever the text calls it."""
+def clone_at_calls(
+    source: EditableSource, function: ast.FunctionDef, names: list[str], name: str
+) -> Iterator[Candidate]:
+    """Yields the changes that pass the function a copy where the text calls it."""
     place = names.index(name) - (names[0] in ("self", "cls"))
     found = [call for call in every(ast.Call, source.tree) if called(call) == function.name]
     given = [call.args[place] for call in found if place < len(call.args)]
@@ -144,11 +146,11 @@ def at_calls(source: EditableSource, function: ast.FunctionDef, names: list[str]
         yield Candidate("clone at the call", edits)
 
 
-def several_views(case: Case) -> Iterator[Candidate]:
-    """The outputs of unbind, chunk and split must not be written (torch 2.13, "multi-view"): copies and single views may."""
-    if case.verdict.outcome != "raises-forward":
+def separate_views(program: BrokenProgram) -> Iterator[Candidate]:
+    """The outputs of unbind, chunk and split must not be written in place (PyTorch 2.13 raises): copies and single views may be."""
+    if program.verdict.outcome != "raises-forward":
         return
-    source = case.source
+    source = program.source
     for node in every(ast.Call, source.tree):
         if called(node) not in MULTI_VIEWS:
             continue

@@ -5,43 +5,43 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import Edit, EditableSource, before, every, replace, wrap
-from autograder.tape.repair.inplace_finder import InPlace, called
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called
 
-SUMMED = "The gradients of all its numbers are added up."
+SUMMED = "The gradients of all its elements are added up."
 ADDS_UP = "Both backward calls run over one graph, and their gradients add up."
 
 
-def under_no_grad(case: Case) -> Iterator[Candidate]:
+def write_under_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
     """A leaf's new value is set under `torch.no_grad()`, as `nn.init` and the optimizers do."""
-    for write in leaf_writes(case):
-        if edits := wrap(case.source, write.statement, "with torch.no_grad():"):
+    for write in leaf_writes(program):
+        if edits := wrap(program.source, write.statement, "with torch.no_grad():"):
             yield Candidate("write under no_grad", edits)
 
 
-def leaf_writes(case: Case) -> list[InPlace]:
-    """Returns the writes that PyTorch refused because they go into a leaf, [] where it refused nothing of the kind."""
-    error = case.verdict.error
-    refused = case.verdict.outcome == "raises-forward" and error and "leaf" in error.message
-    return case.blamed if refused else []
+def leaf_writes(program: BrokenProgram) -> list[InPlaceWrite]:
+    """Returns the writes that PyTorch refused because they go into a leaf, [] where it raised for another reason."""
+    error = program.verdict.error
+    refused = program.verdict.outcome == "raises-forward" and error and "leaf" in error.message
+    return program.blamed if refused else []
 
 
-def another_name(case: Case) -> Iterator[Candidate]:
-    """The write goes into a copy of the leaf under another name, which the statements below then read."""
-    for write in leaf_writes(case):
+def write_into_copy(program: BrokenProgram) -> Iterator[Candidate]:
+    """The write goes into a copy of the leaf under another name, which the statements below read instead."""
+    for write in leaf_writes(program):
         if isinstance(write.root, ast.Name):
             name = write.root.id
             new = f"new_{name}"
             edits = (
-                before(case.source, write.statement, f"{new} = {name}.clone()"),
-                *renamed_below(case.source, write, new),
+                before(program.source, write.statement, f"{new} = {name}.clone()"),
+                *rename_below(program.source, write, new),
             )
             yield Candidate("write into a copy of the leaf", edits)
 
 
-def renamed_below(source: EditableSource, write: InPlace, new: str) -> list[Edit]:
-    """Returns the edits that rename the written name from the write on, but where its gradient is read."""
+def rename_below(source: EditableSource, write: InPlaceWrite, new: str) -> list[Edit]:
+    """Returns the edits that rename the written name from the write on, except where its gradient is read."""
     start = source.span(write.statement)[0]
     scope = source.scope(write.statement)
     names = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == ast.unparse(write.root)]
@@ -50,23 +50,23 @@ def renamed_below(source: EditableSource, write: InPlace, new: str) -> list[Edit
     return [Edit(*source.span(node), new) for node in kept]
 
 
-def retained(case: Case) -> Iterator[Candidate]:
-    """The first of two backward calls over one graph keeps what it holds."""
-    error = case.verdict.error
+def retain_graph(program: BrokenProgram) -> Iterator[Candidate]:
+    """A backward call over a graph that is used again gets `retain_graph=True`."""
+    error = program.verdict.error
     if not error or "second time" not in error.message:
         return
-    for call in every(ast.Call, case.source.tree):
+    for call in every(ast.Call, program.source.tree):
         if called(call) in ("backward", "grad") and isinstance(call.func, ast.Attribute):
-            yield Candidate("keep the graph", (with_retain(case.source, call),), ADDS_UP)
+            yield Candidate("keep the graph", (with_retain(program.source, call),), ADDS_UP)
 
 
-def summed(case: Case) -> Iterator[Candidate]:
+def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:
     """`y.backward()` of several numbers becomes `y.sum().backward()`, which is what a gradient of ones means."""
-    error = case.verdict.error
+    error = program.verdict.error
     if error and "only for scalar outputs" in error.message:
-        for call in every(ast.Call, case.source.tree):
+        for call in every(ast.Call, program.source.tree):
             if called(call) == "backward" and isinstance(call.func, ast.Attribute) and call.lineno == error.line:
-                at = case.source.dot(call.func)
+                at = program.source.dot(call.func)
                 yield Candidate("backward from a sum", (Edit(at, at, ".sum()"),), SUMMED)
 
 

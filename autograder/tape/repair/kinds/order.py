@@ -5,29 +5,29 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from autograder.tape.repair.case import Candidate, Case
-from autograder.tape.repair.edits import EditableSource, Edits, after, before, dedented, delete, every
+from autograder.tape.repair.broken_program import BrokenProgram, Candidate
+from autograder.tape.repair.edits import EditableSource, Edits, after, before, dedent, delete, every
 from autograder.tape.repair.inplace_finder import called, calls
 from autograder.tape.repair.kinds.clones import loops
 
-AGAIN = "The loss is computed again after the write, so its value and gradients are those of the new numbers."
-ANEW = "Each backward starts from a loss computed anew, with the numbers of that moment."
-EARLIER = "The write comes before the operation, which then computes with the new numbers."
+AGAIN = "The loss is computed again after the write, so its value and gradients are those of the new values."
+PER_BACKWARD = "Each backward starts from a loss that is computed again, with the values at that point."
+EARLIER = "The write comes before the operation, which then uses the new values."
 LONGEST = 8  # statements that are repeated at most
-CUT = "No gradient flows through {0} into earlier rounds of the loop any more."
+CUT = "No gradient flows through {0} into earlier iterations of the loop any more."
 
 
-def write_later(case: Case) -> Iterator[Candidate]:
+def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
     """The write, or `optimizer.step()`, moves below the last backward that still needs the old values."""
-    for statement in movable(case):
-        for moving, last in reversed(followed_by_backward(case.source, statement)):
-            text = dedented(case.source, moving)
-            yield Candidate("move the write after backward", moved(case.source, moving, last, text))
-        for loop in loops(case.source, statement):
+    for statement in movable(program):
+        for moving, last in reversed(followed_by_backward(program.source, statement)):
+            text = dedent(program.source, moving)
+            yield Candidate("move the write after backward", move_after(program.source, moving, last, text))
+        for loop in loops(program.source, statement):
             if any(calls_backward(one) for one in loop.body):
                 edits = (
-                    delete(case.source, with_its_if(case.source, statement)),
-                    after(case.source, loop, case.source.of(statement)),
+                    delete(program.source, with_its_if(program.source, statement)),
+                    after(program.source, loop, program.source.of(statement)),
                 )
                 yield Candidate("move the write after the loop", edits)
 
@@ -38,12 +38,14 @@ def with_its_if(source: EditableSource, statement: ast.stmt) -> ast.stmt:
     return holder if isinstance(holder, ast.If) and len(holder.body) == 1 and not holder.orelse else statement
 
 
-def movable(case: Case) -> list[ast.stmt]:
+def movable(program: BrokenProgram) -> list[ast.stmt]:
     """Returns the suspect statements, and the calls of the functions that they stand in."""
-    found = list(case.suspects) or list(dict.fromkeys(write.statement for write in case.blamed))
-    names = {getattr(case.source.scope(one), "name", None) for one in found} - {None}
+    found = list(program.suspects) or list(dict.fromkeys(write.statement for write in program.blamed))
+    names = {getattr(program.source.scope(one), "name", None) for one in found} - {None}
     around = [
-        one for one in case.source.statements() if isinstance(one, ast.Expr) and {called(c) for c in calls(one)} & names
+        one
+        for one in program.source.statements()
+        if isinstance(one, ast.Expr) and {called(c) for c in calls(one)} & names
     ]
     return [*found, *around]
 
@@ -65,57 +67,59 @@ def calls_backward(statement: ast.stmt) -> bool:
     return any(isinstance(node, ast.Call) and called(node) in ("backward", "grad") for node in ast.walk(statement))
 
 
-def moved(source: EditableSource, statement: ast.stmt, last: ast.stmt, text: str) -> Edits:
-    """Returns the edits that take the statement out and put it after another of the same block."""
+def move_after(source: EditableSource, statement: ast.stmt, last: ast.stmt, text: str) -> Edits:
+    """Returns the edits that move the statement after another one of the same block."""
     return (delete(source, statement), after(source, last, text))
 
 
-def forward_again(case: Case) -> Iterator[Candidate]:
-    """The statements that lead to the loss run once more after the write, right before the backward that needs them."""
-    for statement in movable(case):
-        for moving, last in followed_by_backward(case.source, statement):
-            text = leading_to(case, moving, last)
+def repeat_forward(program: BrokenProgram) -> Iterator[Candidate]:
+    """The statements that compute the loss run again after the write, right before backward."""
+    for statement in movable(program):
+        for moving, last in followed_by_backward(program.source, statement):
+            text = leading_to(program, moving, last)
             if text:
-                yield Candidate("forward again after the write", (before(case.source, last, text),), may_change=AGAIN)
+                yield Candidate(
+                    "forward again after the write", (before(program.source, last, text),), may_change=AGAIN
+                )
 
 
-def forward_each_time(case: Case) -> Iterator[Candidate]:
-    """What leads to a loss is computed again for the second backward: right before it, or at the head of the loop or function."""
-    error = case.verdict.error
+def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
+    """A loss is computed again for its second backward: right before it, or at the beginning of the loop or function."""
+    error = program.verdict.error
     if not error or "second time" not in error.message:
         return
-    for last in case.at([error.line or 0]):
-        for place in [last, *heads(case.source, last)]:
+    for last in program.at([error.line or 0]):
+        for place in [last, *first_statements(program.source, last)]:
             for count in range(1, 5):
-                if text := last_assignments(case.source, place, last, count):
-                    edits = (before(case.source, place, text),)
-                    yield Candidate("forward again for each backward", edits, may_change=ANEW)
+                if text := last_assignments(program.source, place, last, count):
+                    edits = (before(program.source, place, text),)
+                    yield Candidate("forward again for each backward", edits, may_change=PER_BACKWARD)
 
 
-def heads(source: EditableSource, statement: ast.stmt) -> list[ast.stmt]:
+def first_statements(source: EditableSource, statement: ast.stmt) -> list[ast.stmt]:
     """Returns the first statement of each loop and function around a statement."""
     holders = (ast.For, ast.While, ast.FunctionDef)
     return [one.body[0] for one in source.ancestors(statement) if isinstance(one, holders)]
 
 
 def last_assignments(source: EditableSource, place: ast.stmt, last: ast.stmt, count: int) -> str:
-    """Returns the text of the last `count` assignments before `place` that the names of `last` were computed from."""
+    """Returns the text of the last `count` assignments before `place` that `last` depends on."""
     scopes = [source.scope(last), *source.ancestors(last)]
     visible = [
         one for one in every(ast.Assign, source.tree) if one.lineno < last.lineno and source.scope(one) in scopes
     ]
-    visible = [one for one in visible if not makes_anew(source, one)]
-    wanted = loaded(last)
+    visible = [one for one in visible if not creates_state(source, one)]
+    wanted = names_loaded(last)
     text: list[str] = []
     for one in reversed(sorted(visible, key=lambda one: one.lineno)):
-        if stored(one) & wanted and len(text) < count:
-            wanted |= loaded(one)
+        if names_bound(one) & wanted and len(text) < count:
+            wanted |= names_loaded(one)
             if one.lineno < place.lineno:
-                text.insert(0, dedented(source, one))
+                text.insert(0, dedent(source, one))
     return "\n".join(text)
 
 
-def makes_anew(source: EditableSource, statement: ast.Assign) -> bool:
+def creates_state(source: EditableSource, statement: ast.Assign) -> bool:
     """Whether the statement makes a leaf, a module's parameters or an optimizer, which a second forward must share."""
     text = source.of(statement)
     value = statement.value
@@ -125,71 +129,71 @@ def makes_anew(source: EditableSource, statement: ast.Assign) -> bool:
     return is_maker or any(word in text for word in ("requires_grad", "Parameter", "optim"))
 
 
-def leading_to(case: Case, write: ast.stmt, last: ast.stmt) -> str:
-    """Returns the text of the assignments before the write that used its old values and lead to the later statement's names."""
-    block = case.source.block(write)
+def leading_to(program: BrokenProgram, write: ast.stmt, last: ast.stmt) -> str:
+    """Returns the text of the assignments that used the old values and that the later statement depends on."""
+    block = program.source.block(write)
     earlier = [one for one in block[: block.index(last)] if isinstance(one, ast.Assign | ast.AugAssign)]
     stale: set[str] = set()
     reading = []
     for one in earlier:
-        if uses_saved(case, one) or loaded(one) & stale:
-            stale |= stored(one)
+        if uses_saved(program, one) or names_loaded(one) & stale:
+            stale |= names_bound(one)
             reading.append(one)
-    wanted = loaded(last)
+    wanted = names_loaded(last)
     text: list[str] = []
     for one in reversed(reading):
-        if stored(one) & wanted:
-            wanted |= loaded(one)
-            text.insert(0, dedented(case.source, one))
+        if names_bound(one) & wanted:
+            wanted |= names_loaded(one)
+            text.insert(0, dedent(program.source, one))
     return "\n".join(text) if len(text) <= LONGEST else ""
 
 
-def uses_saved(case: Case, statement: ast.stmt) -> bool:
+def uses_saved(program: BrokenProgram, statement: ast.stmt) -> bool:
     """Whether the statement saved what was written, or calls a function (or a module) of the text that did."""
-    if any(statement is saver for saver, _ in case.savers):
+    if any(statement is saver for saver, _ in program.savers):
         return True
-    names = {getattr(case.source.scope(saver), "name", None) for saver, _ in case.savers} - {None}
+    names = {getattr(program.source.scope(saver), "name", None) for saver, _ in program.savers} - {None}
     called_here = {called(call) for call in calls(statement)}
-    own = {one.name for one in case.source.statements() if isinstance(one, ast.FunctionDef | ast.ClassDef)}
-    return bool(called_here & names) or ("forward" in names and bool(called_here & (loaded(statement) - own)))
+    own = {one.name for one in program.source.statements() if isinstance(one, ast.FunctionDef | ast.ClassDef)}
+    return bool(called_here & names) or ("forward" in names and bool(called_here & (names_loaded(statement) - own)))
 
 
-def loaded(node: ast.AST) -> set[str]:
+def names_loaded(node: ast.AST) -> set[str]:
     """Returns the names that are read."""
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
 
 
-def stored(node: ast.AST) -> set[str]:
+def names_bound(node: ast.AST) -> set[str]:
     """Returns the names that are bound."""
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
 
 
-def state_cut(case: Case) -> Iterator[Candidate]:
-    """A state carried from round to round is detached at the head of the loop, so that each backward sees one round."""
-    if case.verdict.outcome != "raises-backward":
+def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
+    """A state carried from one iteration to the next is detached at the beginning of the loop, so each backward covers one iteration."""
+    if program.verdict.outcome != "raises-backward":
         return
-    for loop in case.source.statements():
+    for loop in program.source.statements():
         if isinstance(loop, ast.For | ast.While) and any(calls_backward(one) for one in loop.body):
-            for name in carried(loop):
+            for name in carried_names(loop):
                 for text in (f"{name} = {name}.detach()", f"{name} = tuple(part.detach() for part in {name})"):
                     yield Candidate(
-                        "detach the carried state", (before(case.source, loop.body[0], text),), CUT.format(name)
+                        "detach the carried state", (before(program.source, loop.body[0], text),), CUT.format(name)
                     )
 
 
-def carried(loop: ast.For | ast.While) -> list[str]:
-    """Returns the names that a round reads before it binds them anew, `self.h` included."""
+def carried_names(loop: ast.For | ast.While) -> list[str]:
+    """Returns the names that an iteration reads before it assigns them, `self.h` included."""
     bound: set[str] = set()
     found = []
     for statement in loop.body:
-        for path in paths(statement, ast.Load):
-            if path not in bound and any(path in paths(one, ast.Store) for one in loop.body):
+        for path in paths_in(statement, ast.Load):
+            if path not in bound and any(path in paths_in(one, ast.Store) for one in loop.body):
                 found.append(path)
-        bound |= paths(statement, ast.Store)
+        bound |= paths_in(statement, ast.Store)
     return list(dict.fromkeys(found))
 
 
-def paths(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
+def paths_in(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
     """Returns the names and attribute paths that stand in the node in a context."""
     found = (
         one for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute) and isinstance(one.ctx, context)
@@ -197,16 +201,19 @@ def paths(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
     return {ast.unparse(one) for one in found}
 
 
-def write_earlier(case: Case) -> Iterator[Candidate]:
+def move_write_earlier(program: BrokenProgram) -> Iterator[Candidate]:
     """The write moves above the operation that saves, where both stand in one block."""
-    for statement in case.suspects:
-        for saver, _ in case.savers:
-            block = case.source.block(statement)
+    for statement in program.suspects:
+        for saver, _ in program.savers:
+            block = program.source.block(statement)
             if saver not in block:
                 continue
             between = block[block.index(saver) : block.index(statement)]
             if between and not any(
                 calls_backward(one) for one in between
-            ):  # a step needs the gradients of its own backward
-                edits = (delete(case.source, statement), before(case.source, saver, dedented(case.source, statement)))
+            ):  # an optimizer's step needs the gradients of its own backward
+                edits = (
+                    delete(program.source, statement),
+                    before(program.source, saver, dedent(program.source, statement)),
+                )
                 yield Candidate("move the write before the save", edits, may_change=EARLIER)

@@ -1,13 +1,13 @@
-"""Repairs that compute a new tensor and bind the name to it, in place of writing into the old one."""
+"""Repairs that compute a new tensor and assign it to the name, instead of writing into the old one."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from autograder.tape.repair.case import Candidate, Case
+from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, insert, replace
-from autograder.tape.repair.inplace_finder import InPlace, called, calls, of_module
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls, of_module
 
 MAKERS = {
     "zero_": "torch.zeros_like({0})",
@@ -18,14 +18,14 @@ NOT_CUT = "`detach()` returns a cut tensor beside {0}, which keeps its own histo
 NUMBERS = {"0": "torch.zeros_like({0})", "1": "torch.ones_like({0})"}
 
 
-def augmented(case: Case) -> Iterator[Candidate]:
+def expand_augmented_assignment(program: BrokenProgram) -> Iterator[Candidate]:
     """`x += y` becomes `x = x + y`."""
-    for write in case.writes:
+    for write in program.writes:
         if isinstance(write.node, ast.AugAssign) and not write.path:
-            yield Candidate("out of place", spelled_out(case.source, write.node))
+            yield Candidate("out of place", expand_operator(program.source, write.node))
 
 
-def spelled_out(source: EditableSource, node: ast.AugAssign) -> Edits:
+def expand_operator(source: EditableSource, node: ast.AugAssign) -> Edits:
     """Returns the edits that turn `x op= value` into `x = x op value`, comments and line breaks kept."""
     end, start = source.span(node.target)[1], source.span(node.value)[0]
     between = source.data[end:start].decode()
@@ -37,36 +37,36 @@ def spelled_out(source: EditableSource, node: ast.AugAssign) -> Edits:
     return (first, insert(source, node.value, closing, after=True))
 
 
-def method(case: Case) -> Iterator[Candidate]:
+def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
     """`h.add_(1)` becomes `h = h.add(1)`; inside a larger expression the call loses its underscore."""
-    for write in case.writes:
-        if not write.is_method or of_module(case.source, write.node) or is_inner(case.source, write):
+    for write in program.writes:
+        if not write.is_method or of_module(program.source, write.node) or is_inner(program.source, write):
             continue
         if set(write.path) - in_place_names(write.path):
-            yield from view_detached(case.source, write)
+            yield from detach_view(program.source, write)
             continue
-        edits = renamed(case.source, write)
-        name = case.source.of(write.root)
+        edits = drop_underscores(program.source, write)
+        name = program.source.of(write.root)
         fills = [one for one in chain(write.node) if called(one) in MAKERS]
         if isinstance(write.statement, ast.Expr) and write.statement.value is write.node:
-            alone = (insert(case.source, write.node, f"{name} = "), *edits)
-            yield Candidate("out of place", made(case.source, write) if fills else alone)
+            alone = (insert(program.source, write.node, f"{name} = "), *edits)
+            yield Candidate("out of place", made(program.source, write) if fills else alone)
         elif not fills:
             yield Candidate("out of place", edits)
-            first = before(case.source, write.statement, f"{name} = {case.source.apply_to(write.node, edits)}")
-            yield Candidate("out of place", (first, replace(case.source, write.node, name)))
+            first = before(program.source, write.statement, f"{name} = {program.source.apply_to(write.node, edits)}")
+            yield Candidate("out of place", (first, replace(program.source, write.node, name)))
 
 
-def is_inner(source: EditableSource, write: InPlace) -> bool:
+def is_inner(source: EditableSource, write: InPlaceWrite) -> bool:
     """Whether the call is the `x.a_()` of `x.a_().b_()`, which is changed as one."""
     holder = source.parents[write.node]
     return isinstance(holder, ast.Attribute) and holder.attr.endswith("_")
 
 
-def view_detached(source: EditableSource, write: InPlace) -> Iterator[Candidate]:
+def detach_view(source: EditableSource, write: InPlaceWrite) -> Iterator[Candidate]:
     """`m[:1].detach_()`, which PyTorch refuses for a view, loses its underscore."""
     if called(write.node) == "detach_":
-        yield Candidate("detach, not in place", renamed(source, write), NOT_CUT.format(source.of(write.root)))
+        yield Candidate("detach, not in place", drop_underscores(source, write), NOT_CUT.format(source.of(write.root)))
 
 
 def in_place_names(path: tuple[str, ...]) -> set[str]:
@@ -81,14 +81,14 @@ def chain(call: ast.AST) -> Iterator[ast.Call]:
         call = method.value
 
 
-def renamed(source: EditableSource, write: InPlace) -> Edits:
-    """Returns the edits that take the underscore off each method of the chain."""
+def drop_underscores(source: EditableSource, write: InPlaceWrite) -> Edits:
+    """Returns the edits that remove the underscore of each method in the chain."""
     ends = [source.span(call.func)[1] for call in chain(write.node) if called(call).endswith("_")]
     return tuple(Edit(end - 1, end, "") for end in ends)
 
 
-def made(source: EditableSource, write: InPlace) -> Edits:
-    """Returns the edit that binds the name to a tensor filled anew, () where the fill is one of several calls in a row."""
+def made(source: EditableSource, write: InPlaceWrite) -> Edits:
+    """Returns the edit that assigns a newly filled tensor to the name, () where the fill is one of several chained calls."""
     name, maker = source.of(write.root), MAKERS.get(called(write.node), "")
     values = [source.of(one) for one in write.node.args]
     if len(values) != maker.count("{1}") or len(list(chain(write.node))) > 1 or not maker:
@@ -96,40 +96,41 @@ def made(source: EditableSource, write: InPlace) -> Edits:
     return (replace(source, write.node, f"{name} = {maker.format(name, *values)}"),)
 
 
-def function(case: Case) -> Iterator[Candidate]:
+def rebind_result(program: BrokenProgram) -> Iterator[Candidate]:
     """`torch.relu_(h)` becomes `h = torch.relu(h)`, and `torch.add(x, y, out=b)` becomes `b = torch.add(x, y)`."""
-    source = case.source
-    for write in case.writes:
+    source = program.source
+    for write in program.writes:
         if write.is_method and of_module(source, write.node) and not write.path:
             end = source.span(write.node.func)[1]
             yield Candidate(
-                "out of place", (*bound(source, write.statement, write.node, write.root), Edit(end - 1, end, ""))
+                "out of place", (*bind_result(source, write.statement, write.node, write.root), Edit(end - 1, end, ""))
             )
     for statement, call in every_call(source):
         for keyword in call.keywords:
             if keyword.arg == "out":
                 yield Candidate(
-                    "out of place", (*bound(source, statement, call, keyword.value), without(source, call, keyword))
+                    "out of place",
+                    (*bind_result(source, statement, call, keyword.value), remove_keyword(source, call, keyword)),
                 )
 
 
-def inplace_option(case: Case) -> Iterator[Candidate]:
+def switch_off_inplace(program: BrokenProgram) -> Iterator[Candidate]:
     """`nn.ReLU(inplace=True)` becomes `nn.ReLU(inplace=False)`, each alone, then all together."""
-    source = case.source
-    found = [edits for statement, call in every_call(source) if (edits := switched_off(source, statement, call))]
+    source = program.source
+    found = [edits for statement, call in every_call(source) if (edits := switch_off(source, statement, call))]
     for edits in found:
         yield Candidate("inplace=False", edits)
     if len(found) > 1:
         yield Candidate("inplace=False", tuple(edit for edits in found for edit in edits))
 
 
-def switched_off(source: EditableSource, statement: ast.stmt, call: ast.Call) -> Edits:
-    """Returns the edits that switch the option off; a function whose result nobody took is bound to its argument's name."""
+def switch_off(source: EditableSource, statement: ast.stmt, call: ast.Call) -> Edits:
+    """Returns the edits that switch the option off; where a function's result was not used, it is assigned to its argument's name."""
     named = [one.value for one in call.keywords if one.arg == "inplace"]
     given = named or (call.args if called(call) in ("ReLU", "ReLU6", "SiLU") else [])
     switches = [replace(source, one, "False") for one in given if isinstance(one, ast.Constant) and one.value is True]
     lost = switches and called(call)[:1].islower() and call.args
-    return (*(bound(source, statement, call, call.args[0]) if lost else ()), *switches)
+    return (*(bind_result(source, statement, call, call.args[0]) if lost else ()), *switches)
 
 
 def every_call(source: EditableSource) -> Iterator[tuple[ast.stmt, ast.Call]]:
@@ -138,48 +139,48 @@ def every_call(source: EditableSource) -> Iterator[tuple[ast.stmt, ast.Call]]:
         yield from ((statement, call) for call in calls(statement))
 
 
-def bound(source: EditableSource, statement: ast.stmt, call: ast.Call, target: ast.expr) -> Edits:
+def bind_result(source: EditableSource, statement: ast.stmt, call: ast.Call, target: ast.expr) -> Edits:
     """Returns the edit that binds the call's result to `target`, where the statement drops it."""
     dropped = isinstance(statement, ast.Expr) and statement.value is call
     return (insert(source, call, f"{source.of(target)} = "),) if dropped else ()
 
 
-def without(source: EditableSource, call: ast.Call, keyword: ast.keyword) -> Edit:
-    """Returns the edit that takes the keyword out of the call, with the comma before it."""
+def remove_keyword(source: EditableSource, call: ast.Call, keyword: ast.keyword) -> Edit:
+    """Returns the edit that removes the keyword from the call, with the comma before it."""
     earlier = [source.span(one)[1] for one in [*call.args, *call.keywords] if source.span(one) < source.span(keyword)]
     start = max(earlier, default=source.span(keyword)[0])
     return Edit(start, source.span(keyword)[1], "")
 
 
-def masked(case: Case) -> Iterator[Candidate]:
+def rebind_masked(program: BrokenProgram) -> Iterator[Candidate]:
     """`x[mask] = v` becomes `x = x.masked_fill(mask, v)`, or `torch.where` where v is no plain number."""
-    source = case.source
-    for write in case.writes:
+    source = program.source
+    for write in program.writes:
         if isinstance(write.node, ast.Assign) and write.path == ("[]",) and not is_whole(write.target.slice):
             name, value = source.of(write.root), write.node.value
             mask = source.of(write.target.slice)
             if is_number(value):
                 yield Candidate(
-                    "out of place", assigned(source, write, f"{name}.masked_fill({mask}, {source.of(value)})")
+                    "out of place", assign(source, write, f"{name}.masked_fill({mask}, {source.of(value)})")
                 )
             elif isinstance(write.target.slice, ast.Compare | ast.Name | ast.UnaryOp | ast.BinOp):
                 yield Candidate(
-                    "out of place", assigned(source, write, f"torch.where({mask}, {source.of(value)}, {name})")
+                    "out of place", assign(source, write, f"torch.where({mask}, {source.of(value)}, {name})")
                 )
 
 
-def filled(case: Case) -> Iterator[Candidate]:
-    """`d[:] = 1` becomes `d = torch.ones_like(d)`; another tensor is spread over the same shape."""
-    source = case.source
-    for write in case.writes:
+def rebind_filled(program: BrokenProgram) -> Iterator[Candidate]:
+    """`d[:] = 1` becomes `d = torch.ones_like(d)`; another tensor is expanded to the same shape."""
+    source = program.source
+    for write in program.writes:
         if isinstance(write.node, ast.Assign) and write.path == ("[]",) and is_whole(write.target.slice):
             name, value = source.of(write.root), write.node.value
             number = is_number(value)
             maker = NUMBERS.get(source.of(value), MAKERS["fill_"]) if number else MAKERS["copy_"]
-            yield Candidate("out of place", assigned(source, write, maker.format(name, source.of(value))))
+            yield Candidate("out of place", assign(source, write, maker.format(name, source.of(value))))
 
 
-def assigned(source: EditableSource, write: InPlace, text: str) -> Edits:
+def assign(source: EditableSource, write: InPlaceWrite, text: str) -> Edits:
     """Returns the edit that binds the written name to `text`; () where the statement has further targets."""
     single = len(write.node.targets) == 1
     return (replace(source, write.node, f"{source.of(write.root)} = {text}"),) if single else ()

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair.edits import EditableSource, Edits
-from autograder.tape.repair.inplace_finder import InPlace, in_place
+from autograder.tape.repair.inplace_finder import InPlaceWrite, find_writes
 
 
 @dataclass(frozen=True)
@@ -18,8 +18,8 @@ class Candidate:
 
     Attributes:
         kind: what it does, in a few words a reader knows.
-        changes: what it does to the gradients, as a sentence; None where they are meant to stay.
-        may_change: what to say where backward starts from other numbers after it; None where that rules it out.
+        changes: what it does to the gradients, as a sentence; None where they should stay the same.
+        may_change: what to say if backward starts from other numbers after it; None where that rules the change out.
     """
 
     kind: str
@@ -28,7 +28,7 @@ class Candidate:
     may_change: str | None = None
 
 
-class Case:
+class BrokenProgram:
     """A broken program: its text, and where the verdict points."""
 
     def __init__(self, source: EditableSource, verdict: Verdict, file: str):
@@ -38,7 +38,7 @@ class Case:
 
     @cached_property
     def suspects(self) -> list[ast.stmt]:
-        """The statements that wrote into a saved tensor, or that raised in the forward pass; first the first to blame."""
+        """The statements that wrote into a saved tensor, or that raised in the forward pass; the most likely one first."""
         places = [place for harm in self.verdict.harms for place in harm.mutated_at if place.file == self.file]
         lines = [place.line for place in places]
         if self.verdict.error and self.verdict.outcome == "raises-forward":
@@ -56,13 +56,13 @@ class Case:
         return list(found)
 
     @cached_property
-    def writes(self) -> list[InPlace]:
+    def writes(self) -> list[InPlaceWrite]:
         """The writes to repair: those the verdict points at, then every other one in the text."""
         others = [one for one in self.source.statements() if one not in self.suspects]
-        return [write for one in [*self.suspects, *others] for write in in_place(self.source, one)]
+        return [write for one in [*self.suspects, *others] for write in find_writes(self.source, one)]
 
     @cached_property
-    def blamed(self) -> list[InPlace]:
+    def blamed(self) -> list[InPlaceWrite]:
         """The writes that the verdict points at, all of the text's where it points at none."""
         found = [write for write in self.writes if write.statement in self.suspects]
         return found or self.writes
@@ -72,4 +72,4 @@ class Case:
         return list(dict.fromkeys(one for line in lines for one in self.source.statements_at(line)))
 
 
-Kind = Callable[[Case], Iterator[Candidate]]
+Kind = Callable[[BrokenProgram], Iterator[Candidate]]
