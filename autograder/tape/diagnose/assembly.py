@@ -1,4 +1,4 @@
-"""All that was seen of a program, as one Recording."""
+"""Everything the runs found, as one Recording."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from autograder.tape.run.program import Program
 
 
 def assemble(program: Program, evidence: Evidence, cloned_saves: ClonedSavesRun) -> Recording:
-    """Returns the recording of all that was seen, with the verdict on it."""
+    """Returns the recording of the observed run, with the verdict of all runs."""
     state, verdict = evidence.observer.state, verdict_of(evidence)
     steps = tuple(step.record(index) for index, step in enumerate(state.finished_steps))
     steps = _settle_forecasts(with_hindsight(steps, state.backward_calls), evidence, verdict)
@@ -34,7 +34,7 @@ def freeze(
     trace: tuple[schema.BackwardStep, ...],
     verdict: Verdict,
 ) -> Recording:
-    """Returns the recording with the plain data of a run's tables."""
+    """Returns a recording with the data of a run's tables."""
     return Recording(
         version=schema.VERSION,
         torch=str(torch.__version__),

@@ -1,4 +1,4 @@
-"""A notebook cell → a Recording: it runs once for all to see, and before that in a way that leaves no trace."""
+"""A notebook cell → a Recording: runs that are undone come first, then the one that stays."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class RecordedCell:
     Attributes:
         value: what its last expression gave, None where it ends in a statement.
         roots: the objects that the notebook's names held before it ran.
-        before: what the cell found; restoring it takes back what the cell did.
+        before: what the cell found; restoring it undoes what the cell did.
     """
 
     recording: Recording
@@ -38,7 +38,7 @@ class RecordedCell:
 def record_cell(source: str, space: dict[str, Any], seconds: float = SECONDS) -> RecordedCell:
     """Returns what a cell did, which runs in `space`, a notebook's own names.
 
-    The runs that give the right gradients come first and are taken back. They keep graphs that other cells made.
+    The runs that give the right gradients come first and are undone. They keep graphs that other cells made.
 
     Raises:
         ProgramError: the text is not Python.

@@ -23,7 +23,7 @@ class Evidence:
     """All that is known of a program once it has run several times.
 
     Attributes:
-        plain: the run that nobody watched; it says what happened.
+        plain: the run without any observer; it decides the outcome.
         observed: the run that `observer` followed statement by statement.
         cloned_saves: the run in which backward uses private copies of all saved tensors.
         untracked_effect: what finite differences say of writes that autograd did not record.

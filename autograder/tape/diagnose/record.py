@@ -23,7 +23,7 @@ from autograder.tape.run.source_text import ProgramError
 from autograder.tape.run.time_limit import TimeUp
 
 SLOWER = 20  # how much longer an observed run may take than a plain one (about 10 times, where the tensors are small)
-BEGINNING = 2.0  # seconds of a program without end that are recorded
+BEGINNING = 2.0  # seconds that are recorded of a program that does not end
 
 
 def record(
@@ -37,9 +37,9 @@ def record(
     """Returns everything autograd held while `program` ran, and the verdict, without repairs.
 
     Args:
-        program: source text, or a function; it runs several times, each time from the same seed and printing nothing.
-        file: what the reader sees as the program's file.
-        function: which function of the text is run once the text is loaded; None: the text alone.
+        program: source text, or a function; it runs several times, each time from the same seed, and prints nothing.
+        file: the file name shown to the reader.
+        function: which function of the text to run after the text itself; None for the text alone.
         names: values it starts from, as globals of the text or keyword arguments of the function; each run gets copies.
         seconds: how long one run may take.
 
@@ -80,7 +80,7 @@ def record_program(program: Program, seconds: float = SECONDS) -> Recording:
 
 
 def _observe(program: Program, seconds: float) -> tuple[Observer, Run]:
-    """Returns the observed run; where a write's line stayed uncertain, one more that looks at that memory after every statement."""
+    """Returns the observed run; where a write's line is uncertain, the run is repeated and looks at that memory after every statement."""
     observer = Observer(program)
     observed = run_again(program, observer, observer.watching, seconds)
     focus = frozenset(write.memory.id for write in observer.state.writes if not write.exact and write.changed)
@@ -97,7 +97,7 @@ def record_file(path: str | os.PathLike[str], function: str | None = None, *, se
         path: a Python file; its neighbours can be imported as when it is run by itself.
         function: a function that needs no argument, or what the module's `make()` returns; a method as "Class.method". Where none
             is named and the script itself never runs a backward, its `run` is called.
-        seconds: how long one run may take; there are at least three.
+        seconds: how long one run may take; there are at least four.
 
     Raises:
         ProgramError: it cannot be run; the message says in one sentence what was seen and what to do.
@@ -108,7 +108,7 @@ def record_file(path: str | os.PathLike[str], function: str | None = None, *, se
 def run_again(
     program: Program, listener: Listener, around: Callable[[], AbstractContextManager[None]], seconds: float
 ) -> Run:
-    """Returns one more run of a program that could be run; where it now cannot (memory, time), that is its error."""
+    """Returns one more run of a program that has run before; if it cannot be run now (memory, time), that is the run's error."""
     try:
         return run_once(program, listener, around, seconds=seconds)
     except ProgramError as error:
@@ -116,7 +116,7 @@ def run_again(
 
 
 def _beginning(program: Program) -> Recording:
-    """Returns what the first seconds of a program that does not end look like; its verdict is what was forecast last."""
+    """Returns the recording of the first seconds of a program that does not end; its verdict is the last forecast."""
     observer = Observer(program)
     run = run_again(program, observer, observer.watching, BEGINNING)
     steps = tuple(step.record(index) for index, step in enumerate(observer.state.finished_steps))

@@ -20,7 +20,7 @@ MOST = 2_000  # nodes that a trace holds; nobody reads more, and each costs two 
 
 @dataclass
 class Visit:
-    """One node that backward entered: the number of the call, the node's place among those below its roots, and what left it."""
+    """One node that backward entered: the call's number, the node's place below its roots, and the gradient that left it."""
 
     call: int
     index: int
@@ -31,7 +31,7 @@ class Visit:
 
 
 class BackwardTrace(Listener):
-    """Puts hooks on the nodes of each backward and takes them off again; they read the gradients and return nothing."""
+    """Puts hooks on the nodes of each backward and removes them again; they read the gradients and return nothing."""
 
     def __init__(self, *, keep_graph: bool = False):
         self.visits: list[Visit] = []
@@ -68,7 +68,7 @@ class BackwardTrace(Listener):
         return before, after
 
     def after_backward(self, call: Backward) -> None:
-        """Takes the hooks off."""
+        """Removes the hooks."""
         for handle in self._handles:
             handle.remove()
         self._handles = []

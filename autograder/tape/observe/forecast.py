@@ -36,7 +36,7 @@ class BackwardRoots:
                 self._others.pop(input_, None)
 
     def current(self) -> list[GraphNode | None]:
-        """Returns the newest living scalar that backward has not been through, else the newest such tensor, or nothing."""
+        """Returns the newest living scalar that backward has not used, else the newest such tensor, or nothing."""
         for roots in (self._scalars, self._others):
             while roots:
                 node, tracked = roots[next(reversed(roots))]

@@ -7,7 +7,7 @@ from types import FrameType
 
 import torch
 
-# A container that grows by one element a statement would make every look as long as the run: only its ends are named.
+# In a container that grows with each statement, naming every element would take quadratic time: only its ends are named.
 ENDS = 8
 DEPTH = 3
 
@@ -36,7 +36,7 @@ def tensors_in(value: object, name: str, depth: int = DEPTH) -> Iterator[tuple[s
 
 def _module(module: torch.nn.Module, name: str, depth: int) -> Iterator[tuple[str, torch.Tensor]]:
     if "_modules" not in vars(module):
-        return  # its `__init__` has not come to `super().__init__()` yet, so asking for its parameters would raise
+        return  # its `__init__` has not called `super().__init__()` yet, so reading its parameters would raise
     for inner, tensor in module.named_parameters():
         yield f"{name}.{inner}", tensor
     for inner, buffer in module.named_buffers():

@@ -39,7 +39,7 @@ def unseen(method: Callable) -> Callable:
         if self.failure is not None:
             return None
         tracer = sys.gettrace()
-        sys.settrace(None)  # our own calls would otherwise each be offered to our own tracer
+        sys.settrace(None)  # otherwise each of our own calls would go through our own tracer
         try:
             with unheard():
                 return method(self, *args)
@@ -121,7 +121,7 @@ class Observer(Listener):
             state.untracked.used(inputs, written, self.statements.top, state.graph, state.here(), state.steps)
 
     def _buffer_given(self, leaf: TrackedTensor, buffer: TrackedTensor) -> None:
-        """Takes note of an assignment to `.grad`; bytes given to two leaves are a fault that no counter shows."""
+        """Records an assignment to `.grad`; bytes given to two leaves are a fault that no counter shows."""
         state, here = self.state, self.statements.here()
         given = state.given.setdefault(buffer.memory, {})
         for other, theirs in given.items():
@@ -193,7 +193,7 @@ class Observer(Listener):
 
     @unseen
     def after_backward(self, call: Backward) -> None:
-        """Takes note of what backward freed, and of the gradient buffers it wrote into."""
+        """Records what backward freed, and the gradient buffers it wrote into."""
         state, place = self.state, self.statements.here()
         state.engine_depth -= 1
         state.calls += 1

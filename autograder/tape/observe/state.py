@@ -22,7 +22,7 @@ _FORMS = {"data": ".data", "detach": ".detach()", "__getitem__": "[…]"}
 
 @dataclass(eq=False)
 class Buffer:
-    """The memory of a leaf's `.grad`, and the line whose backward filled it last, or that gave it."""
+    """The memory of a leaf's `.grad`, and the line whose backward filled it last, or that assigned it."""
 
     leaf: TrackedTensor
     place: Place | None = None
@@ -60,7 +60,7 @@ class RunState:
         return self.place or self.statements.here()
 
     def close(self, activation: Activation, place: Place) -> None:
-        """Ends the present step and begins the next."""
+        """Ends the current step and begins the next."""
         step, self.current_step = self.current_step, StepBuilder()
         step.place, step.function, step.depth = place, activation.function, activation.depth
         step.state_all()

@@ -49,10 +49,10 @@ def statements_of(file: str) -> dict[int, tuple[int, bool]]:
 
 @dataclass(eq=False)
 class Activation:
-    """One call of a user's function that is under way, and the statement it is at; `modules` are those its names were read from.
+    """One call of a user's function that is running, and the statement it is at; `modules` are those its names were read from.
 
-    Never keep one (its `number` tells it from others): its frame holds the user's variables, and a gradient that somebody still
-    holds is copied into `.grad`, where PyTorch 2.13 would have moved it.
+    Never keep one (its `number` tells it from others): its frame holds the user's variables, and a gradient that is still
+    held is copied into `.grad`, where PyTorch 2.13 would have moved it.
     """
 
     number: int
@@ -153,7 +153,7 @@ class Statements:
 
     def _local(self, frame, event, _argument):
         if not self.stack or self.stack[-1].frame is not frame:
-            return self._local  # entered before we came, or resumed out of order
+            return self._local  # entered before tracing began, or resumed out of order
         top = self.stack[-1]
         if event == "line":
             start, declares = self._starts[top.file].get(frame.f_lineno, (frame.f_lineno, False))

@@ -1,4 +1,4 @@
-"""What one statement changed, while it is still being gathered."""
+"""What one statement changed, while it is being collected."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class WriteEvent:
     """One write into existing memory, of the bytes [start, stop).
 
     Attributes:
-        exact: `place` is surely the line that did it, and not only the one after which it was noticed.
+        exact: `place` is certainly the line that did it, not just the one after which it was noticed.
         swapped: the object was given other memory; nothing was written into the old.
         in_backward: it was done while the engine ran, by a hook or a backward of the user's own.
         activation: the number of the user's function that was running, and `call` that of the backward, if any.
@@ -70,15 +70,15 @@ class StepBuilder:
 
     @property
     def has_effects(self) -> bool:
-        """Whether anything happened that a reader would be told."""
+        """Whether anything happened that a recording lists."""
         return bool(self.tensors or self.nodes or self.writes or self.freed or self.names or self.forecast)
 
     def touch(self, tracked: TrackedTensor) -> None:
-        """Looks again at a tensor's state when the statement is done."""
+        """Marks a tensor whose state is read again when the statement is done."""
         self.touched[tracked.id] = tracked
 
     def state_all(self) -> None:
-        """Tells the new state of every tensor touched that still lives."""
+        """Adds the new state of every touched tensor that is still alive."""
         for tracked in self.touched.values():
             tensor = tracked.ref()
             state = None if tensor is None else tracked.state(tensor)

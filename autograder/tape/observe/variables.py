@@ -20,7 +20,7 @@ class Variables:
         self._frames: list[tuple[Activation, dict[str, int]]] = []
 
     def read(self, activation: Activation) -> None:
-        """Takes note of what changed in a frame: names, and tensors written or linked where no function was heard."""
+        """Records what changed in a frame: names, and tensors that were written or linked without a function call."""
         known = self._known(activation)
         if known is None:
             return
@@ -64,7 +64,7 @@ class Variables:
         return names
 
     def forget(self, activation: Activation) -> None:
-        """Drops a call's names; those of the caller that they hid are told again. A module's names stay."""
+        """Drops a call's names; those of the caller that they hid are listed again. A module's names stay."""
         module = activation.frame.f_code.co_name == "<module>"
         if not module and self._frames and self._frames[-1][0] is activation:
             _, gone = self._frames.pop()

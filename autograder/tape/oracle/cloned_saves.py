@@ -1,7 +1,7 @@
-"""A run in which nothing backward needs can be touched: the gradients it gives are those the program's formulas have.
+"""A run with private copies of everything backward needs: it gives the gradients of the program's formulas.
 
-Each saved tensor, each gradient on its way into and out of the user's own backwards and hooks, each tensor stashed on ctx
-is a private copy; a gradient buffer is never emptied or added to while somebody else may hold it; nothing is computed
+Each saved tensor, each gradient that goes into or out of the user's own backwards and hooks, and each tensor stored
+on ctx is a private copy; a gradient buffer is never emptied or added to while somebody else may hold it; nothing is computed
 a second time.
 """
 
@@ -28,7 +28,7 @@ from autograder.tape.run.storages import extent_of
 
 
 class ClonedSavesRun(Listener):
-    """Give it to a run as its listener, and `around` as the context of the program's code."""
+    """The listener of such a run; `around` is the context for the program's code."""
 
     def __init__(self, *, keep_graph: bool = False):
         self.trace = BackwardTrace(keep_graph=keep_graph)
@@ -36,7 +36,7 @@ class ClonedSavesRun(Listener):
 
     @contextmanager
     def around(self) -> Iterator[None]:
-        """The copies are made inside."""
+        """The context in which copies are made."""
         with ExitStack() as stack:
             stack.enter_context(clone_on_save())
             stack.enter_context(replaced_hooks(_packing_copies))
@@ -57,7 +57,7 @@ class ClonedSavesRun(Listener):
         self.trace.before_backward(call)
 
     def after_backward(self, call: Backward) -> None:
-        """Takes the walk's hooks off."""
+        """Removes the trace's hooks."""
         self.trace.after_backward(call)
 
 
@@ -75,7 +75,7 @@ class _Buffers(TorchFunctionMode):
             if not leaf.is_leaf or (leaf.grad is not None and leaf.grad.layout != torch.strided):
                 continue
             self.leaves[id(leaf)] = leaf
-            # A buffer that the program itself put there (a slice of a flat one) is meant to be seen elsewhere; not by another leaf.
+            # A buffer that the program assigned (a slice of a flat one) may be shared with anything but another leaf.
             if leaf.grad is not None and not leaf.grad.requires_grad:
                 first, last = _addresses(leaf.grad)
                 if id(leaf.grad) not in self.given or any(first < end and begin < last for begin, end in taken):
@@ -86,7 +86,7 @@ class _Buffers(TorchFunctionMode):
         name = function_name(func)
         if name in GRADIENT_GIVEN and isinstance(args[1], torch.Tensor):
             self.given.add(id(args[1]))
-            self.keep = (getattr(self, "keep", ()), args[1])  # its id stays its own
+            self.keep = (getattr(self, "keep", ()), args[1])  # keeps its id from being reused
         if name in EMPTYING and args:
             written = list(tensors(args))
             leaves = [self._leaf_of(tensor) for tensor in written]
@@ -161,8 +161,8 @@ def _register_with_copy(tensor: torch.Tensor, hook):
     def on_a_copy(gradient):
         own = gradient.clone()
         returned = hook(own)
-        # "The hook should not modify its argument, but it can optionally return a new gradient" (its documentation, PyTorch
-        # 2.13). On a leaf that is how people mask what arrives in `.grad`; on its way to others it is a write by accident.
+        # "The hook should not modify its argument, but it can optionally return a new gradient" (documentation of
+        # `Tensor.register_hook`, PyTorch 2.13). On a leaf people do it to mask what arrives in `.grad`; elsewhere it is an accident.
         return own if returned is None and leaf else returned
 
     return _REGISTER(tensor, on_a_copy)
@@ -172,7 +172,7 @@ _REGISTER = torch.Tensor.register_hook
 
 
 def _packing_copies(pack, unpack):
-    if is_checkpoint(unpack):  # it would compute again what it does not keep
+    if is_checkpoint(unpack):  # it would recompute what it does not save
         return lambda tensor: tensor.detach().clone(), lambda tensor: tensor
     return lambda tensor: pack(tensor.detach().clone()), unpack
 

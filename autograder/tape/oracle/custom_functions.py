@@ -1,4 +1,4 @@
-"""Whether the backwards of custom Functions are the slopes of their own forwards, or a choice (a straight-through estimator)."""
+"""Whether the backwards of custom Functions are the slopes of their forwards, or deliberately not (a straight-through estimator)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finite differences of a whole program: what its losses would have been, had a leaf held other values."""
+"""Finite differences of a whole program: what its losses would be if a leaf had other values."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class FiniteDifferences:
     def __init__(self, program: Program, live: frozenset[int], seconds: float):
         self.program, self.live, self.seconds = program, live, seconds
         self.nominal = NominalRun()
-        # Tensors with history stay as they are: their graph was made for their precision.
+        # Tensors with history stay as they are: their graph was recorded in their own precision.
         self.outside = Snapshot(program.roots, program.space).tensors
         first = NominalReplay(self.nominal, live, self.outside)
         self._run(first)
@@ -47,7 +47,7 @@ class FiniteDifferences:
         replay = NominalReplay(self.nominal, self.live, self.outside, shift)
         self._run(replay)
         if len(replay.losses) != len(self.nominal.losses):
-            raise NotApplicable("it does not take the same way twice")
+            raise NotApplicable("it does not take the same path twice")
         return replay.losses
 
     def slopes(self, direction: dict[int, torch.Tensor], step: float = STEP) -> list[float]:
@@ -57,7 +57,7 @@ class FiniteDifferences:
         return [(one - other) / (2 * step) for one, other in zip(above, below, strict=True)]
 
     def disagreements(self) -> set[tuple[int, int]]:
-        """Returns each backward and leaf where the loss's slope along a random direction of the leaf is not what the graph says.
+        """Returns each backward and leaf where the loss's slope along a random direction of the leaf differs from the graph's gradient.
 
         Raises:
             NotApplicable: a slope depends on the step, as at a kink.
@@ -101,5 +101,5 @@ class FiniteDifferences:
 
 
 def _differ(slope: float, claimed: float, largest: float) -> bool:
-    # The bias before a batch norm has no slope at all: its gradient is what single precision left over of the others'.
+    # The bias before a batch norm has slope 0: its gradient is only the rounding error of the others'.
     return abs(slope - claimed) > max(1e-3 * max(abs(slope), abs(claimed)), NOISE * max(largest, 1e-4))

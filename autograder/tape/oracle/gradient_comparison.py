@@ -1,4 +1,4 @@
-"""The gradients that two runs of one program left, side by side."""
+"""The gradients of two runs of one program, compared."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _alike(left: Gradients, right: Gradients, one: int, other: int) -> bool:
 
 
 def gap(got: object, true: object) -> float:
-    """Returns how far two gradients are apart, relative to the larger: 0 where none meets zeros, infinity where shapes differ."""
+    """Returns the distance of two gradients relative to the larger: 0 for None and zeros, infinity where shapes differ."""
     one, other = _numbers(got), _numbers(true)
     if one is None or other is None:
         present = other if one is None else one
@@ -131,7 +131,7 @@ def nested(value: object) -> list | float | None:
     if numbers is None or numbers.numel() > LISTED:
         return None
     if isinstance(value, torch.Tensor) and value.is_floating_point() and value.dtype != torch.float64:
-        # 0.1 in single precision reads 0.10000000149 in double; the shortest text that means the same number is what people know.
+        # 0.1 in single precision reads 0.10000000149 in double; the shortest text of the same number is shown.
         return _shortest(numbers.to(torch.float32).tolist())
     return numbers.tolist()
 

@@ -1,8 +1,8 @@
-"""A run in double precision in which all that autograd was told not to follow keeps the values of a first run.
+"""A run in double precision in which everything that autograd does not follow keeps the values of a first run.
 
-What autograd was told not to follow (a detached tensor, a number read with `item()`, all that is computed under no_grad, an
-optimizer's step) is a choice and no fault, and so is a new value given to a leaf. What remains free to move is what the graph
-claims to describe, and the writes that it does not know of.
+What the program keeps from autograd (a detached tensor, a number read with `item()`, all that is computed under no_grad, an
+optimizer's step) is deliberate, and so is a new value given to a leaf. What may still change is what the graph claims to
+describe, and the writes that it did not record.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.run.engine import Backward, Listener, standing
 from autograder.tape.run.function_mode import Hearing, tensors
 
-HEAVY = 1 << 24  # bytes of first-run values beyond which this oracle is not tried
+HEAVY = 1 << 24  # bytes of first-run values beyond which this oracle gives up
 
 
 class NotApplicable(Exception):
@@ -41,7 +41,7 @@ class NominalRun:
 
 
 class NominalReplay(Hearing, Listener):
-    """One run: the first takes notes, each later one repeats what must not move and moves one leaf by `shift`."""
+    """One run: the first records values, each later one repeats those that are fixed and moves one leaf by `shift`."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class NominalReplay(Hearing, Listener):
 
     @contextmanager
     def around(self) -> Iterator[None]:
-        """The program's own code runs inside."""
+        """The context for the program's own code."""
 
         with ExitStack() as stack:
             stack.enter_context(ClonedSavesRun().around())
@@ -84,7 +84,7 @@ class NominalReplay(Hearing, Listener):
         return applied
 
     def _widen(self) -> None:
-        """Turns what the program finds in our own process to double precision, in the same objects; the run's end puts it back."""
+        """Converts what the program finds in this process to double precision, in the same objects; restored when the run ends."""
         for tensor in self.outside:
             if tensor.is_leaf and tensor.dtype is torch.float32:
                 tensor.data = tensor.data.double()
@@ -168,7 +168,7 @@ class NominalReplay(Hearing, Listener):
 
     def _hold(self, index: int, leaf: torch.Tensor, time: int) -> None:
         if index >= len(self.nominal.leaves):
-            raise NotApplicable("it does not take the same way twice")
+            raise NotApplicable("it does not take the same path twice")
         value = next((v for e, v in reversed(self.nominal.leaves[index]) if e <= time), None)
         if value is None or value.shape != leaf.shape:
             return
@@ -179,7 +179,7 @@ class NominalReplay(Hearing, Listener):
             leaf.data.copy_(wanted)
 
     def before_backward(self, call: Backward) -> None:
-        """Reads the loss, and in the first run what the graph says of it."""
+        """Reads the loss, and in the first run the gradients that the graph gives."""
         weights = [
             torch.ones_like(root) if weight is None else weight
             for root, weight in zip(call.roots, call.weights, strict=True)
@@ -212,11 +212,11 @@ class NominalReplay(Hearing, Listener):
         }
 
     def keep_graph(self, asked: bool) -> bool:
-        """Nothing is freed: the first run has been through the graph already."""
+        """Nothing is freed: the first run has already used the graph."""
         return True
 
     def inside_engine(self):
-        """Goes on listening: hooks and custom backwards run inside."""
+        """Also follows hooks and custom backwards, which run inside."""
         return self.hearing()
 
 

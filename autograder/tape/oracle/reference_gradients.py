@@ -1,4 +1,4 @@
-"""Two ways to find the right gradient that share nothing with the graph under suspicion."""
+"""Two ways to find the right gradient that do not use the recorded graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ STEP = 6e-6
 
 
 def clone_on_save() -> AbstractContextManager[None]:
-    """Returns a block in which every saved tensor is a copy that no later write can reach.
+    """Returns a context in which every saved tensor is a copy that no later write changes.
 
     A backward through a graph made in it gives the gradients of the values that the forward used. It hides the version
     check (`torch.autograd.graph.saved_tensors_hooks`, PyTorch 2.13), so never set it in the run that decides an outcome.

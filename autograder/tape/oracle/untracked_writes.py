@@ -1,4 +1,4 @@
-"""Whether a write that autograd does not know of makes the gradient wrong: only finite differences can tell."""
+"""Whether a write that autograd did not record makes the gradient wrong: only finite differences can tell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.tape.oracle.finite_differences import FiniteDifferences
 from autograder.tape.oracle.nominal_replay import NotApplicable
 from autograder.tape.run.program import Program
 
-ENTRIES = 64  # slopes taken entry by entry, two runs each; of more, only that the gradient is wrong is said
+ENTRIES = 64  # slopes computed entry by entry, two runs each; beyond that, a wrong gradient gets no right one
 
 
 @dataclass

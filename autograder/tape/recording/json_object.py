@@ -13,7 +13,7 @@ from autograder.tape.recording.schema import Recording
 def explain_json(recording: Recording, file: str) -> dict[str, Any]:
     """Returns the object of `explain --json`: plain dictionaries, lists, texts and numbers.
 
-    JSON has no word for infinity or not-a-number: where a gradient holds one, null stands.
+    JSON has no infinity and no not-a-number: where a gradient has one, the object has null.
     """
     verdict = msgspec.to_builtins(recording.verdict)
     for harm in verdict["harms"]:

@@ -1,6 +1,6 @@
 """The Recording: what autograd held while a program ran, as frozen plain data.
 
-No tensor lives in it. It can be kept, compared, sent to another machine and drawn a year later without torch.
+It holds no tensors. It can be kept, compared, sent to another machine and drawn a year later without torch.
 Every step holds only what changed in it, so a recording grows linearly with the program's run.
 """
 
@@ -74,7 +74,7 @@ class Node(msgspec.Struct, frozen=True):
     """A backward function, under PyTorch's own name (`MulBackward0`).
 
     Attributes:
-        inputs: the nodes that backward walks to next, in the order of `next_functions`; None where no gradient flows.
+        inputs: the nodes that backward visits next, in the order of `next_functions`; None where no gradient flows.
         tensor: the leaf that an AccumulateGrad node fills, else the tensor it produced, where one is known.
         place: the user's line that created it.
         scope: the module or function calls it was made in, outermost first, such as ("Net", "layers.0"); for folding.
@@ -89,11 +89,11 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class SavedEdge(msgspec.Struct, frozen=True):
-    """One tensor that a node keeps until backward has passed.
+    """One tensor that a node has saved for backward.
 
     Attributes:
         name: PyTorch's own name without its prefix, such as "self", "other", "result".
-        tensor: the tensor it is, or the one it shares all its bytes with; None where no variable ever named it.
+        tensor: the tensor it is, or the one it shares all its bytes with; None where no variable named it.
         saved_version: the counter when it was saved (None: not counted, as for an inference tensor).
         version_now: the counter at the end of the forward program, just before the first backward used it.
         bytes_changed: whether its values differ then from those that were saved.
@@ -221,7 +221,7 @@ def from_json(text: str | bytes) -> Recording:
     """Returns the recording that `to_json` wrote.
 
     Raises:
-        RecordingError: the text is cut off, is no JSON, lacks a field, or was written by a newer release.
+        RecordingError: the text is cut off, is not JSON, lacks a field, or was written by a newer release.
     """
     try:
         version = msgspec.json.decode(text, type=dict).get("version")

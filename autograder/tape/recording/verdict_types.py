@@ -1,4 +1,4 @@
-"""What a run came to: its outcome, who harmed what, each gradient beside the right one, and what repairs it."""
+"""The verdict on a run: its outcome, the writes that did harm, each gradient beside the right one, and what repairs it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Harm(msgspec.Struct, frozen=True):
     Attributes:
         tensor: the name of the saved tensor; `through` the alias that was written, where it is another object.
         mutated_at: the writes' lines, in order.
-        edge: the SavedEdge, or None where the keeper is no node (a tensor stashed on a custom Function's ctx).
+        edge: the SavedEdge, or None where no node saved it (a tensor stored on a custom Function's ctx).
         kind: which kind of harm it is, and `explanation` what that means in a sentence; "" in recordings of release 0.1.0.
     """
 
@@ -50,7 +50,7 @@ class Harm(msgspec.Struct, frozen=True):
 
 
 class Gradient(msgspec.Struct, frozen=True):
-    """A leaf's gradient as this run left it, beside the right one; nested lists of numbers, None where there is none or none is known.
+    """A leaf's gradient as this run left it, and the right one: nested lists of numbers, None where there is none or it is not known.
 
     Attributes:
         unlisted: how many numbers it has, where they are too many to list and `got` is therefore None; else 0.

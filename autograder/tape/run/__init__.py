@@ -1,1 +1,1 @@
-"""A program, and one run of it in a closed world."""
+"""A program, and one run of it in isolation: everything global is restored."""

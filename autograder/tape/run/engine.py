@@ -1,4 +1,4 @@
-"""The one door that every backward goes through: `torch.autograd.backward`, `grad` and whatever is built on them."""
+"""Every call of the engine: `torch.autograd.backward`, `grad`, and whatever is built on them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ class Backward:
     """One call of the engine by the program.
 
     Attributes:
-        roots: the tensors it starts from; `asked` those it was told to stop at, if any; `weights` the gradients at the roots.
+        roots: the tensors it starts from; `asked` the `inputs` it stops at, if any; `weights` the gradients at the roots.
         targets: the tensors it has a gradient for: the leaves it reaches, or the `inputs` it was asked for.
         returns: whether the gradients come back as values (`autograd.grad`) and not in `.grad`.
         keys: for each target, its shape and values now: what finds it again in another run.
-        gradients: each target's gradient just after, copied (sampled beyond SAMPLED elements); None where there is none.
+        gradients: each target's gradient right after the call, copied (sampled beyond SAMPLED elements); None where there is none.
         error: what it raised.
     """
 
@@ -46,15 +46,15 @@ class Listener:
         """Called just before the engine starts."""
 
     def after_backward(self, call: Backward) -> None:
-        """Called when the engine has stopped, also where it raised."""
+        """Called when the engine has stopped, even if it raised."""
 
     def keep_graph(self, asked: bool) -> bool:
-        """Returns whether the engine keeps the graph; a run that only observes returns what was asked."""
+        """Returns whether the engine keeps the graph; `asked` is what the program asked for."""
         return asked
 
     @contextmanager
     def inside_engine(self) -> Iterator[None]:
-        """Stands around the engine's own work."""
+        """The context in which the engine runs."""
         yield
 
 
@@ -73,7 +73,7 @@ def standing(tensor: torch.Tensor) -> tuple[bool, bool]:
         base = base_of(tensor)
         borrowed = base is not None and base.requires_grad and tensor.requires_grad and tensor.grad_fn is None
         return tensor.requires_grad, tensor.is_leaf and not borrowed
-    except RuntimeError:  # the same view again: autograd knows it is no leaf, and will not say more
+    except RuntimeError:  # the same view again: it is no leaf, and its node cannot be read
         return True, False
 
 
@@ -99,7 +99,7 @@ def _leading_to(asked: tuple, nodes: list) -> list:
     for node in nodes:
         for below, _ in node.next_functions:
             consumers.setdefault(below, []).append(node)
-    # The engine stops at what was asked for: it does not run the node that made an asked tensor.
+    # The engine stops at `inputs`: it does not run the nodes that made them.
     stack, needed = [above for node in leads for above in consumers.get(node, ())], set()
     while stack:
         node = stack.pop()
@@ -120,7 +120,7 @@ SAMPLED = 4096
 
 
 def copied(gradient: torch.Tensor | None) -> torch.Tensor | None:
-    """Returns a copy that no later write reaches, of at most SAMPLED entries."""
+    """Returns a copy that no later write changes, of at most SAMPLED entries."""
     if gradient is None:
         return None
     gradient = gradient.detach()
@@ -185,7 +185,7 @@ def _started(outputs, grads, keep_graph, create_graph, inputs, options: dict) ->
 
 
 def _add_targets(call: Backward, targets: list[torch.Tensor]) -> None:
-    """Adds what a backward fills; checkpoint's own backward, inside another, fills the leaves of the part it computes again."""
+    """Adds what a backward fills; checkpoint's own backward, inside another, fills the leaves of the part that it recomputes."""
     with unheard():
         known = {id(target) for target in call.targets}
         for target in targets:

@@ -35,7 +35,7 @@ class importable:  # noqa: N801 - reads as a statement
 
 
 def run_module(code: types.CodeType, module: types.ModuleType, shown: str, *, guarded: bool) -> None:
-    """Runs a module's text; `guarded` makes an ImportError or any error of a text that is only imported a ProgramError."""
+    """Runs a module's text. An ImportError becomes a ProgramError; if `guarded`, any other error too."""
     try:
         exec(code, module.__dict__)
     except ImportError as error:
@@ -63,7 +63,7 @@ def run_chosen(module: types.ModuleType, function: str | None, shown: str, backw
 
 
 def _called(function: Callable, module: types.ModuleType, shown: str) -> object:
-    """Calls `function` with nothing, or with what the module's `make()` returns, spread as its parameters ask."""
+    """Calls `function` with nothing, or with what the module's `make()` returns, unpacked to match its parameters."""
     needed = [
         parameter.name
         for parameter in inspect.signature(function).parameters.values()

@@ -1,4 +1,4 @@
-"""Every PyTorch function the program calls, after it ran: what went in, what came out."""
+"""Every PyTorch function that the program calls, with its arguments and results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run of a program in a closed world: seeded, silent, limited in time, with everything global put back."""
+"""One run of a program: seeded, silent, limited in time, and with everything global restored afterwards."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def run_once(
     *,
     seconds: float = SECONDS,
 ) -> Run:
-    """Returns what one run of `program` did; whatever it changes in our own process is put back.
+    """Returns what one run of `program` did; whatever it changes in this process is restored.
 
     Args:
         around: builds the context that the program's own code runs in.
@@ -85,12 +85,12 @@ def run_live(
     around: Callable[[], AbstractContextManager],
     seconds: float | None = None,
 ) -> Run:
-    """Returns what one run of `program` did, with all it changed and printed; without `seconds` it may run for ever."""
+    """Returns what one run of `program` did, and leaves what it changed and printed; without `seconds` there is no time limit."""
     run = Run()
     with watched(listener or Listener()) as calls:
         run.calls = calls
         try:
-            # The limit is inside: what rings in the program must not ring once more in those who clear up after it.
+            # The limit is inside: once raised in the program, it must not be raised again in the code that cleans up.
             with around(), time_limit(seconds, repeat_seconds=REPEAT_SECONDS) if seconds else nullcontext():
                 run.returned = program.call(lambda: len(calls))
         except ProgramError:
@@ -157,7 +157,7 @@ def _refuse(run: Run, program: Program, seconds: float) -> None:
 
 @contextmanager
 def closed_world(seeded: bool = True) -> Iterator[None]:
-    """Seeds every generator and puts back what a program may leave changed: generators, modes, dtype, arguments, streams."""
+    """Seeds every generator and restores what a program may have changed: generators, modes, dtype, arguments, streams."""
     python, torch_state, numpy = random.getstate(), torch.get_rng_state(), sys.modules.get("numpy")
     numpy_state = numpy.random.get_state() if numpy else None
     dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
@@ -190,7 +190,7 @@ def closed_world(seeded: bool = True) -> Iterator[None]:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Nothing the program prints reaches our output, nothing it asks for waits at a keyboard."""
+    """Discards what the program prints, and gives it no input."""
     stdin, sys.stdin = sys.stdin, io.StringIO("")
     try:
         with (

@@ -16,13 +16,13 @@ from autograder.tape.run.source_text import code_of, compiled, is_own_file, read
 
 @dataclass(frozen=True)
 class Program:
-    """Something that can be run again and again, each time in a fresh world.
+    """Something that can be run again and again, each time from the same start.
 
     Attributes:
         file: the name shown to the reader; `code_file` is the name its code objects carry.
         source: its whole text.
         call: runs it once and returns what it returned; it is given a function that says how many backwards ran so far.
-        roots: what of our own process it reaches and may change; a program made of text alone reaches nothing.
+        roots: the objects of this process that it can reach and may change; () for a program that is only text.
         space: the names it binds, where they are not its own.
         seeded: whether each run starts from our seed; a notebook's cell starts from where the generators are.
     """

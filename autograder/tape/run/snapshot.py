@@ -1,4 +1,4 @@
-"""What a program finds when it starts, kept so that it can be run again from there."""
+"""What a program finds when it starts, kept so that it can be run from there again."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST = 50_000  # objects looked at; beyond that a program shares more than a sec
 class Snapshot:
     """The tensors, containers and objects reachable from some roots, and the random generators; `restore` puts them back.
 
-    Tensors keep their identity: their bytes, `.grad`, `requires_grad` and versions are put back into the same objects (`tensors`). What
+    Tensors keep their identity: their bytes, `.grad`, `requires_grad` and versions are restored in the same objects (`tensors`). What
     lives outside Python's objects (files, sockets, an iterator's position) is not.
     """
 
@@ -30,7 +30,7 @@ class Snapshot:
         self._seen: set[int] = set()
         self._storages: set[int] = set()
         self._generators()
-        if space is not None:  # its bindings, without a walk into all that a notebook holds for itself
+        if space is not None:  # its bindings, without following what a notebook holds for itself
             self._container(space, dict(space), dict.update, [])
         waiting = list(roots)
         with unheard(), torch.no_grad():
@@ -49,7 +49,7 @@ class Snapshot:
             self._undo.append(functools.partial(numpy.random.set_state, numpy.random.get_state()))
 
     def restore(self) -> None:
-        """Puts everything back."""
+        """Restores everything."""
         with unheard(), torch.no_grad():
             for undo in self._undo:
                 undo()
@@ -81,7 +81,7 @@ class Snapshot:
 
     def _container(self, value, before, refill: Callable, inside: list) -> list[object]:
         def undo():
-            # Refilling what did not change would give a dictionary that somebody iterates over another order.
+            # Refilling an unchanged dictionary would change its order while something iterates over it.
             if len(value) != len(before) or not _same_items(value, before):
                 value.clear()
                 refill(value, before)
@@ -108,7 +108,7 @@ class Snapshot:
             if tensor.is_leaf:
                 tensor.grad = gradient
                 tensor.requires_grad_(requires_grad)
-            if version is not None:  # the copying above is ours, and no write of the program's
+            if version is not None:  # the copying above is ours, not a write of the program
                 set_version(tensor, version)
 
         self._undo.append(undo)

@@ -1,4 +1,4 @@
-"""Stretches of memory: which tensors share them, and whether their bytes changed since somebody last looked."""
+"""Stretches of memory: which tensors share them, and whether their bytes changed since the last look."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import torch
 
 # What a look costs (torch 2.13, one core): copy and compare 44 µs per MiB, checksum 240 µs per MiB, 0.3 µs for a few bytes.
-# So storages are copied while the copies stay small beside the program, then checksummed, and beyond a size nobody teaches with
+# So storages are copied while the copies stay small beside the program, then checksummed, and beyond that
 # only sampled: 64 lines of 4 KiB, evenly spread. A write that misses all of them goes unseen, and the verdict says so.
 COPIED = 1 << 20
 CHECKSUMMED = 1 << 26
@@ -24,8 +24,8 @@ class Memory:
 
     Attributes:
         content: its bytes (up to COPIED), else a checksum; None before the first look.
-        generation: how many changes were seen.
-        exposed: a foreign alias (NumPy, DLPack, a raw pointer) exists, through which anyone may write unseen; `capsule`: by DLPack.
+        generation: how many changes were found.
+        exposed: a foreign alias (NumPy, DLPack, a raw pointer) exists, through which a write goes unseen; `capsule`: by DLPack.
         saves: the saved tensors in it (`TrackedSave`) that are still what was saved.
         witnesses: functions that return a living tensor in it, or None; only with one may the address be read.
     """

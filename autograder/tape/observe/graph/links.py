@@ -17,7 +17,7 @@ from autograder.tape.run.storages import fingerprint
 
 
 class Links:
-    """Takes note of tensors that are met for the first time, and of nodes."""
+    """Adds tensors and nodes to the tables when they first appear."""
 
     def __init__(self, state: RunState, watcher: MemoryWatcher):
         self.state, self.watcher = state, watcher
@@ -25,7 +25,7 @@ class Links:
     def meet(
         self, tensor: torch.Tensor, by: str | None = None, sources: tuple[TrackedTensor, ...] = (), *, link: bool = True
     ) -> TrackedTensor:
-        """Returns the record of a tensor; a new one where it is seen for the first time."""
+        """Returns the record of a tensor; a new one the first time."""
         state = self.state
         known = state.tensors.get(tensor)
         if known is not None:
@@ -42,7 +42,7 @@ class Links:
         return tracked
 
     def link(self, tracked: TrackedTensor, tensor: torch.Tensor, sources: tuple[TrackedTensor, ...] = ()) -> None:
-        """Takes note of the node that made a tensor from `sources`, and of all below it."""
+        """Adds the node that made a tensor from `sources`, and all nodes below it."""
         state, node = self.state, node_of(tensor)
         if node is None:
             tracked.node = None

@@ -23,7 +23,7 @@ class TrackedSave:
             hooks runs: the node is half made then, and reading it ends the process (torch 2.13).
         held: the tensor as the node gave it when it was new, or a weak reference to it; None once it was freed.
         checked: whether backward compares versions: not under saved-tensor hooks, not for what a custom Function stashed on ctx.
-        stashed: it is an attribute of ctx, which autograd knows nothing of.
+        stashed: it is an attribute of ctx, which autograd does not check.
         content, generation: its values, and how often its memory had changed, when it was saved.
         writes_before, until: how many writes the run had done when it was saved, and when a backward used it (the one numbered `call`).
         since: the step in which it became invalid.
@@ -99,7 +99,7 @@ class TrackedSave:
 
 @dataclass(eq=False)
 class GraphNode:
-    """One backward function; `node` is torch's own object, kept alive because a dead one's id is given again."""
+    """One backward function; `node` is torch's own object, kept alive because the id of a dead one may be reused."""
 
     id: int
     node: Any
@@ -117,8 +117,8 @@ class GraphNode:
     untracked: int | None = None
 
 
-# A node that we hold keeps its tensors alive, where the program alone would have let them go (an evaluation loop that never calls
-# backward). Beyond this many bytes what no living tensor reaches is let go; what is left then sets the next limit.
+# A node that we hold keeps its tensors alive, where the program alone would have released them (an evaluation loop that never calls
+# backward). Beyond this many bytes, what no living tensor reaches is released; what is left then sets the next limit.
 HELD = 1 << 28
 
 
@@ -201,7 +201,7 @@ class Graph:
                 stack.extend(above.consumers)
 
     def sweep(self, living: list[int]) -> None:
-        """Lets go of the nodes that cannot be reached from those in `living` (by id), with all they keep."""
+        """Releases the nodes that cannot be reached from those in `living` (by id), with all they keep."""
         reached, stack = set(living), list(living)
         while stack:
             for number in self.nodes[stack.pop()].inputs:
@@ -217,7 +217,7 @@ class Graph:
 
     def _let_go(self, save: TrackedSave) -> None:
         if not save.freed:
-            save.freed, save.held, save.saved = True, None, _nothing  # what asks the node would keep it alive
+            save.freed, save.held, save.saved = True, None, _nothing  # a reader would keep the node alive
             self.held -= save.stop - save.start
 
     def release(self, node: GraphNode) -> list[TrackedSave]:

@@ -1,4 +1,4 @@
-"""The tensors a run has met: which memory each covers, and which counter it shares."""
+"""The tensors of a run: which memory each covers, and which counter it shares."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ class Tensors:
         if neighbours and alias is None and all(tracked.storage != storage for tracked in neighbours):
             alias = (
                 "dlpack" if memory.capsule else "numpy"
-            )  # the same bytes in another storage object: they went through foreign hands
+            )  # the same bytes in another storage object: they went through NumPy, DLPack or a pointer
         start, stop = extent_of(tensor) if memory.size else (0, 0)
         if memory.size and alias in ("numpy", "dlpack"):
             shift = tensor.untyped_storage().data_ptr() - memory.address  # it may begin inside the other's memory
@@ -171,13 +171,13 @@ class Tensors:
         if not memory.size:
             return []
         alive = [tracked for tracked in self.living.get(memory.id, ()) if tracked.ref() is not None]
-        if len(alive) > 2 * STATED:  # ten thousand rows of one buffer: the first and the newest speak for the rest
+        if len(alive) > 2 * STATED:  # ten thousand rows of one buffer: the first and the newest stand for the rest
             alive = alive[:STATED] + alive[-STATED:]
         self.living[memory.id] = alive
         return alive[::-1]
 
     def _reference(self, tensor: torch.Tensor) -> weakref.ref:
-        # A strong reference would keep memory the program gave back; a dead object's id is given to another one.
+        # A strong reference would keep memory that the program freed; the id of a dead object may be reused.
         key, table = id(tensor), self.of
 
         def forget(reference):

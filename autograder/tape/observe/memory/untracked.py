@@ -1,4 +1,4 @@
-"""Writes that the graph does not know of, into tensors it believes it knows, and whether anybody went on with the new values."""
+"""Writes that autograd did not record, into tensors with history, and whether the new values were used."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Suspect:
 
 
 class Untracked:
-    """A leaf written so is only given a new value; a tensor with history then holds values that its history does not give."""
+    """Such a write gives a leaf a new value; a tensor with history then holds values that its history does not give."""
 
     def __init__(self):
         self.pending: list[Suspect] = []
         self.used_writes: list[Suspect] = []
 
     def note(self, write: WriteEvent, swapped: TrackedTensor | None, neighbours: list[TrackedTensor]) -> None:
-        """Takes note of a write that changed values."""
+        """Adds a write that changed values."""
         through = write.tracked.ref() if write.tracked else None
         if through is not None and swapped is None and torch.is_grad_enabled() and through.requires_grad:
             return
@@ -61,14 +61,14 @@ class Untracked:
         place: Place,
         step: int,
     ) -> None:
-        """Takes note of an operation: with recorded results, or inside a custom Function, which autograd records as a whole."""
+        """Follows an operation: with recorded results, or inside a custom Function, which autograd records as a whole."""
         records = torch.is_grad_enabled()
         recorded = next((result for result in results if records and result.requires_grad), None)
         if recorded is None and not (top and _is_custom_forward(top.frame)):
             return
         for suspect in list(self.pending):
             if recorded is None and top and suspect.write.activation == top.number:
-                continue  # a custom forward may write as it likes, as long as nobody outside goes on with what it wrote
+                continue  # a custom forward may write as it likes, as long as nothing outside uses what it wrote
             tensor = suspect.tracked.ref()
             if tensor is None or not _still_holds(suspect, tensor):
                 self.pending.remove(suspect)
@@ -84,11 +84,11 @@ class Untracked:
 
 
 def _still_holds(suspect: Suspect, tensor: torch.Tensor) -> bool:
-    """Whether the values behind autograd's back are still there, or were there when a recorded write in place read them."""
+    """Whether the unrecorded values are still there, or were when a recorded in-place write read them."""
     node = node_of(tensor)
     if node is None:
         return is_view(tensor)  # detached meanwhile: what follows is computed from a plain value
-    # A view's node is made anew when it is read after its base changed, without anything having been recorded.
+    # After its base changed, reading a view's node creates a new one, without anything having been recorded.
     return node is suspect.node or is_view(tensor) or any(below is suspect.node for below, _ in node.next_functions)
 
 

@@ -19,7 +19,7 @@ PATIENT = 1 << 16  # the most statements between two looks at a storage that nev
 
 
 class MemoryWatcher:
-    """Keeps count of statements; tells `changed(memory, interval, exact)` what changed without a word."""
+    """Counts statements, and reports unannounced changes to `changed(memory, interval, exact)`."""
 
     def __init__(
         self, changed: Callable[[Memory, tuple[int, int], bool], None], all_: list[Memory], focus: frozenset[int]
@@ -29,7 +29,7 @@ class MemoryWatcher:
         self._due: list[tuple[int, int]] = []
 
     def begin(self, memory: Memory, *, always: bool = False) -> None:
-        """Keeps a storage's content from now on; a large one only where `always` says that somebody depends on it."""
+        """Keeps a storage's content from now on; a large one only if `always`, where a node has saved a tensor in it."""
         if memory.content is None and memory.size and (always or memory.size <= SMALL) and memory.alive():
             memory.look()
             heapq.heappush(self._due, (self.clock, memory.id))

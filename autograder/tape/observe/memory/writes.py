@@ -16,13 +16,13 @@ Interval = tuple[int, int]
 
 
 class Writes:
-    """Finds writes in what a function or a statement left behind."""
+    """Finds the writes of a function or a statement in the state that it left."""
 
     def __init__(self, state: RunState):
         self.state = state
 
     def check(self, tracked: TrackedTensor, tensor: torch.Tensor, operation: str) -> bool:
-        """Returns whether a tensor was written since it was last looked at, and takes note of it."""
+        """Returns whether a tensor was written since it was last looked at, and records it."""
         moved = self._elsewhere(tracked, tensor, operation)
         version = version_of(tensor)
         if moved is None and version == tracked.counter.version:
@@ -38,7 +38,7 @@ class Writes:
         return True
 
     def silent(self, tracked: TrackedTensor, operation: str) -> None:
-        """Takes note of a write that moved no counter: fused optimizers and inference mode move none (torch 2.13)."""
+        """Records a write that moved no counter: fused optimizers and inference mode move none (torch 2.13)."""
         memory = tracked.memory
         if memory.content is not None and memory.alive():
             interval = memory.look()
@@ -46,7 +46,7 @@ class Writes:
                 self.note(memory, interval, operation, tracked, (), True)
 
     def unreported(self, memory: Memory, interval: Interval, exact: bool) -> None:
-        """Takes note of a change that no function reported."""
+        """Records a change that no function reported."""
         text = self.state.here().text
         through, operation = written_through(text)
         for tracked in self.state.tensors.at(memory):
@@ -108,7 +108,7 @@ class Writes:
         changed: bool, refused: list[TrackedSave] | None = None, *, swapped: TrackedTensor | None = None, through: str | None = None,
         exact: bool = True,
     ) -> None:  # fmt: skip
-        """Takes note of one write."""
+        """Records one write."""
         state = self.state
         harmed = list(refused or ()) + (self._corrupted(memory, interval, swapped) if changed else [])
         write = WriteEvent(
@@ -140,7 +140,7 @@ class Writes:
         return interval[0] // size * size, -(-interval[1] // size) * size
 
     def _corrupted(self, memory: Memory, interval: Interval, swapped: TrackedTensor | None) -> list[TrackedSave]:
-        """Returns the saved tensors whose values a write just changed; where no counter moved, backward does not know."""
+        """Returns the saved tensors whose values a write just changed; where no counter moved, backward does not notice."""
         found, still = [], []
         for save in memory.saves:
             if save.freed or save.invalid:
