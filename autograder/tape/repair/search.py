@@ -24,13 +24,27 @@ Prove = Callable[[str], Verdict]
 
 @dataclass(frozen=True)
 class TriedChange:
-    """A change that was run, before or after it was proven; a lower `order` is preferred."""
+    """A change that was run, before or after it was proven.
+
+    Attributes:
+        changes: what it computes differently, as a sentence; None where every value stays the same.
+        level: 0 where every value stays the same, then 1 for other values, 2 for other gradients, `LAST` for other losses.
+        lines: how many lines it changes.
+        rank: the place of its kind in `KINDS`.
+    """
 
     candidate: Candidate
     text: str
-    changes: str | None
-    order: tuple[int, int, int]
+    lines: int
+    rank: int
+    level: int = 0
+    changes: str | None = None
     other_gradients: bool = False
+
+    @property
+    def order(self) -> tuple[int, int, int]:
+        """What it is sorted by: lower is preferred."""
+        return self.level, self.lines, self.rank
 
 
 @dataclass
@@ -41,14 +55,14 @@ class Search:
     verdict: Verdict
     prove: Prove
     deadline: float
-    seen: set[str] = field(default_factory=set)
+    texts: set[str] = field(default_factory=set)
     tried: int = 0
-    otherwise: list[TriedChange] = field(default_factory=list)
+    last_resorts: list[TriedChange] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Runs the program as it is, and with private copies of what it saves."""
         source = self.factory.source
-        self.seen.add(source)
+        self.texts.add(source)
         self.reference = Reference(self.run(source), self.run(source, cloned_saves=True))
 
     def run(self, text: str, *, cloned_saves: bool = False) -> TrialRun:
@@ -58,9 +72,9 @@ class Search:
 
     def look(self, text: str, verdict: Verdict, depth: int = 2) -> list[TriedChange]:
         """Returns the proven changes of `text`, best first; where one change is not enough, pairs of changes."""
-        running, halves = self.try_changes(text, verdict)
+        working, failing = self.try_changes(text, verdict)
         proven: list[TriedChange] = []
-        for found in sorted(running, key=lambda one: one.order):
+        for found in sorted(working, key=lambda one: one.order):
             if len(proven) == KEPT or self.is_late():
                 break
             if any(is_like(found.candidate, one.candidate) for one in proven):
@@ -69,60 +83,59 @@ class Search:
             if seen.outcome == "correct":
                 proven += [found] if found.other_gradients or self.keeps_gradients(seen) else []
             else:
-                halves.append(found)
+                failing.append(found)
         if proven or depth == 1:
             return proven
-        return self.look_deeper(halves, depth)
+        return self.look_deeper(failing, depth)
 
     def last_resort(self) -> list[TriedChange]:
         """Returns proven changes after which backward starts from other numbers; each says so."""
         proven: list[TriedChange] = []
-        for found in sorted(self.otherwise, key=lambda one: one.order):
+        for found in sorted(self.last_resorts, key=lambda one: one.order):
             if len(proven) == KEPT or self.is_late():
                 break
             if not any(is_like(found.candidate, one.candidate) for one in proven):
                 proven += [found] if self.prove(found.text).outcome == "correct" else []
         return proven
 
-    def look_deeper(self, halves: list[TriedChange], depth: int) -> list[TriedChange]:
-        """Returns the repairs that take one more change after one of `halves`."""
-        for half in halves[:DEEPER]:
+    def look_deeper(self, failing: list[TriedChange], depth: int) -> list[TriedChange]:
+        """Returns the repairs that take one more change after one of `failing`."""
+        for failed in failing[:DEEPER]:
             if self.is_late():
                 return []
-            if found := self.look(half.text, self.prove(half.text), depth - 1):
-                return [join(half, one) for one in found]
+            if found := self.look(failed.text, self.prove(failed.text), depth - 1):
+                return [join(failed, one) for one in found]
         return []
 
     def try_changes(self, text: str, verdict: Verdict) -> tuple[list[TriedChange], list[TriedChange]]:
         """Returns the changes that run to the end and keep the values, and those that only fail with another error."""
-        running: list[TriedChange] = []
-        halves: list[TriedChange] = []
+        working: list[TriedChange] = []
+        failing: list[TriedChange] = []
         for rank, candidate, changed in self.candidates(text, verdict):
             if self.is_late():
                 break
             trial = self.run(changed)
             if trial.error is not None:
                 if trial.error != self.reference.plain.error and trial.error.startswith("RuntimeError:"):
-                    halves.append(TriedChange(candidate, changed, None, (LAST, 0, rank)))
+                    failing.append(TriedChange(candidate, changed, 0, rank, LAST))
                 continue
-            if found := self.weigh(
-                TriedChange(candidate, changed, None, (0, changed_lines(self.factory.source, changed), rank)), trial
-            ):
-                (self.otherwise if found.order[0] == LAST else running).append(found)
-        return running, halves
+            tried = TriedChange(candidate, changed, changed_lines(self.factory.source, changed), rank)
+            if found := self.weigh(tried, trial):
+                (self.last_resorts if found.level == LAST else working).append(found)
+        return working, failing
 
     def weigh(self, found: TriedChange, trial: TrialRun) -> TriedChange | None:
         """Returns the change with a sentence on what it computes differently; None where no sentence covers it."""
-        candidate, (_, lines, rank) = found.candidate, found.order
+        candidate = found.candidate
         if hides_a_leaf(self.reference, trial):
             return None
         said = candidate.changes if keeps_losses(self.reference, trial) else candidate.changes or candidate.may_change
         if not said and not keeps_losses(self.reference, trial):
             lost = changed_losses(self.reference, trial)
-            return replace(found, changes=lost, other_gradients=True, order=(LAST, lines, rank)) if lost else None
+            return replace(found, changes=lost, other_gradients=True, level=LAST) if lost else None
         named = changed_values(self.reference, trial)
         level = 2 if said else 1 if named else 0
-        return replace(found, changes=said or named, other_gradients=bool(said), order=(level, lines, rank))
+        return replace(found, changes=said or named, other_gradients=bool(said), level=level)
 
     def candidates(self, text: str, verdict: Verdict) -> Iterator[tuple[int, Candidate, str]]:
         """Yields each new text that a kind proposes, with the rank of its kind, at most `CANDIDATES` of them."""
@@ -131,8 +144,8 @@ class Search:
         proposed = [(rank, one) for rank, kind in enumerate(KINDS) for one in kind(program)]
         for rank, candidate in [*join_by_kind(program, proposed), *proposed][:CANDIDATES]:
             changed = source.apply(candidate.edits)
-            if changed and changed not in self.seen and is_python(changed):
-                self.seen.add(changed)
+            if changed and changed not in self.texts and is_python(changed):
+                self.texts.add(changed)
                 self.tried += 1
                 yield rank, candidate, changed
 
