@@ -75,7 +75,7 @@ def forecast(program: Program) -> bool | None:
     if len(calls) != 1 or program.outcome == "raises-forward":
         return None
     if "does not require grad" in run(program).message:
-        return None  # backward starts where no history is: a forecast speaks of the losses that have one
+        return None  # backward starts without history: a forecast is about losses that have one
     before = steps[calls[0] - 1].forecast if calls[0] else None
     return before.outcome == program.outcome if before else None
 

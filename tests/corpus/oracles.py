@@ -27,7 +27,7 @@ Gradients = dict[str, Tensor | None]
 
 @dataclass(frozen=True)
 class Run:
-    """What one run of a program came to; `line` is the innermost line of the program's own text that raised."""
+    """What one run of a program did; `line` is the innermost line of the program's own text that raised."""
 
     raised: str | None
     error: str = ""

@@ -12,7 +12,7 @@ formulation, a function `truth()` that computes the right gradients out of place
 out of what runs, and every line keeps its number, so nothing that is recorded can see what is expected of it.
 
 Options of a declaration: `tensor=NAME` what is written into; `oracle=clone` where finite differences are misled by a
-choice of the program (a detached branch, a leaf set anew); `watch=blind` where the harm is outside of what saved-tensor
+choice of the program (a detached branch, a leaf that is given a new value); `watch=blind` where the harm is outside of what saved-tensor
 hooks can see (a write before the save, a stash on ctx).
 """
 

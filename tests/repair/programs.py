@@ -23,7 +23,7 @@ class Broken:
         kind: the one repair that is tried on it, `after` a part of what it must put in the source.
         gradients: what each leaf gets after the repair, from the formula.
         says: words of the sentence on what the repair changes; None where every value is kept.
-        free: the leaf is set anew on purpose, or cut off, so finite differences from its creation say something else.
+        free: the leaf is given a new value on purpose, or cut off, so finite differences from its creation say something else.
         function: what is run and returns the gradients, None where the text runs from top to bottom.
     """
 

@@ -52,7 +52,7 @@ def test_repairs_hold_without_the_tape(program):
         assert seen.raised is None, (fix, seen.message)
         if meaning is None and known:
             assert any(close(seen.gradients, right) for right in known), fix
-        # A leaf set anew is no function of its old value, and finite differences need hooks that a program may have taken.
+        # A leaf with a new value is no function of its old value, and finite differences need hooks that a program may have taken.
         blind = known or program.function or "no_grad" in fix.after or "_raw_saved" in program.source
         slopes = {} if blind else oracles.differences(repaired)
         assert not slopes or close(oracles.run(repaired, dtype=torch.float64).gradients, slopes), fix

@@ -18,7 +18,7 @@ def shown(source: str):
 
 
 def test_data_for_detach_silences_the_error():
-    """`.data` for `.detach()` runs without a word, and the sentence holds the wrong gradient beside the right one."""
+    """`.data` for `.detach()` runs without an error, and the sentence has the wrong gradient beside the right one."""
     cure = shown(RAISES)[".data in place of .detach()"]
     assert "silently-wrong" == cure.outcome
     assert [0.0, 0.0] == flat(plain(cure.text).gradients["w"])

@@ -72,7 +72,7 @@ def test_a_function_mode_hears_it_and_the_counter_says(name):
 
 
 def test_set_is_not_heard():
-    """`set_` gives a tensor other memory without a word to a function mode; its counter moves."""
+    """`set_` gives a tensor other memory without calling a function mode; its counter moves."""
     b = torch.ones(2)
 
     with Heard() as heard:

@@ -329,7 +329,7 @@ def test_checkpoint_shows_without_computing_again(release):
 
 
 def test_a_freed_tensor_is_gone_and_a_stale_one_is_not(release):
-    """After backward nothing is left; after a write, the expected version is told and the tensor is not taken for freed."""
+    """After backward nothing is left; after a write, the expected version is known and the tensor is not taken for freed."""
     a = leaf(1.0, 2.0)
     e, square = a.exp(), a * a
     square.sum().backward()
@@ -367,7 +367,7 @@ def test_a_recording_is_the_same_without_savedtensor_data(release):
     assert ("raises-backward", 4, 3) == (verdict.outcome, harm.mutated_at[0].line, harm.saved_at.line)
 
 
-# What is told where a release lacks something
+# What a note says where a release lacks something
 
 
 @pytest.mark.parametrize("probe", support.SHORTCOMINGS, ids=lambda probe: probe.__name__)

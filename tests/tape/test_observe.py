@@ -34,7 +34,7 @@ def test_links_lead_from_a_tensor_to_what_its_nodes_keep(observer):
     h = w.exp()
     product = h * v
     known = {name: links.meet(tensor).id for name, tensor in {"w": w, "v": v, "h": h, "product": product}.items()}
-    kept = {(type(save.node.node).__name__, save.name, save.tensor) for save in observer.state.draft.saved}
+    kept = {(type(save.node.node).__name__, save.name, save.tensor) for save in observer.state.current_step.saved}
 
     expected = {
         ("ExpBackward0", "result", known["h"]),
@@ -42,7 +42,7 @@ def test_links_lead_from_a_tensor_to_what_its_nodes_keep(observer):
         ("MulBackward0", "other", known["v"]),
     }
     assert expected == kept
-    assert {0} == {save.version for save in observer.state.draft.saved}
+    assert {0} == {save.version for save in observer.state.current_step.saved}
     assert known["w"] == links.meet(w).id
 
 
@@ -54,7 +54,7 @@ def test_a_tensor_saved_and_written_by_one_operation_is_stale_at_birth(observer)
     b.mul_(b)
     observer.links.link(observer.links.meet(b), b)
 
-    assert any(save.stale for save in observer.state.draft.saved)
+    assert any(save.stale for save in observer.state.current_step.saved)
 
 
 def test_aliases_share_memory_and_some_a_counter():
@@ -96,7 +96,7 @@ def test_values_are_told_in_short():
 
 
 def test_a_watcher_tells_writes_that_no_function_reported():
-    """What NumPy writes is told once, after the statement that did it; the line is certain while the storage is often looked at."""
+    """What NumPy writes is recorded once, after the statement that did it; the line is certain while the storage is often looked at."""
     told, memories, tensor = [], Memories(), torch.zeros(4)
     watcher = MemoryWatcher(lambda *change: told.append(change), memories.all, frozenset())
     memory = memories.of(tensor)
@@ -161,7 +161,7 @@ def test_statements_are_done_in_the_order_they_ran():
     observer = Observer(program)
     run_once(program, observer, observer.watching)
 
-    steps = [(draft.place.line, draft.depth) for draft in observer.state.drafts if draft.tensors]
+    steps = [(step.place.line, step.depth) for step in observer.state.finished_steps if step.tensors]
     assert observer.failure is None
     assert [(3, 1), (4, 1), (3, 1), (4, 1)] == [step for step in steps if step[1] == 1]
 
@@ -187,11 +187,11 @@ def test_a_step_without_effects_is_known(observer):
 
 
 def test_a_backward_that_met_nothing_bad_was_right_at_every_step():
-    """No saved tensor was spoilt: correct; its graph was gone: raises; doubtful from step 4 on: silently wrong from there."""
-    right = BackwardCall(call=6, first=1, spoilt=(), doubtful=None, refused=False)
-    doubtful = BackwardCall(call=6, first=1, spoilt=(), doubtful=4, refused=False)
-    refused = BackwardCall(call=6, first=1, spoilt=(), doubtful=None, refused=True)
+    """No saved tensor was overwritten: correct; its graph was gone: raises; wrong from step 4 on: silently wrong from there."""
+    right = BackwardCall(call=6, first=1, invalid=(), wrong_since=None, refused=False)
+    wrong = BackwardCall(call=6, first=1, invalid=(), wrong_since=4, refused=False)
+    refused = BackwardCall(call=6, first=1, invalid=(), wrong_since=None, refused=True)
 
     assert [Forecast("correct")] * 2 == [right.at(2), right.at(5)]
-    assert ["correct", "silently-wrong"] == [doubtful.at(3).outcome, doubtful.at(4).outcome]
+    assert ["correct", "silently-wrong"] == [wrong.at(3).outcome, wrong.at(4).outcome]
     assert Forecast("raises-backward") == refused.at(2)

@@ -124,7 +124,7 @@ def test_every_backward_passes_one_door():
 
 
 def test_functions_have_short_names():
-    """Reading and assigning an attribute are told apart; tensors are found through lists and dictionaries."""
+    """Reading and assigning an attribute are distinguished; tensors are found through lists and dictionaries."""
     one, two = torch.ones(1), torch.zeros(1)
 
     assert ("add_", "data", "data =", "") == (

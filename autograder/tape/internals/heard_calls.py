@@ -1,4 +1,4 @@
-"""The names under which a function mode is told of a program's calls: PyTorch's own, many of them private."""
+"""The names under which a function mode receives a program's calls: PyTorch's own, many of them private."""
 
 from __future__ import annotations
 

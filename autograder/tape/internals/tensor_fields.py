@@ -9,7 +9,7 @@ import torch
 
 from autograder.tape.internals.support import sets_versions
 
-# Inside, no function mode is told of what we read: attributes count as calls. (Documented only as DisableTorchFunctionSubclass,
+# Inside, no function mode receives what we read: attributes count as calls. (Documented only as DisableTorchFunctionSubclass,
 # which leaves modes on; checked with 2.6 to 2.15.)
 unheard = torch._C.DisableTorchFunction
 

@@ -62,7 +62,7 @@ class ClonedSavesRun(Listener):
 
 
 class _Buffers(TorchFunctionMode):
-    """Where a leaf's gradient buffer is emptied, the leaf gets an empty one, and whoever holds the old one keeps it as it was."""
+    """Where a leaf's gradient buffer is emptied, the leaf gets a new one, and the old one stays as it was wherever it is held."""
 
     def __init__(self):
         super().__init__()

@@ -84,7 +84,7 @@ class Functions(Hearing):
 
     @contextmanager
     def overhearing(self) -> Iterator[None]:
-        """Also hears `Tensor.set_`, the one function that writes and that no function mode is told of (torch 2.13)."""
+        """Also hears `Tensor.set_`, the one function that writes and that no function mode receives (PyTorch 2.13)."""
         original = torch.Tensor.set_
 
         @wraps(original)

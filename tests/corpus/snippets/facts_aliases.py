@@ -178,7 +178,7 @@ b *= 0.5
 loss = loss + (b * 2).sum()
 loss.backward()
 
-# %% data_scaled_before_row · a .data alias is scaled, then one element is written anew
+# %% data_scaled_before_row · a .data alias is scaled, then one element is written again
 # silently-wrong, tensor=b, watch=blind
 import torch
 
