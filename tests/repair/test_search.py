@@ -103,14 +103,14 @@ def test_search_ends_in_time(monkeypatch):
     clock = [0.0]
     for module in (search, repairs):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    tried, attempt = [], search.try_out
+    tried, attempt = [], search.run_trial
 
     def slow(program, **options):
         clock[0] += 1.0
         tried.append(program)
         return attempt(program, **options)
 
-    monkeypatch.setattr(search, "try_out", slow)
+    monkeypatch.setattr(search, "run_trial", slow)
     verdict = record(BROKEN, file="slow.py").verdict
     find_repairs(factory_of_text(BROKEN, "slow.py"), verdict, seconds=100.0)
     enough = len(tried)

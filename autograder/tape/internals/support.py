@@ -71,7 +71,7 @@ SHORTCOMINGS: dict[Callable[[], bool], str] = {
     names_saved_tensors: "This PyTorch does not tell what a node saved, so the saving line and the harmful line are not named.",
     tells_storages_apart: "This PyTorch does not tell storages apart, so memory shared through NumPy or DLPack is not named as such.",
     sets_versions: "This PyTorch does not let a version be set, so tensors made before the program show versions that are too high.",
-    checkpoints_by_hooks: "This PyTorch's checkpoint could not be told to compute once, so a value that it computes again may go unnoticed.",
+    checkpoints_by_hooks: "This PyTorch's checkpoint cannot be made to compute only once, so a recomputed value may go unnoticed.",
 }
 
 
