@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 
 from autograder.tape.internals.tensor_fields import version_of
@@ -13,6 +15,33 @@ from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.run.storages import Memory, address_of
 
 Interval = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class FoundWrite:
+    """One write as it was found, before the run's state knows of it.
+
+    Attributes:
+        interval: the bytes [start, stop) of `memory` that were written.
+        tracked: the tensor that was written into, where a function named it.
+        counters: the ids of the version counters that moved.
+        changed: whether bytes changed.
+        refused: the saved tensors that backward refuses from now on, because their counter moved.
+        swapped: the tensor that was given other memory, as `.data = other` does.
+        through: the expression that the line writes through, where the text names it.
+        exact: whether `interval` is all that was written.
+    """
+
+    memory: Memory
+    interval: Interval
+    operation: str
+    tracked: TrackedTensor | None = None
+    counters: tuple[int, ...] = ()
+    changed: bool = True
+    refused: tuple[TrackedSave, ...] = ()
+    swapped: TrackedTensor | None = None
+    through: str | None = None
+    exact: bool = True
 
 
 class Writes:
@@ -29,9 +58,10 @@ class Writes:
             return False
         if moved is not None:
             counters = () if version == tracked.counter.version else (tracked.counter.id,)
-            stale = self._stale(tracked, version) if counters else []
+            refused = self._stale(tracked, version) if counters else ()
+            interval = tracked.start, tracked.stop
             self.note(
-                tracked.memory, (tracked.start, tracked.stop), operation, moved, counters, True, stale, swapped=tracked
+                FoundWrite(tracked.memory, interval, operation, moved, counters, refused=refused, swapped=tracked)
             )
         else:
             self._counted(tracked, operation, version)
@@ -43,7 +73,7 @@ class Writes:
         if memory.content is not None and memory.alive():
             interval = memory.look()
             if interval is not None:
-                self.note(memory, interval, operation, tracked, (), True)
+                self.note(FoundWrite(memory, interval, operation, tracked))
 
     def unreported(self, memory: Memory, interval: Interval, exact: bool) -> None:
         """Records a change that no function reported."""
@@ -53,7 +83,7 @@ class Writes:
             tensor = tracked.ref()
             if tensor is not None and version_of(tensor) != tracked.counter.version:
                 return self._counted(tracked, operation, version_of(tensor), interval)
-        return self.note(memory, interval, operation, None, (), True, through=through, exact=exact)
+        return self.note(FoundWrite(memory, interval, operation, through=through, exact=exact))
 
     def _elsewhere(self, tracked: TrackedTensor, tensor: torch.Tensor, operation: str) -> TrackedTensor | None:
         """Returns the new record of an object that now has other memory (`.data =`, `set_`, `resize_`), else None."""
@@ -75,18 +105,11 @@ class Writes:
         if known and interval is None:
             interval = memory.look()
         changed = interval is not None or (memory.size > 0 and not known)
+        interval = interval or (tracked.start, tracked.stop)
         refused = self._stale(tracked, version)
-        self.note(
-            memory,
-            interval or (tracked.start, tracked.stop),
-            operation,
-            tracked,
-            (tracked.counter.id,),
-            changed,
-            refused,
-        )
+        self.note(FoundWrite(memory, interval, operation, tracked, (tracked.counter.id,), changed, refused))
 
-    def _stale(self, tracked: TrackedTensor, version: int | None) -> list[TrackedSave]:
+    def _stale(self, tracked: TrackedTensor, version: int | None) -> tuple[TrackedSave, ...]:
         """Returns the saved tensors that backward refuses from now on."""
         counter = tracked.counter
         counter.version = version
@@ -101,19 +124,31 @@ class Writes:
                 self.state.graph.mark_invalid(save, self.state.steps)
             elif not save.checked:
                 counter.fresh.append(save)
-        return refused
+        return tuple(refused)
 
-    def note(
-        self, memory: Memory, interval: Interval, operation: str, tracked: TrackedTensor | None, counters: tuple[int, ...],
-        changed: bool, refused: list[TrackedSave] | None = None, *, swapped: TrackedTensor | None = None, through: str | None = None,
-        exact: bool = True,
-    ) -> None:  # fmt: skip
+    def note(self, found: FoundWrite) -> None:
         """Records one write."""
+        state, tracked = self.state, found.tracked
+        write = self._event(found)
+        if tracked is not None:
+            write.version = tracked.counter.version
+            write.through = found.through or state.name_of(tracked, look=bool(write.harmed) or write.in_backward)
+        state.writes.append(write)
+        state.current_step.writes.append(write)
+        neighbours = state.tensors.at(found.memory)
+        for neighbour in neighbours[:STATED] + ([tracked] if tracked else []):
+            state.current_step.touch(neighbour)
+        if found.changed:
+            state.untracked.note(write, found.swapped, neighbours)
+
+    def _event(self, found: FoundWrite) -> WriteEvent:
+        """Returns the event of a write: where it stands in the run, and which saved tensors it made useless."""
         state = self.state
-        harmed = list(refused or ()) + (self._corrupted(memory, interval, swapped) if changed else [])
+        corrupted = self._corrupted(found.memory, found.interval, found.swapped) if found.changed else []
         write = WriteEvent(
-            len(state.writes), state.place or state.here(), operation, memory, *self._whole(interval, memory, tracked),
-            counters, changed, tracked, through, exact=exact, harmed=harmed, swapped=swapped is not None,
+            len(state.writes), state.place or state.here(), found.operation, found.memory, *self._whole(found),
+            found.counters, found.changed, found.tracked, found.through, exact=found.exact,
+            harmed=[*found.refused, *corrupted], swapped=found.swapped is not None,
             in_backward=state.engine_depth > 0, call=state.calls,
         )  # fmt: skip
         top = state.statements.top
@@ -122,22 +157,14 @@ class Writes:
             node = top.frame.f_locals.get("ctx") if write.in_backward else None
             if isinstance(node, torch.autograd.function.BackwardCFunction):
                 write.running = state.graph.of.get(node)
-        if tracked is not None:
-            write.version = tracked.counter.version
-            write.through = through or state.name_of(tracked, look=bool(harmed) or write.in_backward)
-        state.writes.append(write)
-        state.current_step.writes.append(write)
-        neighbours = state.tensors.at(memory)
-        for neighbour in neighbours[:STATED] + ([tracked] if tracked else []):
-            state.current_step.touch(neighbour)
-        if changed:
-            state.untracked.note(write, swapped, neighbours)
+        return write
 
-    def _whole(self, interval: Interval, memory: Memory, tracked: TrackedTensor | None) -> Interval:
+    def _whole(self, found: FoundWrite) -> Interval:
         """Returns an interval of whole elements: of a changed float often only some of its bytes differ."""
-        near = tracked or next(iter(self.state.tensors.at(memory)), None)
+        near = found.tracked or next(iter(self.state.tensors.at(found.memory)), None)
         size = near.itemsize if near else 1
-        return interval[0] // size * size, -(-interval[1] // size) * size
+        start, stop = found.interval
+        return start // size * size, -(-stop // size) * size
 
     def _corrupted(self, memory: Memory, interval: Interval, swapped: TrackedTensor | None) -> list[TrackedSave]:
         """Returns the saved tensors whose values a write just changed; where no counter moved, backward does not notice."""
