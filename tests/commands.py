@@ -7,21 +7,27 @@ signals, start the real thing.
 from __future__ import annotations
 
 import os
+import sys
 import tempfile
 from multiprocessing import get_context
 from pathlib import Path
 from subprocess import CompletedProcess
+from types import ModuleType
+from unittest.mock import patch
 
 FORKS = get_context("forkserver")
 FORKS.set_forkserver_preload(["autograder.cli", "autograder.tape", "autograder.view"])
 
 
 def autograder(*words: object, cwd: str | Path = ".") -> CompletedProcess[str]:
-    """Returns what a command came to: exit code, standard output and standard error."""
+    """Returns what a command did: exit code, standard output and standard error."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [os.path.join(folder, name) for name in ("stdout", "stderr")]
         process = FORKS.Process(target=_run, args=(list(map(str, words)), str(cwd), *paths))
-        process.start()
+        # IPython's shell, which tests of the grader run in this very process, leaves an emptied module as `__main__`;
+        # multiprocessing reads its `__spec__` (Python 3.11).
+        with patch.dict(sys.modules, {"__main__": ModuleType("__main__")}):
+            process.start()
         process.join()
         out, err = (Path(path).read_text("utf-8") if os.path.exists(path) else "" for path in paths)
     return CompletedProcess(words, process.exitcode, out, err)
