@@ -26,22 +26,11 @@ MISJUDGED = {
     "forged": (1, "a wrong answer; but it displayed nan before the check raised, and that is read as full marks"),
 }
 
-# A class is graded once, in a fixture; with all students that is two minutes of kernels starting.
-pytestmark = [pytest.mark.timeout(900), pytest.mark.thorough]
+# The class is graded once, in a fixture: two minutes of kernels starting.
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
 
 LESSON = Lesson(SOLUTIONS / NOTEBOOK, NOTEBOOKS / NOTEBOOK)
 CLASS = {submission.student: submission for submission in submissions(LESSON)}
-FEW = {student: CLASS[student] for student in ("model", "wrong_0")}
-CLASSES = {"few": FEW, "others": {student: CLASS[student] for student in CLASS.keys() - FEW.keys()}}
-
-
-def each(name: str, students: list[str]) -> list:
-    """Returns the students of a class as parameters; all but the few are slow."""
-    marks = [] if name == "few" else [pytest.mark.slow]
-    return [pytest.param(name, student, marks=marks) for student in students if student in CLASSES[name]]
-
-
-A_FEW = pytest.mark.parametrize("course", ["few"], indirect=True)
 
 
 def nbgrader(course: Path, *words: str) -> subprocess.CompletedProcess[str]:
@@ -53,12 +42,12 @@ def nbgrader(course: Path, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def course(request, tmp_path_factory) -> Path:
-    """A course folder in which plain nbgrader released the lesson, graded a class, and wrote feedback and a table."""
+def course(tmp_path_factory) -> Path:
+    """A course folder in which plain nbgrader released the lesson, graded the class, and wrote feedback and a table."""
     root = tmp_path_factory.mktemp("course")
     shutil.copy(ROOT / "nbgrader_config.py", root)
     shutil.copytree(SOLUTIONS / ASSIGNMENT, root / "solutions" / ASSIGNMENT)
-    for submission in CLASSES[request.param].values():
+    for submission in CLASS.values():
         target = root / "class" / "submitted" / submission.student / NOTEBOOK
         target.parent.mkdir(parents=True)
         target.write_text(submission.text, "utf-8")
@@ -82,25 +71,18 @@ def shares(course: Path, student: str) -> dict[str, float]:
         return {grade.name: (grade.score or 0) / grade.max_score for grade in grades}
 
 
-@A_FEW
 def test_plain_release_equals_the_stored_one(course):
     """`nbgrader generate_assignment` makes the very cells that stand in notebooks/."""
     assert read(NOTEBOOKS / NOTEBOOK).cells == read(course / "notebooks" / NOTEBOOK).cells
 
 
-@pytest.mark.parametrize(
-    ("course", "student"),
-    [one for name in CLASSES for one in each(name, sorted(CLASS.keys() - MISJUDGED.keys()))],
-    indirect=["course"],
-)
+@pytest.mark.parametrize("student", sorted(CLASS.keys() - MISJUDGED.keys()))
 def test_each_student_gets_what_the_work_deserves(course, student):
     """Every grade cell of every submission has the points that its answer deserves."""
     assert CLASS[student].deserved == shares(course, student)
 
 
-@pytest.mark.parametrize(
-    ("course", "student"), [one for name in CLASSES for one in each(name, sorted(MISJUDGED))], indirect=["course"]
-)
+@pytest.mark.parametrize("student", sorted(MISJUDGED))
 def test_what_stock_nbgrader_misjudges(course, student):
     """The listed difference is real: once nbgrader fixes it, this test fails, and its row can be deleted."""
     given, _why = MISJUDGED[student]
@@ -108,7 +90,6 @@ def test_what_stock_nbgrader_misjudges(course, student):
     assert CLASS[student].deserved != shares(course, student)
 
 
-@A_FEW
 def test_feedback_tells_a_wrong_answer_what_to_look_at(course):
     """The feedback page of a wrong answer holds the four lines, and no traceback of ours."""
     page = (course / "class" / "feedback" / "wrong_0" / NOTEBOOK).with_suffix(".html").read_text("utf-8")
@@ -117,24 +98,16 @@ def test_feedback_tells_a_wrong_answer_what_to_look_at(course):
     assert "autograder/check" not in page
 
 
-@A_FEW
 def test_export_lists_the_class(course):
     """The exported table has a row for each student that was graded, with the points of the whole lesson."""
     with (course / "class" / "grades.csv").open() as file:
         rows = {row["student_id"]: row for row in csv.DictReader(file)}
     most = sum(cell.metadata.nbgrader.get("points", 0) for cell in LESSON.released.cells if "nbgrader" in cell.metadata)
-    assert FEW.keys() == rows.keys()
+    assert CLASS.keys() == rows.keys()
     assert (most, most) == (float(rows["model"]["score"]), float(rows["model"]["max_score"]))
 
 
-@A_FEW
-@pytest.mark.parametrize(
-    ("student", "word"),
-    [
-        pytest.param("model", "Success", marks=pytest.mark.slow),
-        ("wrong_0", "VALIDATION FAILED"),
-    ],
-)
+@pytest.mark.parametrize(("student", "word"), [("model", "Success"), ("wrong_0", "VALIDATION FAILED")])
 def test_validate_says_which_cells_fail(course, student, word):
     """`nbgrader validate` runs a submission and tells; its exit code says nothing, so its words are read."""
     done = nbgrader(course, "validate", f"class/submitted/{student}/{NOTEBOOK}")

@@ -26,6 +26,9 @@ from autograder.grade.where import local_processes
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, WRONG, write_source
 from tests.grade.hostile.school import hand_in
 
+# Each run grades a class of eight, some more than once: over a minute together.
+pytestmark = pytest.mark.slow
+
 launch_servers = launch.launch
 STUDENTS = {f"s{number}": RIGHT if number % 2 else WRONG | {"scaled": RIGHT["scaled"]} for number in range(8)}
 
@@ -56,7 +59,6 @@ def undisturbed(bubblewrap, tmp_path_factory):
     return rows(folder)
 
 
-@pytest.mark.slow
 def test_the_number_of_processes_changes_nothing(undisturbed, tmp_path):
     """Two processes, in whatever order they finish, give the same rows."""
     folder = enrolled(tmp_path)
@@ -65,7 +67,6 @@ def test_the_number_of_processes_changes_nothing(undisturbed, tmp_path):
     assert sorted(STUDENTS) == [row.student for row in graded]
 
 
-@pytest.mark.slow
 def test_nothing_is_waited_for_once_all_are_graded(undisturbed, tmp_path, monkeypatch):
     """The processes end by themselves when there are no more jobs: none has to be killed."""
     forced = []
@@ -96,7 +97,6 @@ def test_a_killed_run_resumes_with_nothing_lost(undisturbed, tmp_path):
     assert [True] * len(STUDENTS) == [row.unchanged for row in again]
 
 
-@pytest.mark.slow
 def test_ctrl_c_ends_with_one_sentence_and_resumes(undisturbed, tmp_path):
     """Ctrl-C reaches every process: no traceback, and the next run continues."""
     folder = enrolled(tmp_path)
@@ -133,7 +133,6 @@ def _wait_for_grades(run, folder, chance) -> list[psutil.Process]:
     return psutil.Process(run.pid).children(recursive=True) if run.poll() is None else []
 
 
-@pytest.mark.slow
 def test_unchanged_work_is_graded_again_only_by_force(undisturbed, tmp_path):
     """A second run skips everything; a changed file, or --force, is graded."""
     folder = enrolled(tmp_path)
@@ -146,7 +145,6 @@ def test_unchanged_work_is_graded_again_only_by_force(undisturbed, tmp_path):
     assert (["s0"], sorted(STUDENTS)) == (changed, forced)
 
 
-@pytest.mark.slow
 def test_no_server_starts_for_unchanged_work(undisturbed, tmp_path, monkeypatch, capsys):
     """A second run finds that nothing has changed, and starts no server, neither early nor later; new work starts them."""
     folder = enrolled(tmp_path)
@@ -163,7 +161,6 @@ def test_no_server_starts_for_unchanged_work(undisturbed, tmp_path, monkeypatch,
     assert (0, [1]) == (cli.main(command), started)
 
 
-@pytest.mark.slow
 def test_a_full_disk_stops_with_one_sentence_and_resumes(undisturbed, tmp_path, monkeypatch):
     """The grade that could not be written is not in the gradebook; the next run ends as an undisturbed one."""
     folder = enrolled(tmp_path)
@@ -184,7 +181,6 @@ def test_a_full_disk_stops_with_one_sentence_and_resumes(undisturbed, tmp_path, 
     assert undisturbed == rows(folder)
 
 
-@pytest.mark.slow
 def test_a_locked_gradebook_is_waited_for(undisturbed, tmp_path, monkeypatch):
     """If another program locks the database for some seconds, the run waits; if for too long, it stops with one sentence."""
     folder = enrolled(tmp_path)

@@ -68,6 +68,7 @@ def test_a_cell_does_what_it_does_in_a_kernel(server, text, kind, holds):
     assert holds in str(found)
 
 
+@pytest.mark.slow
 def test_what_a_notebook_loads_late_is_loaded_once_for_all(bubblewrap):
     """PyTorch imports many modules with the first optimizer; for a notebook that uses one, its workers have them already."""
     (name,) = late_modules(["optimizer = torch.optim.SGD(layer.parameters())"])
@@ -166,6 +167,7 @@ def test_a_flood_of_output_is_cut_and_not_punished(server):
     assert "truncated" in found[-1]["text"]
 
 
+@pytest.mark.slow
 def test_a_course_in_tmp_stays_visible(bubblewrap):
     """A clone or an environment below /tmp can be imported from, read-only, though a submission has its own /tmp."""
     with tempfile.TemporaryDirectory(dir="/tmp") as clone:

@@ -173,6 +173,7 @@ def imported(source: str) -> list[ast.alias]:
     ]
 
 
+@pytest.mark.slow
 def test_all_lessons_fit_into_one_kernel():
     """Somebody who never restarts: with the answers and variables of all lessons around, every verdict is the same."""
     learner = Namespace()
@@ -189,6 +190,7 @@ def test_all_lessons_fit_into_one_kernel():
             assert isinstance(quietly(learner, exercise.check), NotAttempted), exercise.id
 
 
+@pytest.mark.slow
 def test_a_maltreated_notebook_in_a_kernel():
     """Each cell twice, one check before the imports, one answer deleted, one broken: only the untouched right answer passes."""
     name = "02_mutating_a_saved_tensor"

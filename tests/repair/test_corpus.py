@@ -21,10 +21,14 @@ ENOUGH = 0.9
 SAMPLE = 12
 """Of the modules, whose repairs take seconds each, `test` tries one in so many; `test --all` tries them all."""
 
+LONGEST = {"forward_hooks[silent]", "episode_reset[bug]"}
+"""For these of the sample the search goes on until its time is up: they are left to `test --all` too."""
+
 
 def case(program: Program):
     """Returns a program as a parameter; most modules are slow."""
-    slow = bool(program.function) and zlib.crc32(program.name.encode()) % SAMPLE != 0
+    left_out = zlib.crc32(program.name.encode()) % SAMPLE != 0 or program.name in LONGEST
+    slow = bool(program.function) and left_out
     return pytest.param(program, id=program.name, marks=[pytest.mark.slow] if slow else [])
 
 

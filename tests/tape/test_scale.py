@@ -26,6 +26,7 @@ def seconds(name: str, n: int) -> float:
     return time.process_time() - start
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_time_grows_linearly(name):
     """Eight times the operations cost at most sixteen times as much; a square would cost sixty-four."""
@@ -34,6 +35,7 @@ def test_time_grows_linearly(name):
     assert seconds(name, 2000) < 16 * seconds(name, 250)
 
 
+@pytest.mark.slow
 def test_memory_grows_linearly():
     """So does what a recording holds."""
     sizes = []
