@@ -67,6 +67,7 @@ def test_one_seed_is_one_variant():
     assert len(set(lines)) > len(SEEDS) // 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in VARIED])
 def test_all_seeds_keep_the_outcomes(path):
     """No seed changes the outcome of a program; most seeds change its text, and nothing but tagged cells ever changes."""
@@ -84,6 +85,7 @@ def test_all_seeds_keep_the_outcomes(path):
     assert sum(count > 0 for count in changed) > len(SEEDS) * 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("path", "exercise"), EXERCISES)
 def test_all_seeds_keep_the_verdicts(path, exercise):
     """In each variant the stub is not attempted, right answers pass and wrong ones are refused; a third of them in each."""
