@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.units import QUICK, THOROUGH, rank, skipped_lines, unit_of
+from tests.units import QUICK, SLOW, THOROUGH, rank, skipped_lines, unit_of
 
 os.environ["AUTOGRADER_PROGRESS"] = str(Path(tempfile.mkdtemp(prefix="autograder-tests-")) / "progress.json")
 # Small tensors gain nothing from threads; threads of kernels and commands that wait for a busy core cost much.
@@ -21,12 +21,14 @@ ELSEWHERE = {"browser", "jupyterlab", "bubblewrap", "made_once"}
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by `-m`
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what `test --quick` leaves out; the longest stand first, and within a unit the order is that of the files."""
+    """Marks what is slow and what `test --quick` leaves out; the longest stand first, and within a unit the order is that of the files."""
     for item in items:
         unit = unit_of(item.nodeid)
         elsewhere = ELSEWHERE & set(getattr(item, "fixturenames", ()))
         if elsewhere or unit in THOROUGH or (unit.startswith("corpus") and unit not in QUICK):
             item.add_marker(pytest.mark.thorough)
+        if unit in SLOW:
+            item.add_marker(pytest.mark.slow)
     items.sort(key=lambda item: rank(unit_of(item.nodeid)))
 
 

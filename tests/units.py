@@ -17,6 +17,9 @@ SHARES = 12
 QUICK = ("corpus 0",)
 """The shares of the corpus that `test --quick` runs."""
 
+SLOW = ("corpus 8", "corpus 9", "corpus 10", "corpus 11", "grade/test_like_nbgrader.py")
+"""What only `test --slow` and `test --all` run as a whole: a third of the corpus, and a class graded by both graders."""
+
 THOROUGH = {
     "check/test_check.py",
     "course/test_attempt.py",
@@ -25,7 +28,6 @@ THOROUGH = {
     "course/test_variants.py",
     "grade/test_fuzz.py",
     "grade/test_isolation.py",
-    "grade/test_like_nbgrader.py",
     "grade/test_memo.py",
     "grade/test_remote_names.py",
     "lessons/test_bad_input.py",

@@ -171,7 +171,6 @@ def test_nbgrader_goes_on_with_the_result(courses):
     assert (ours / "feedback" / "right" / ASSIGNMENT / "mixed.html").exists()
 
 
-@pytest.mark.slow
 def test_handing_in_again_without_the_test_cell_gains_nothing(courses):
     """nbgrader keeps the old points if the cell is missing (0.9.6); here it is restored and run."""
     ours = courses[1]
@@ -188,7 +187,6 @@ def test_handing_in_again_without_the_test_cell_gains_nothing(courses):
     )
 
 
-@pytest.mark.slow
 def test_what_a_person_entered_stays(courses):
     """A manual score is kept when the work is graded again, and the cell needs manual grading, as in nbgrader."""
     ours = courses[1]
