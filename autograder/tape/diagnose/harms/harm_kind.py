@@ -53,10 +53,14 @@ class HarmKind:
     example: Example
 
 
-def consumed_saves(evidence: Evidence) -> Iterator[tuple[TrackedSave, list[WriteEvent]]]:
-    """Yields what a backward used although it was no longer what had been saved, with the writes that changed it.
+def harms_to_consumed_saves(evidence: Evidence, *, stale: bool) -> Iterator[Harm]:
+    """Yields the harm to each saved tensor that a backward used although it was no longer what had been saved.
 
     Where backward raised, only the last call counts, and the saved tensors of the node that raised come first.
+
+    Args:
+        evidence: what is known of the program.
+        stale: whether to look at the saved tensors whose version counter moved, or at the others.
     """
     state = evidence.state
     saves = list(dict.fromkeys(state.consumed))
@@ -64,8 +68,8 @@ def consumed_saves(evidence: Evidence) -> Iterator[tuple[TrackedSave, list[Write
         raised = evidence.raised_nodes
         saves = sorted((one for one in saves if one.call == state.calls - 1), key=lambda one: one.node.id not in raised)
     for save in saves:
-        if writes := writes_into(state, save):
-            yield save, writes
+        if save.stale == stale and (writes := writes_into(state, save)):
+            yield harm_to(state, save, writes, changed=save.changed)
 
 
 def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:

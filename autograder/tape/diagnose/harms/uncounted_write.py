@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.harms.harm_kind import Example, HarmKind, consumed_saves, harm_to
+from autograder.tape.diagnose.harms.harm_kind import Example, HarmKind, harms_to_consumed_saves
 from autograder.tape.recording.verdict_types import Harm
 
 
 def find(evidence: Evidence) -> Iterator[Harm]:
-    """Yields the saved tensors whose bytes changed while backward has no reason to refuse them."""
-    for save, writes in consumed_saves(evidence):
-        if not save.stale:
-            yield harm_to(evidence.state, save, writes, changed=save.changed)
+    """Returns the harm to the saved tensors whose bytes changed while backward has no reason to refuse them."""
+    return harms_to_consumed_saves(evidence, stale=False)
 
 
 UNCOUNTED_WRITE = HarmKind(
