@@ -8,8 +8,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autograder.grade.submission.remote_names import RemoteNames
 from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.trusted_process import TrustedProcessGrader
+from autograder.grade.wire import messages
 from autograder.grade.wire.wire_values import Unsendable, from_plain, to_plain
 from tests.grade.conftest import LIMITS
 
@@ -124,6 +126,72 @@ def test_a_failure_has_a_reason_that_can_be_read(grader, test, reason):
     grade = graded(grader, test)
     assert 0.0 == grade.points
     assert reason in grade.reason
+
+
+def test_an_exception_of_the_answer_ends_no_loop_of_the_test(grader):
+    """`raise StopIteration` would end `zip(map(f, ...), expected)` at once, and the test with it."""
+    wrong = SOLUTION.replace("return x * 2", "raise StopIteration")
+    grade = graded(
+        grader, "for found, expected in zip(map(double, [1, 2]), [2, 4]):\n    assert found == expected", wrong
+    )
+    assert 0.0 == grade.points
+    assert "LearnerError: StopIteration" in grade.reason
+
+
+class OneAnswer:
+    """A worker with one variable."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def ask(self, request, form):
+        """Describes the variable."""
+        return form("data", type(self.value).__name__, to_plain(self.value))
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [([1, 0, 1], [True, False, True]), (1, 1.0), ([0.0], [-0.0]), ({"a": 1}, {"a": True})]
+)
+def test_equal_values_of_other_types_are_not_the_same_lookup(first, second):
+    """A test may tell 1 from True, so what it said of one is not known of the other, in either order."""
+    for one, other in ((first, second), (second, first)):
+        names = RemoteNames(OneAnswer(one))
+        names.value("x")
+        assert names.are_unchanged(names.lookups())
+        names.worker.value = other
+        assert not names.are_unchanged(names.lookups())
+
+
+WRITES = """
+def fill(x, items):
+    x[...] = 0
+    items.append(1)
+
+numbers = []
+"""
+
+
+@pytest.fixture
+def names(server):
+    """The names of a learner whose function writes into its arguments."""
+    with server.worker({}) as worker:
+        worker.ask(messages.RunCell(WRITES), messages.CellOutputs)
+        yield RemoteNames(worker)
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_writes_into_inputs_are_noticed_and_kept_out(names, keep):
+    """What the test made stays as it was where the model answer writes nothing; what the learner made changes."""
+    names.begin_test(keep_inputs=keep)
+    assert not names.wrote_inputs
+    x, numbers = numpy.ones(2), names.value("numbers")
+    names.value("fill")(x, numbers)
+
+    assert ([1, 1] if keep else [0, 0]) == x.tolist()
+    assert [1] == numbers
+    assert (keep, True) == (names.unexpected_writes, names.wrote_inputs)
+    names.begin_test()
+    assert not names.wrote_inputs
 
 
 @pytest.mark.parametrize(

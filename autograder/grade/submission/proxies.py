@@ -6,6 +6,7 @@ import builtins
 import sys
 from typing import Any
 
+import msgspec
 import numpy
 import torch
 
@@ -17,19 +18,46 @@ from autograder.grade.wire.wire_values import from_plain, tensors, to_plain
 CALL_IT = "it can only be called. Test it with check(...), or with a function that returns numbers or tensors"
 
 
+STEERS = (StopIteration, StopAsyncIteration)
+"""Exceptions that end a loop of the test's instead of failing it: `zip(map(f, inputs), expected)` stops at the first one."""
+
+
 class LearnerError(Exception):
-    """The learner's code raised an exception that is not one of Python's built-in types."""
+    """The learner's code raised an exception that is not one of Python's built-in types, or one that would steer the test."""
 
 
 class NotPlain(Unsolved):
     """A value of the learner's cannot be sent from its process; the message says what can."""
 
 
+class TestInputs:
+    """What the learner's functions did to the arguments that one test gave them.
+
+    Attributes:
+        keep: whether writes into the test's own arguments stay in the worker, so that a test which computes what it expects
+            from them afterwards cannot be fooled.
+        borrowed: the ids of values that the test has from the learner; these change as in one process.
+        written: whether a call wrote into an argument of the test's own.
+    """
+
+    def __init__(self, keep: bool = False) -> None:
+        self.keep, self.borrowed, self.written = keep, set[int](), False
+
+    def receive(self, argument: Any, sent: Any, after: Any) -> None:
+        """Takes over what a call made of an argument; `sent` and `after` are its plain forms."""
+        if msgspec.msgpack.encode(sent) == msgspec.msgpack.encode(after):
+            return
+        own = id(argument) not in self.borrowed
+        self.written = self.written or own
+        if not (own and self.keep):
+            _write_back(argument, from_plain(after))
+
+
 class LearnerFunction:
     """Calls a function in the worker. Arguments and result are sent as data; so are writes into the arguments, and gradients."""
 
-    def __init__(self, worker: WorkerClient, name: str, kind: str) -> None:
-        self._worker, self.__name__, self._kind = worker, name, kind
+    def __init__(self, worker: WorkerClient, name: str, kind: str, given: TestInputs) -> None:
+        self._worker, self.__name__, self._kind, self._given = worker, name, kind, given
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
@@ -56,15 +84,14 @@ class LearnerFunction:
         if returned.unsendable:
             raise NotPlain(f"{self.__name__}: {returned.unsendable}")
         try:
-            after = [from_plain(item) for item in returned.arguments]
-            after_keywords = {name: from_plain(item) for name, item in returned.keywords.items()}
             value = from_plain(returned.value)
-        except ValueError as error:
+            value = self._with_history(value, returned, tensors([list(arguments), keywords]))
+            for argument, sent, after in zip(arguments, request.arguments, returned.arguments, strict=True):
+                self._given.receive(argument, sent, after)
+            for name, argument in keywords.items():
+                self._given.receive(argument, request.keywords[name], returned.keywords[name])
+        except (ValueError, KeyError) as error:
             raise NotPlain(f"{self.__name__}: {error}") from None
-        inputs = tensors([list(arguments), keywords])
-        value = self._with_history(value, returned, inputs)
-        for argument, now in [*zip(arguments, after, strict=False), *_pairs(keywords, after_keywords)]:
-            _write_back(argument, now)
         return value
 
     def _ask(self, request: messages.AskInvocation) -> messages.ReturnValue:
@@ -146,13 +173,9 @@ def _write_back(argument: Any, now: Any) -> None:
         argument.update(now)
 
 
-def _pairs(before: dict[str, Any], after: dict[str, Any]) -> list[tuple[Any, Any]]:
-    return [(before[name], after[name]) for name in before if name in after]
-
-
 def _exception(name: str, message: str) -> Exception:
     kind = getattr(builtins, name, None)
-    if isinstance(kind, type) and issubclass(kind, Exception):
+    if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, STEERS):
         try:
             return kind(message)
         except TypeError:  # UnicodeDecodeError needs more than a message

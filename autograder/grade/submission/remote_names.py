@@ -9,7 +9,7 @@ import msgspec
 from autograder.check.message import Unsolved
 from autograder.check.subject.call_report import Call, CallProblem, ProgramText, Report
 from autograder.grade.submission.cell_analysis import SubmissionText
-from autograder.grade.submission.proxies import LearnerFunction
+from autograder.grade.submission.proxies import LearnerFunction, TestInputs
 from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.wire import messages
 from autograder.grade.wire.wire_values import Unsendable, from_plain
@@ -34,14 +34,26 @@ class RemoteNames:
         self._cells: list[str] = []
         self._lookups: list[Lookup] = []
         self._only_data = True
+        self._given = TestInputs()
+
+    @property
+    def unexpected_writes(self) -> bool:
+        """Whether a call has written into an argument of the test's own, which was kept as it was."""
+        return self._given.keep and self._given.written
+
+    @property
+    def wrote_inputs(self) -> bool:
+        """Whether a call has written into an argument of the test's own."""
+        return self._given.written
 
     def add_cell(self, text: str) -> None:
         """Adds a learner's cell that has run."""
         self._cells.append(text)
 
-    def begin_test(self) -> None:
-        """Begins a new list of lookups."""
+    def begin_test(self, keep_inputs: bool = False) -> None:
+        """Begins a new list of lookups; with `keep_inputs`, no call changes the arguments that the test itself made."""
         self._lookups, self._only_data = [], True
+        self._given = TestInputs(keep_inputs)
 
     def lookups(self) -> tuple[Lookup, ...] | None:
         """Returns what the test has looked up since it began, if all of it was data; None if it can call something."""
@@ -50,7 +62,8 @@ class RemoteNames:
     def are_unchanged(self, lookups: tuple[Lookup, ...]) -> bool:
         """Returns whether these names still have these values."""
         try:
-            return all(self._describe(name) == description for name, description in lookups)
+            # Not `==`: to Python, 1, 1.0 and True are equal, and a test may tell them apart.
+            return all(_encoded(self._describe(name)) == _encoded(description) for name, description in lookups)
         except Unreachable:
             return False
 
@@ -74,9 +87,11 @@ class RemoteNames:
         if found.kind == "absent":
             raise KeyError(name)
         if found.kind == "function":
-            return LearnerFunction(self.worker, name, found.type_name[:100])
+            return LearnerFunction(self.worker, name, found.type_name[:100], self._given)
         if found.kind == "data":
-            return _received(found.value)
+            received = _received(found.value)
+            self._given.borrowed.add(id(received))
+            return received
         reason = str(found.value) if found.kind == "other" else str(Unsendable(type))
         raise Unreachable(f"{name}: {reason}")
 
@@ -113,6 +128,9 @@ class RemoteSubject:
             raise Unreachable(f"{self._name} could not be run: {error}") from None
         words, code = self._text.words(self._name), self._text.code(self._name)
         return msgspec.structs.replace(program, words=words, code=code, error=program.error[:LONGEST_MESSAGE])
+
+
+_encoded = msgspec.msgpack.encode
 
 
 def _received(plain: Any) -> Any:
