@@ -94,9 +94,9 @@ def explain(
     """Returns what autograd held while `program` ran, where it breaks, the right gradients, and what repairs it.
 
     Args:
-        program: a function, source text, or the path of a Python file (a `pathlib.Path`). It runs several times, each time from the
-            same seed, and prints nothing.
-        function: which function of the text or file to run, as in `FILE::FUNCTION`.
+        program: a function, source text, or the path of a Python file or notebook (a `pathlib.Path`). It runs several times, each
+            time from the same seed, and prints nothing.
+        function: which function of the text or file to run, as in `FILE::FUNCTION`; of a notebook, the last cell to run.
         repair: look for changes of the source that repair it, and try each; this takes up to 20 seconds. A function's repairs are
             changes of the file or cell that defines it; `notes` says where its text cannot be had.
         names: tensors and other values it starts from, as globals of a text or arguments of a function; each run gets copies.
@@ -107,17 +107,8 @@ def explain(
     if isinstance(program, str):
         return Explanation(explain_program(factory_of_text(program, names=names, function=function), repair=repair))
     if isinstance(program, os.PathLike):
-        return explain_file(program, function, repair=repair)
+        return Explanation(explain_program(factory_of_file(program, function), repair=repair))
     return Explanation(explain_program(factory_of_function(program, names), repair=repair))
-
-
-def explain_file(path: str | os.PathLike[str], function: str | None = None, *, repair: bool = True) -> Explanation:
-    """Returns what `explain` does, for a Python file or one function of it; lines are named with the path as it was given.
-
-    Raises:
-        ProgramError: it could not be read or run; the message says why in one sentence.
-    """
-    return Explanation(explain_program(factory_of_file(path, function), repair=repair))
 
 
 def load_magic(shell: Any) -> None:

@@ -21,6 +21,7 @@ from autograder.run_in_fork import EndedError, run_in_fork
 
 if TYPE_CHECKING:
     from autograder.grade.sandbox.launch import ServerPool
+    from autograder.tape.repair.program_factory import ProgramFactory
 
 WRONG_USE = 2
 INTERRUPTED = {"grade": " What was graded so far is kept; the same command with --resume continues."}
@@ -42,7 +43,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     if words[:1] == ["test"]:  # everything after it belongs to pytest, its options included
         return _carried_out(argparse.Namespace(run=lambda _: _test(words[1:])), "test")
-    return _carried_out(_parser().parse_args(words), words[0])
+    words, arguments = _split(words) if words[:1] == ["explain"] else (words, [])
+    return _carried_out(_parser().parse_args(words, argparse.Namespace(arguments=arguments)), words[0])
+
+
+def _split(words: list[str]) -> tuple[list[str], list[str]]:
+    """Returns what stands before `--`, which is ours, and what stands behind it, which is the program's."""
+    end = words.index("--") if "--" in words else len(words)
+    return words[:end], words[end + 1 :]
 
 
 def _carried_out(chosen: argparse.Namespace, verb: str) -> int:
@@ -77,8 +85,20 @@ def _parser() -> argparse.ArgumentParser:
 
     verbs.add_parser("test", help="run the tests: --quick some, --all the slow ones too; other words go to pytest")
 
-    explain = verbs.add_parser("explain", help="say what autograd held in a program, where it breaks, what repairs it")
-    explain.add_argument("program", metavar="FILE[::FUNCTION]")
+    explain = verbs.add_parser(
+        "explain",
+        help="say what autograd held in a program, where it breaks, what repairs it",
+        epilog="Words after `--` are the program's own arguments.",
+    )
+    program = explain.add_mutually_exclusive_group(required=True)
+    program.add_argument(
+        "program",
+        nargs="?",
+        metavar="FILE[::FUNCTION]",
+        help="a script, one function of it, a notebook (NOTEBOOK.ipynb[::CELL]), or - for standard input",
+    )
+    program.add_argument("-m", dest="module", metavar="MODULE", help="what `python -m MODULE` runs")
+    program.add_argument("-c", dest="code", metavar="CODE", help="this text")
     explain.add_argument("--json", action="store_true", help="one JSON object on standard output")
     explain.add_argument(
         "--no-repair", action="store_true", help="do not look for repairs, which takes up to 20 seconds"
@@ -167,12 +187,17 @@ def _test(words: list[str]) -> int:
 
 
 def _explain(chosen: argparse.Namespace) -> int:
+    if chosen.program == "-":
+        chosen.program, chosen.code = None, sys.stdin.read()
+        chosen.shown = "<stdin>"
+    else:
+        chosen.shown = chosen.program or chosen.module or "<string>"
     here = argparse.Namespace(**vars(chosen) | {"run": _explain_here})
     try:
         return run_in_fork(lambda: _carried_out(here, "explain"))
     except EndedError as error:
         raise CommandError(
-            f"{chosen.program}: the program ended Python itself ({error}), so nothing is known of it. Take that out, or name "
+            f"{chosen.shown}: the program ended Python itself ({error}), so nothing is known of it. Take that out, or name "
             "one function that does not do it."
         ) from None
 
@@ -180,16 +205,30 @@ def _explain(chosen: argparse.Namespace) -> int:
 def _explain_here(chosen: argparse.Namespace) -> int:
     with _loading():
         from autograder import view
-        from autograder.api import explain_file, write_text
-        from autograder.tape import explain_json
+        from autograder.api import Explanation, write_text
+        from autograder.tape import explain_json, explain_program
 
-    path, _, function = chosen.program.partition("::")
-    explanation = explain_file(path, function or None, repair=not chosen.no_repair)
+    factory = _named_program(chosen)
+    explanation = Explanation(explain_program(factory, repair=not chosen.no_repair))
     for target, draw in ((chosen.html, view.as_html), (chosen.svg, view.as_svg)):
         if target:
             write_text(target, draw(explanation.recording))
-    print(json.dumps(explain_json(explanation.recording, path)) if chosen.json else explanation)
+    print(json.dumps(explain_json(explanation.recording, factory.file)) if chosen.json else explanation)
     return 0 if explanation.outcome == "correct" else 1
+
+
+def _named_program(chosen: argparse.Namespace) -> ProgramFactory:
+    """Returns the program that the command names."""
+    from autograder.tape.repair.program_factory import factory_of_file, factory_of_module, factory_of_text
+    from autograder.tape.run.command_line import CommandLine
+
+    started = CommandLine(tuple(chosen.arguments))
+    if chosen.module is not None:
+        return factory_of_module(chosen.module, started)
+    if chosen.code is not None:
+        return factory_of_text(chosen.code, chosen.shown, started=started)
+    path, _, part = chosen.program.partition("::")
+    return factory_of_file(path, part or None, started)
 
 
 def _check(chosen: argparse.Namespace) -> int:

@@ -172,3 +172,109 @@ def test_a_gradient_too_large_to_list_is_not_called_none(tmp_path):
     path = tmp_path / "large.py"
     path.write_text("import torch\nw = torch.ones(5000, requires_grad=True)\n(w * 2).sum().backward()\n")
     assert "w.grad  has 5,000 numbers, too many to list here" in explain(path).stdout
+
+
+TRAIN = """
+import argparse
+import torch
+from .helpers import spoil
+
+def train(steps=1):
+    w = torch.ones(2, requires_grad=True)
+    for _ in range(steps):
+        h = w.exp()
+        spoil(h)
+        h.sum().backward()
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--steps", type=int, required=True)
+    train(parser.parse_args().steps)
+"""
+
+
+@pytest.fixture
+def package(tmp_path) -> Path:
+    """A folder with a package of two modules, of which one imports the other relatively and reads its arguments."""
+    folder = tmp_path / "job"
+    folder.mkdir()
+    (folder / "__init__.py").touch()
+    (folder / "train.py").write_text(TRAIN)
+    (folder / "helpers.py").write_text("def spoil(h):\n    h.mul_(2)\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("words", [["-m", "job.train", "--", "--steps", "1"], ["job/train.py::train", "--json"]])
+def test_a_module_of_a_package_runs_with_its_arguments_and_its_neighbours(package, words):
+    """The write in the neighbour is told by that file's own line."""
+    before = words.index("--") if "--" in words else len(words)
+    done = autograder("explain", *words[:before], "--no-repair", "--json", *words[before:], cwd=package)
+    told = json.loads(done.stdout)
+    assert (1, "raises-backward") == (done.returncode, told["outcome"])
+    written = [place for harm in told["harms"] for place in harm["mutated_at"]]
+    assert [{"file": "job/helpers.py", "line": 2, "text": "h.mul_(2)"}] == written
+
+
+def test_the_text_names_the_file_of_a_line_that_stands_elsewhere(package):
+    """Two files have a line 2; the reader learns which one wrote."""
+    done = autograder("explain", "--no-repair", "job/train.py::train", cwd=package)
+    assert "(line 9), was written at job/helpers.py, line 2: h.mul_(2)" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-m", "job.train"], "the following arguments are required: --steps. Give it its arguments after `--`."),
+        (["-m", "job.train", "--", "--steps", "x"], "invalid int value: 'x'. Give it its arguments after `--`."),
+        (["job/train.py"], "`autograder explain -m PACKAGE.MODULE`"),
+        (["-m", "job.missing"], "There is no module job.missing here."),
+        (["-m", "job"], "There is no module job.__main__ here."),
+        ([], "one of the arguments FILE"),
+        (["-m", "job.train", "job/train.py"], "not allowed with"),
+    ],
+)
+def test_what_cannot_be_started_says_what_to_type(package, words, said):
+    """Exit code 2 and one sentence; what argparse said to the program's user is in it."""
+    done = autograder("explain", *words, cwd=package)
+    assert (2, "", 1) == (done.returncode, done.stdout, len(done.stderr.strip().splitlines()))
+    assert said in done.stderr
+
+
+FAULT = "import torch\nw = torch.ones(2, requires_grad=True)\nh = w.exp()\nh += 1\nh.sum().backward()\n"
+
+
+def test_a_text_is_explained_from_the_command_line_and_from_standard_input(tmp_path):
+    """`-c` and `-` give the same harm, and the program sees its arguments."""
+    by_text = autograder("explain", "--json", "-c", f"import sys\nassert sys.argv == ['-c', 'a']\n{FAULT}", "--", "a")
+    command = [sys.executable, "-m", "autograder", "explain", "--json", "-"]
+    by_input = subprocess.run(command, input=FAULT, capture_output=True, text=True)
+    lines = [json.loads(done.stdout)["harms"][0]["mutated_at"][0]["line"] for done in (by_text, by_input)]
+    assert [6, 4] == lines
+
+
+def test_a_file_is_decoded_as_python_decodes_it(tmp_path):
+    """A coding line is obeyed; a program that Python could not read is refused by one sentence."""
+    path = tmp_path / "latin.py"
+    path.write_bytes(f"# -*- coding: latin-1 -*-\nname = 'é'\n{FAULT}".encode("latin-1"))
+    assert "raises-backward" == json.loads(explain(path, "--json", "--no-repair").stdout)["outcome"]
+    path.write_bytes(f"# -*- coding: nothing -*-\n{FAULT}".encode())
+    done = explain(path)
+    assert (2, 1) == (done.returncode, len(done.stderr.strip().splitlines()))
+    assert "it is not text as Python reads it" in done.stderr
+
+
+def test_a_notebook_is_explained_up_to_a_cell(tmp_path):
+    """Its code cells run from the top, magics aside; a cell is chosen by number or id; another is named in one sentence."""
+    import nbformat
+
+    cells = [nbformat.v4.new_code_cell(text) for text in ("%matplotlib inline\n" + FAULT.splitlines()[0], "%%bash\nls")]
+    cells += [nbformat.v4.new_markdown_cell("The fault"), nbformat.v4.new_code_cell(f"%%time\n{FAULT}", id="fault")]
+    path = tmp_path / "lesson.ipynb"
+    path.write_text(nbformat.writes(nbformat.v4.new_notebook(cells=[*cells, nbformat.v4.new_code_cell("1 / 0")])))
+    for part in ("fault", "3"):
+        told = json.loads(explain(f"{path}::{part}", "--json", "--no-repair").stdout)
+        assert ("raises-backward", "h += 1") == (told["outcome"], told["harms"][0]["mutated_at"][0]["text"])
+    assert "raises-backward" == json.loads(explain(path, "--json", "--no-repair").stdout)["outcome"]
+    done = explain(f"{path}::9")
+    assert (2, 1) == (done.returncode, len(done.stderr.strip().splitlines()))
+    assert "has no code cell 9; it has 4." in done.stderr

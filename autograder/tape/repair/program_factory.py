@@ -9,6 +9,8 @@ from functools import partial
 
 from autograder.tape.repair.cell_obstacles import obstacle_in_cell
 from autograder.tape.repair.live_functions import LiveFunctions
+from autograder.tape.run.command_line import NO_ARGUMENTS, CommandLine, module_file
+from autograder.tape.run.notebook_text import notebook_text
 from autograder.tape.run.program import Program, from_cell, from_file_text, from_function, from_source
 from autograder.tape.run.source_text import code_of, compiled, read_source
 
@@ -39,21 +41,45 @@ class ProgramFactory:
 
 
 def factory_of_text(
-    source: str, file: str = "<program>", names: dict | None = None, function: str | None = None
+    source: str,
+    file: str = "<program>",
+    names: dict | None = None,
+    function: str | None = None,
+    started: CommandLine | None = None,
 ) -> ProgramFactory:
     """Returns the factory for a text that starts from copies of `names`; of a function in it, where one is named."""
-    make = partial(from_source, file=file, names=names, function=function)
+    make = partial(from_source, file=file, names=names, function=function, started=started)
     return ProgramFactory(make(source), make)
 
 
-def factory_of_file(path: str | os.PathLike, function: str | None = None) -> ProgramFactory:
-    """Returns the factory for a Python file, which is only read, or for one function of it.
+def factory_of_file(
+    path: str | os.PathLike, part: str | None = None, started: CommandLine = NO_ARGUMENTS
+) -> ProgramFactory:
+    """Returns the factory for a Python file or notebook, which is only read, or for a part of it.
+
+    Args:
+        path: a script, or a notebook, whose cells run from the top.
+        part: one function of the script, or the notebook's last cell to run, by its number or id.
+        started: the arguments that it is given, and how it is started.
 
     Raises:
-        ProgramError: it cannot be read, or it is not Python.
+        ProgramError: it cannot be read, it is not Python, or it has no such cell.
     """
-    make = partial(from_file_text, path=path, function=function)
-    return ProgramFactory(make(read_source(path)), make)
+    source = read_source(path)
+    if os.fspath(path).endswith(".ipynb"):
+        source, part = notebook_text(source, os.fspath(path), part), None
+    make = partial(from_file_text, path=path, function=part, started=started)
+    return ProgramFactory(make(source), make)
+
+
+def factory_of_module(name: str, started: CommandLine = NO_ARGUMENTS) -> ProgramFactory:
+    """Returns the factory for what `python -m name` runs.
+
+    Raises:
+        ProgramError: there is no such module, or it is not Python.
+    """
+    full_name, path = module_file(name)
+    return factory_of_file(os.path.relpath(path), None, replace(started, module=full_name))
 
 
 def factory_of_cell(source: str, space: dict) -> ProgramFactory:

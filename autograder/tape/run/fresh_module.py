@@ -13,18 +13,18 @@ from autograder.tape.run.source_text import ProgramError, is_own_file
 class importable:  # noqa: N801 - reads as a statement
     """The module can be found by its name, its neighbours can be imported, and afterwards all are forgotten."""
 
-    def __init__(self, module: types.ModuleType, folder: str | None):
-        self.module, self.folder = module, folder
+    def __init__(self, module: types.ModuleType, folders: list[str]):
+        self.module, self.folders = module, folders
 
     def __enter__(self):
         self.before = dict(sys.modules)
         sys.modules[self.module.__name__] = self.module
-        if self.folder:
-            sys.path.insert(0, self.folder)
+        sys.path[:0] = self.folders
 
     def __exit__(self, *_):
-        if self.folder in sys.path:
-            sys.path.remove(self.folder)
+        for folder in self.folders:
+            if folder in sys.path:
+                sys.path.remove(folder)
         sys.modules[self.module.__name__] = self.before.get(self.module.__name__, self.module)
         if self.module.__name__ not in self.before:
             del sys.modules[self.module.__name__]
@@ -39,9 +39,10 @@ def run_module(code: types.CodeType, module: types.ModuleType, shown: str, *, gu
     try:
         exec(code, module.__dict__)
     except ImportError as error:
-        raise ProgramError(
-            f"{shown} cannot be imported: {error}. Install what it imports, or correct the name."
-        ) from error
+        cure = "Install what it imports, or correct the name."
+        if "relative import" in str(error):
+            cure = "Start it as a module of its package: `autograder explain -m PACKAGE.MODULE`."
+        raise ProgramError(f"{shown} cannot be imported: {error}. {cure}") from error
     except Exception as error:
         if not guarded:
             raise

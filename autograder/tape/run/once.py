@@ -70,12 +70,12 @@ def run_once(
     """
     world = Snapshot(program.roots, program.space)
     try:
-        with closed_world(program.seeded):
+        with closed_world(program.seeded) as complaints:
             run = run_live(program, listener, around, seconds)
             run.returned = _copied(run.returned)
     finally:
         world.restore()
-    _refuse(run, program, seconds)
+    _refuse(run, program, seconds, complaints.getvalue())
     return run
 
 
@@ -129,14 +129,21 @@ def where(error: BaseException, program: Program) -> tuple[int | None, bool]:
     return line, in_backward
 
 
-def _refuse(run: Run, program: Program, seconds: float) -> None:
-    """Raises ProgramError where the run says nothing about gradients; leaving with status 0 is an ordinary end."""
+def _refuse(run: Run, program: Program, seconds: float, complaints: str) -> None:
+    """Raises ProgramError where the run says nothing about gradients; leaving with status 0 is an ordinary end.
+
+    Args:
+        complaints: what the program wrote to stderr; argparse says there why it leaves.
+    """
     error, at = run.error, f"{program.file}, line {run.line}" if run.line else program.file
     if isinstance(error, SystemExit):
         if error.code in (None, 0):
             run.error = None
             return
-        raise ProgramError(f"{at}: the program left with {error.code!r}. Let it reach its end.") from None
+        said = complaints.strip().splitlines()[-1:]
+        why = f", saying: {said[0].rstrip('.')}" if said else ""
+        cure = "Give it its arguments after `--`" if "argument" in why else "Let it reach its end"
+        raise ProgramError(f"{at}: the program left with {error.code!r}{why}. {cure}.") from None
     text = str(error)
     if isinstance(error, TimeUp):
         reason = f"the program was still running after {seconds:g} seconds. Make the run shorter."
@@ -156,8 +163,11 @@ def _refuse(run: Run, program: Program, seconds: float) -> None:
 
 
 @contextmanager
-def closed_world(seeded: bool = True) -> Iterator[None]:
-    """Seeds every generator and restores what a program may have changed: generators, modes, dtype, arguments, streams."""
+def closed_world(seeded: bool = True) -> Iterator[io.StringIO]:
+    """Seeds every generator and restores what a program may have changed: generators, modes, dtype, arguments, streams.
+
+    Yields what is written to stderr in the meantime.
+    """
     python, torch_state, numpy = random.getstate(), torch.get_rng_state(), sys.modules.get("numpy")
     numpy_state = numpy.random.get_state() if numpy else None
     dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
@@ -172,8 +182,8 @@ def closed_world(seeded: bool = True) -> Iterator[None]:
             numpy.random.seed(SEED)
     sys.argv = sys.argv[:1]
     try:
-        with _silence(), torch.inference_mode(False), torch.enable_grad(), warnings.catch_warnings():
-            yield
+        with _silence() as complaints, torch.inference_mode(False), torch.enable_grad(), warnings.catch_warnings():
+            yield complaints
     finally:
         random.setstate(python)
         torch.set_rng_state(torch_state)
@@ -189,16 +199,16 @@ def closed_world(seeded: bool = True) -> Iterator[None]:
 
 
 @contextmanager
-def _silence() -> Iterator[None]:
-    """Discards what the program prints, and gives it no input."""
+def _silence() -> Iterator[io.StringIO]:
+    """Discards what the program prints, gives it no input, and yields what it writes to stderr."""
     stdin, sys.stdin = sys.stdin, io.StringIO("")
     try:
         with (
             contextlib.redirect_stdout(io.StringIO()),
-            contextlib.redirect_stderr(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()) as complaints,
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")
-            yield
+            yield complaints
     finally:
         sys.stdin = stdin

@@ -7,9 +7,10 @@ import linecache
 import os
 import types
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from autograder.tape.run.command_line import NO_ARGUMENTS, CommandLine, packaged_name, place_in_package
 from autograder.tape.run.fresh_module import importable, run_chosen, run_module
 from autograder.tape.run.source_text import code_of, compiled, is_own_file, read_source
 
@@ -48,15 +49,23 @@ class Program:
 
 
 def from_source(
-    source: str, file: str = "<program>", names: dict | None = None, function: str | None = None
+    source: str,
+    file: str = "<program>",
+    names: dict | None = None,
+    function: str | None = None,
+    started: CommandLine | None = None,
 ) -> Program:
-    """Returns the program that is this text, or one function of it; each run starts from an empty module and copies of `names`."""
+    """Returns the program that is this text, or one function of it; each run starts from an empty module and copies of `names`.
+
+    With `started`, it finds its arguments and the modules of the working folder as a text given to `python -c` would.
+    """
     code = compiled(source, file)
+    folders = [os.getcwd()] if started else []
 
     def call(backwards: Callable[[], int]) -> object:
         module = types.ModuleType("__main__" if function is None else "program")
         module.__dict__.update(fresh_names(names))
-        with importable(module, None):
+        with importable(module, folders), started.given_to("-c") if started else nullcontext():
             run_module(code, module, file, guarded=function is not None)
             return run_chosen(module, function, file, backwards)
 
@@ -90,7 +99,7 @@ def from_function(function: Callable, file: str = "<program>", names: dict | Non
     return Program(shown, source, call, code.co_filename, (function,))
 
 
-def from_file(path: str | os.PathLike, function: str | None = None) -> Program:
+def from_file(path: str | os.PathLike, function: str | None = None, started: CommandLine = NO_ARGUMENTS) -> Program:
     """Returns the program that runs a script as `__main__`, or imports it and runs one function of it.
 
     Where no function is named and the script itself never runs a backward, its `run` is called, with what `make` returns.
@@ -98,10 +107,12 @@ def from_file(path: str | os.PathLike, function: str | None = None) -> Program:
     Raises:
         ProgramError: there is no such file, or it is not Python.
     """
-    return from_file_text(read_source(path), path, function)
+    return from_file_text(read_source(path), path, function, started)
 
 
-def from_file_text(source: str, path: str | os.PathLike, function: str | None = None) -> Program:
+def from_file_text(
+    source: str, path: str | os.PathLike, function: str | None = None, started: CommandLine = NO_ARGUMENTS
+) -> Program:
     """Returns the program that a file would be if it held `source`; nothing is read from it or written to it.
 
     Raises:
@@ -110,12 +121,17 @@ def from_file_text(source: str, path: str | os.PathLike, function: str | None = 
     shown, absolute = os.fspath(path), os.path.abspath(path)
     compiled(source, shown)
     code = compiled(source, absolute)
+    name, folders = packaged_name(absolute)
+    if started.module:
+        name, folders = started.module, [os.getcwd()]
+    elif function is None:
+        name, folders = "__main__", [os.path.dirname(absolute)]
 
     def call(backwards: Callable[[], int]) -> object:
-        name = "__main__" if function is None else Path(absolute).stem
-        module = types.ModuleType(name)
+        module = types.ModuleType("__main__" if function is None else name)
         module.__file__ = absolute
-        with importable(module, os.path.dirname(absolute)):
+        place_in_package(module, name, absolute)
+        with importable(module, folders), started.given_to(absolute if started.module else shown):
             run_module(code, module, shown, guarded=function is not None)
             return run_chosen(module, function, shown, backwards)
 

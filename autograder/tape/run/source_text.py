@@ -8,6 +8,7 @@ import linecache
 import os
 import site
 import sysconfig
+import tokenize
 import types
 from collections.abc import Callable
 from pathlib import Path
@@ -54,15 +55,16 @@ def compiled(source: str, file: str) -> types.CodeType:
 
 
 def read_source(path: str | os.PathLike) -> str:
-    """Returns the text of a Python file.
+    """Returns the text of a Python file, decoded as Python decodes it: by its coding line or byte-order mark, else UTF-8.
 
     Raises:
-        ProgramError: it cannot be read as UTF-8.
+        ProgramError: it cannot be read so.
     """
     try:
-        return Path(path).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+        with tokenize.open(path) as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError, SyntaxError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"it is not text as Python reads it ({error})"
         raise ProgramError(f"{os.fspath(path)} cannot be read: {reason}. Name a Python file.") from None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Fix, Gradient, Harm
+from autograder.tape.recording.verdict_types import Fix, Gradient, Harm, Place
 from autograder.view.playback import Playback
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import is_wrong
@@ -66,7 +66,7 @@ def _tail(recording: Recording) -> list[str]:
     """Returns the harms, the gradients, the notes and the repairs, each under a heading."""
     verdict = recording.verdict
     parts = [
-        ("harmed", _harms(verdict.harms)),
+        ("harmed", _harms(verdict.harms, recording.programs[0].file)),
         ("gradients", [_gradient(name, gradient) for name, gradient in verdict.gradients.items()]),
         ("notes", list(verdict.notes)),
         ("repairs", [_fix(fix) for fix in verdict.fixes]),
@@ -74,19 +74,24 @@ def _tail(recording: Recording) -> list[str]:
     return [line for title, lines in parts if lines for line in ["", f"{title}:", *(f"  {line}" for line in lines)]]
 
 
-def _harms(harms: tuple[Harm, ...]) -> list[str]:
+def _harms(harms: tuple[Harm, ...], file: str) -> list[str]:
     """Returns each harm on a line, then what each kind among them means; recordings of release 0.1.0 have no kinds."""
     explanations = dict.fromkeys(harm.explanation for harm in harms if harm.explanation)
-    return [*dict.fromkeys(_harm(harm) for harm in harms), *explanations]
+    return [*dict.fromkeys(_harm(harm, file) for harm in harms), *explanations]
 
 
-def _harm(harm: Harm) -> str:
+def _harm(harm: Harm, file: str) -> str:
     """Returns one harm as one line."""
-    lines = ", ".join(dict.fromkeys(f"line {place.line}: {place.text}" for place in harm.mutated_at))
+    lines = ", ".join(dict.fromkeys(f"{_line(place, file)}: {place.text}" for place in harm.mutated_at))
     through = f" through {harm.through}" if harm.through and harm.through != harm.tensor else ""
     changed = "its bytes changed" if harm.bytes_changed else "its bytes did not change"
-    what = f"{harm.tensor}, {_holder(harm)} (line {harm.saved_at.line}), was written{through} at {lines}"
+    what = f"{harm.tensor}, {_holder(harm)} ({_line(harm.saved_at, file)}), was written{through} at {lines}"
     return "; ".join(filter(None, [what, _versions(harm), changed]))
+
+
+def _line(place: Place, file: str) -> str:
+    """Returns the number of a line, with the name of its file where that is not the program's own."""
+    return f"line {place.line}" if place.file == file else f"{place.file}, line {place.line}"
 
 
 def _holder(harm: Harm) -> str:
