@@ -30,9 +30,10 @@ ROOMS = {
     "course": {"tape", "view", "check"},
     "grade.wire": {"check"},
     "grade.sandbox": {"tape.run", "check", "grade.wire"},
-    "grade.submission": {"check", "course", "grade.wire", "grade.sandbox"},
+    "grade.clean": {"tape.recording", "tape.run", "view"},
+    "grade.submission": {"check", "course", "grade.wire", "grade.sandbox", "grade.clean"},
     "grade.where": {"grade.wire", "grade.sandbox", "grade.submission"},
-    "grade.batch": {"course", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
+    "grade.batch": {"course", "grade.clean", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
     "grade": {"tape", "view", "check", "course", "grade"},
 }
 EVERYWHERE = {"errors", "requirements"}  # what a user may be told, and what is installed here
@@ -161,7 +162,12 @@ def test_every_file_and_class_has_a_name_of_its_own():
     assert [] == [name for name, times in Counter(names).items() if times > 1]
 
 
-CAUGHT_INSIDE = {"NotApplicable", "LearnerError", "Unsendable"}  # each is caught by the code that expects it
+CAUGHT_INSIDE = {
+    "NotApplicable",
+    "LearnerError",
+    "Unsendable",
+    "CannotDraw",
+}  # each is caught by the code that expects it
 
 
 def test_errors_are_of_one_family():

@@ -14,6 +14,8 @@ import secrets
 from html import escape
 from typing import Any
 
+import msgspec
+
 from autograder.tape.recording.schema import Recording
 from autograder.view.draw.html import as_image, describe_picture
 from autograder.view.scene.composition import Scene, build_scene
@@ -24,15 +26,34 @@ STEPS, BRIEF = 16, 6
 """Steps in words that a saved notebook holds of a longer run: below the picture, and in place of it."""
 
 
+RECORDING_TYPE = "application/vnd.autograder.recording+json"
+"""MIME type of a ShownRecording, for a reader that draws it itself."""
+
+
+class ShownRecording(msgspec.Struct, frozen=True):
+    """A recording to be drawn by another process, and whether its picture hides the outcome."""
+
+    recording: Recording
+    predict: bool = False
+
+
 def mimebundle(recording: Recording, predict: bool = False, place: str = "") -> dict[str, str]:
     """Returns the forms that a notebook saves, as IPython's `display(..., raw=True)` takes them.
 
-    "text/html" is the static picture with up to 16 steps in words, "text/plain" the verdict with up to 6 steps.
+    Those of `drawn_mimebundle`; in a shell that has `takes_recordings` set, the recording itself, as a ShownRecording.
 
     Args:
         predict: hides the outcome until the reader opens the words.
         place: class name of the element that a live widget may replace; "" for none.
     """
+    if getattr(_shell(), "takes_recordings", False):
+        shown = msgspec.json.encode(ShownRecording(recording, predict)).decode()
+        return {RECORDING_TYPE: shown, "text/plain": recording.verdict.outcome}
+    return drawn_mimebundle(recording, predict, place)
+
+
+def drawn_mimebundle(recording: Recording, predict: bool = False, place: str = "") -> dict[str, str]:
+    """Returns "text/html", the static picture with up to 16 steps in words, and "text/plain", the verdict with up to 6 steps."""
     picture = _static(build_scene(recording, predict), as_text(recording, STEPS), place)
     return {"text/html": picture, "text/plain": as_text(recording, BRIEF)}
 
@@ -55,8 +76,6 @@ def widget(recording: Recording, predict: bool = False, place: str = "") -> Any:
         predict: the learner chooses an outcome before the last steps are shown.
         place: class name of the element of the page that it replaces; "" where it is displayed itself.
     """
-    import msgspec
-
     from autograder.view.live import PictureWidget
 
     return PictureWidget(scene=msgspec.to_builtins(build_scene(recording, predict, place)))
@@ -86,7 +105,8 @@ def show(recording: Recording, predict: bool = False) -> None:
 
 def get_ready() -> None:
     """Imports the layout library if this is a notebook, so that the first picture does not wait for it."""
-    if _shell() is not None:
+    shell = _shell()
+    if shell is not None and not getattr(shell, "takes_recordings", False):
         load_igraph()
 
 

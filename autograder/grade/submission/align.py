@@ -54,6 +54,8 @@ def _id(cell: NotebookNode) -> str:
 def _restored(cell: NotebookNode, own: SourceCell | None) -> NotebookNode:
     locked = own is not None and (own.kind in ("test", "task", "teacher", "text"))
     restored = new_cell(own.cell.cell_type if own else cell.cell_type, own.text if own and locked else cell.source)
+    if "attachments" in cell:
+        restored["attachments"] = cell.attachments
     if own:
         restored.metadata["nbgrader"] = copy.deepcopy(own.cell.metadata["nbgrader"])
     return restored

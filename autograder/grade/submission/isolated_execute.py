@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
-from nbgrader.preprocessors import Execute
+from nbgrader import utils
+from nbgrader.preprocessors import Execute, NbGraderPreprocessor
 from traitlets import Enum
 
+from autograder.grade.clean.drawn_recordings import Drawings
+from autograder.grade.clean.harmless_cells import harmless_cell
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST, require_level
 from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.submission_run import ended_output, received_outputs
@@ -52,9 +55,21 @@ class IsolatedExecute(Execute):
         return nb, resources
 
 
+class HarmlessNotebook(NbGraderPreprocessor):
+    """Cleans a graded notebook before nbgrader stores it, because formgrader shows its outputs and texts as they are."""
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Returns the notebook with harmless outputs and, in the cells that a student may change, harmless texts."""
+        drawings = Drawings()
+        nb.cells = [
+            harmless_cell(cell, drawings, released=cell if utils.is_locked(cell) else None) for cell in nb.cells
+        ]
+        return nb, resources
+
+
 def isolated(preprocessors: list[type]) -> list[type]:
-    """Returns nbgrader's preprocessors with the isolated execution instead of its own."""
-    return [IsolatedExecute if preprocessor is Execute else preprocessor for preprocessor in preprocessors]
+    """Returns nbgrader's preprocessors with the isolated execution instead of its own, and a harmless notebook at the end."""
+    return [*(IsolatedExecute if one is Execute else one for one in preprocessors), HarmlessNotebook]
 
 
 def _run(worker: WorkerClient, cell: NotebookNode) -> str:

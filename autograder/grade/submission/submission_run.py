@@ -7,6 +7,8 @@ import nbformat
 from nbformat import NotebookNode
 from nbgrader import utils
 
+from autograder.grade.clean.drawn_recordings import Drawings
+from autograder.grade.clean.harmless_cells import harmless_cell
 from autograder.grade.submission.align import PUT_BACK, AlignedCell, align
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.source import AssignmentSource, SourceCell
@@ -119,7 +121,10 @@ def _notebook_text(source: AssignmentSource, cells: list[AlignedCell], ended: st
     metadata = {key: source.metadata[key] for key in ("kernelspec", "language_info") if key in source.metadata}
     if ended:
         metadata["autograder"] = {"ended": ended}
-    for index, item in enumerate(cells):
-        item.cell["id"] = f"cell-{index}"
-    notebook = NotebookNode(nbformat=4, nbformat_minor=5, metadata=metadata, cells=[item.cell for item in cells])
+    drawings = Drawings()
+    released = {own.text: own.cell for own in source.cells if own.cell.cell_type != "code"}
+    stored = [harmless_cell(item.cell, drawings, released.get(item.cell.source)) for item in cells]
+    for index, cell in enumerate(stored):
+        cell["id"] = f"cell-{index}"
+    notebook = NotebookNode(nbformat=4, nbformat_minor=5, metadata=metadata, cells=stored)
     return nbformat.v4.writes(notebook)  # nbformat.writes also validates, which takes longer than writing

@@ -13,6 +13,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.errors import InputError
+from autograder.grade.clean.harmless_cells import harmless_attachments
 from autograder.grade.wire.limits import Limits
 
 
@@ -35,7 +36,7 @@ def notebook_bytes(path: Path, limits: Limits) -> bytes:
 
 
 def parse(data: bytes) -> list[NotebookNode]:
-    """Returns the notebook's cells in nbformat 4, without outputs, and of the metadata only the claimed grade_id.
+    """Returns the notebook's cells in nbformat 4: no outputs, of the metadata only the claimed grade_id, of attachments only pictures.
 
     Raises:
         UnreadableSubmission: it is not JSON, or not a notebook.
@@ -123,4 +124,7 @@ def _cell(item: Any) -> NotebookNode | None:
     known = (item.get("metadata") or {}).get("nbgrader") if isinstance(item.get("metadata"), dict) else None
     if isinstance(known, dict) and isinstance(known.get("grade_id"), str):
         cell.metadata["nbgrader"] = NotebookNode(grade_id=known["grade_id"])
+    pictures = harmless_attachments(item.get("attachments")) if kind == "markdown" else None
+    if pictures:
+        cell["attachments"] = pictures
     return cell

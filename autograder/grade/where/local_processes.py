@@ -118,8 +118,7 @@ class _GraderProcess:
             self.process.join()
 
     def _start(self) -> None:
-        if not self.terms.one_process:
-            import_modules(DRAWING)  # before the fork: otherwise each process imports it for its first picture
+        import_modules(DRAWING)  # before the fork: otherwise each process imports it for its first picture
         self.pipe, theirs = multiprocessing.Pipe()
         server = self.servers.take()
         context = multiprocessing.get_context("fork")  # PyTorch is imported already, and there is no thread yet

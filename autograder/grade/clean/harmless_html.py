@@ -1,0 +1,83 @@
+"""HTML that a submission wrote, reduced to text, tables, lists, emphasis and small pictures by nh3's allow-list."""
+
+from __future__ import annotations
+
+import re
+
+import nh3
+
+from autograder.grade.clean.harmless_text import harmless_tex, harmless_text
+from autograder.grade.clean.raster_images import raster_address
+
+# fmt: off
+TAGS = {
+    "a", "abbr", "b", "blockquote", "br", "caption", "code", "col", "colgroup", "dd", "del", "details", "div", "dl", "dt", "em",
+    "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "kbd", "li", "ol", "p", "pre", "q", "s", "samp",
+    "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "u", "ul", "var",
+}
+# fmt: on
+WITH_CONTENT = {
+    "script",
+    "style",
+    "title",
+    "template",
+    "noscript",
+    "iframe",
+    "object",
+    "svg",
+    "math",
+    "textarea",
+    "select",
+}
+ATTRIBUTES = {
+    "a": {"href", "title"},
+    "img": {"src", "alt", "title", "width", "height"},
+    "td": {"colspan", "rowspan", "align"},
+    "th": {"colspan", "rowspan", "align"},
+    "table": {"border"},
+    "ol": {"start"},
+    "abbr": {"title"},
+}
+NUMBERS = {"width", "height", "colspan", "rowspan", "border", "start"}
+LINK = re.compile(r"(?:https?://|mailto:|#)[^\s\\]*", re.IGNORECASE)
+DRAWN = re.compile(r"data:image/svg\+xml[,;][^\"\s]+|data:image/svg\+xml,[^\"]+")
+
+
+def harmless_html(html: str) -> str:
+    """Returns HTML without scripts, styles, drawings, forms, and addresses that load by themselves."""
+    return harmless_tex(harmless_text(_SUBMITTED.clean(html)))
+
+
+def harmless_page(html: str) -> str:
+    """Returns HTML cleaned in the same way, but with the drawings that the grader itself has put in as pictures.
+
+    A browser runs no script in a picture and loads nothing for it, also if it is SVG.
+    """
+    return harmless_tex(_GRADED.clean(html))
+
+
+def _filter(tag: str, name: str, value: str, drawings: bool = False) -> str | None:
+    if name == "src":
+        return value if drawings and DRAWN.fullmatch(value) else raster_address(value)
+    if name == "href":
+        return value if LINK.fullmatch(value) else None
+    if name in NUMBERS:
+        return value if re.fullmatch(r"[0-9]{1,4}", value) else None
+    if name == "align":
+        return value if value in ("left", "right", "center") else None
+    return value
+
+
+def _cleaner(drawings: bool) -> nh3.Cleaner:
+    return nh3.Cleaner(
+        tags=TAGS,
+        clean_content_tags=WITH_CONTENT,
+        attributes=ATTRIBUTES,
+        attribute_filter=lambda tag, name, value: _filter(tag, name, value, drawings),
+        url_schemes={"http", "https", "mailto", "data"},
+        strip_comments=True,
+        link_rel="noopener noreferrer",
+    )
+
+
+_SUBMITTED, _GRADED = _cleaner(drawings=False), _cleaner(drawings=True)

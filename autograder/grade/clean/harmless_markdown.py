@@ -1,0 +1,66 @@
+"""Markdown that a submission wrote, for pages that turn it into HTML without asking what it holds.
+
+Formgrader does (nbgrader 0.9.6): raw HTML, `javascript:` links and pictures from anywhere go into a page of the teacher's
+Jupyter server. Nothing here depends on how a program reads Markdown: wherever a tag, a picture, a link or a command could begin,
+a character without width stands in between, so that the text looks as the student wrote it and nothing more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container
+
+from autograder.grade.clean.harmless_text import CONTROL, JOINER, harmless_tex
+from autograder.grade.clean.raster_images import raster_address
+
+PLAIN_TAGS = re.compile(r"<br ?/?>|<(b|i|em|strong|u|sub|sup|kbd|code)>[^<>\n]{0,500}</\1>", re.IGNORECASE)
+TAG = re.compile(r"<(?=[A-Za-z/!?])")
+PICTURE = re.compile(r"!(?=\[)(?:\[[^\[\]\n]{0,500}\]\((?P<address>[^\s()\\<>]+)\))?")
+LINK = re.compile(r"\](?=\()(?:\((?P<address>[^\s()\\<>]+)\))?")
+WEB = re.compile(r"https?://|mailto:|#", re.IGNORECASE)
+DEFINITION = re.compile(r"\](?=:)(?!:[ \t]*(?:https?://|mailto:|#))")
+REFERENCE = re.compile(r"&(?=#|bsol;)")  # a way to write a backslash, or a letter of a command
+
+
+def harmless_markdown(text: str, attachments: Container[str] = ()) -> str:
+    """Returns Markdown that looks the same and can neither run nor load anything.
+
+    Args:
+        text: what the student wrote.
+        attachments: names of the cell's pictures. A link to any other attachment stops formgrader (nbconvert 7.17).
+    """
+    text = CONTROL.sub("", text)
+    text = REFERENCE.sub("&" + JOINER, harmless_tex(text))
+    text = PICTURE.sub(lambda found: found[0] if _is_inside(found["address"], attachments) else _broken(found[0]), text)
+    text = LINK.sub(lambda found: _link(found, attachments), text)
+    return _without_tags(DEFINITION.sub("]" + JOINER, text))
+
+
+def as_code_block(text: str) -> str:
+    """Returns Markdown that shows a text as it is."""
+    return "\n".join("    " + line for line in harmless_markdown(text).splitlines())
+
+
+def _is_inside(address: str | None, attachments: Container[str]) -> bool:
+    """Returns whether a picture is part of the notebook."""
+    name = (address or "").removeprefix("attachment:")
+    return name in attachments if name != address else raster_address(name) is not None
+
+
+def _link(found: re.Match[str], attachments: Container[str]) -> str:
+    address = found["address"] or ""
+    kept = bool(WEB.match(address)) or _is_inside(address, attachments)
+    return found[0] if kept else found[0].replace("]", "]" + JOINER, 1)
+
+
+def _broken(picture: str) -> str:
+    """Returns the text of a picture as plain text: no picture, and no link to where it was."""
+    return "!" + JOINER + picture[1:].replace("](", "]" + JOINER + "(")
+
+
+def _without_tags(text: str) -> str:
+    pieces, end = [], 0
+    for found in PLAIN_TAGS.finditer(text):
+        pieces += [TAG.sub("<" + JOINER, text[end : found.start()]), found[0]]
+        end = found.end()
+    return "".join([*pieces, TAG.sub("<" + JOINER, text[end:])])

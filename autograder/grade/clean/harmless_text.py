@@ -1,0 +1,68 @@
+"""Text that a submission wrote: without terminal commands, and without the paths of the machine that graded it."""
+
+from __future__ import annotations
+
+import re
+import site
+import sys
+import sysconfig
+from functools import cache
+from pathlib import Path
+
+# Colours (CSI … m) stay. Hyperlinks (OSC 8), other commands, control characters and changes of the writing direction go.
+CONTROL = re.compile(
+    r"(\x1b\[[0-9;]*m)|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b\[[0-9;?]*[A-Za-ln-z]"
+    r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
+)
+# Commands of MathJax (2 to 4) that make links, load pictures, set styles and attributes, or give another command a new name.
+TEX_COMMAND = re.compile(
+    r"\\(?=(?:href|url|style|class|cssId|data|html\w*|includegraphics|bbox|mmlToken|require|def|let|newcommand|renewcommand"
+    r"|newenvironment|renewenvironment|DeclareMathOperator|csname|catcode|unicode)(?![a-z]))"
+)
+JOINER = "\u2060"
+"""U+2060, word joiner: has no width, and whatever it stands in is no markup any more."""
+
+
+def harmless_text(text: str) -> str:
+    """Returns text without control characters, but with colours, and without the paths of this machine."""
+    text = CONTROL.sub(lambda found: found[1] or "", text)
+    return _known_paths().sub(lambda found: _short_name(found[0]), text)
+
+
+def harmless_tex(text: str) -> str:
+    """Returns text in which no command of TeX can make a link or load anything."""
+    return TEX_COMMAND.sub(lambda found: found[0] + JOINER, text)
+
+
+@cache
+def _known_paths() -> re.Pattern[str]:
+    return re.compile("|".join(re.escape(path) for path in sorted(_names(), key=len, reverse=True)))
+
+
+def _short_name(path: str) -> str:
+    return _names()[path]
+
+
+@cache
+def _names() -> dict[str, str]:
+    """Returns for each folder of this machine that a traceback may name what to show in its place."""
+    package = Path(__file__).resolve().parents[2]
+    folders = {
+        str(Path.cwd()): ".",
+        str(Path.home()): "~",
+        sys.base_prefix: "python",
+        sys.prefix: "python",
+        str(package.parent): "…",
+        str(package): "autograder",
+        sysconfig.get_path("stdlib"): "python",
+    }
+    folders |= {path: "site-packages" for path in [*site.getsitepackages(), site.getusersitepackages()]}
+    folders |= {path: name for path, name in folders.items() if path not in ("/", "")}
+    return {form: name for path, name in folders.items() for form in _forms(path) if len(form) > len("/usr")}
+
+
+def _forms(path: str) -> set[str]:
+    """Returns a folder's path as it is, without links, and as IPython shortens it (`~/…`)."""
+    found = {path, str(Path(path).resolve())}
+    home = str(Path.home())
+    return found | {"~" + form.removeprefix(home) for form in found if form.startswith(home + "/")}
