@@ -278,7 +278,7 @@ def _grade_class(chosen: argparse.Namespace, course: Path, servers: ServerPool) 
 
         import_nbformat()
         from autograder.grade.batch.assignment import Options, grade_assignment
-        from autograder.grade.batch.report_lines import as_json, print_table, progress_bar
+        from autograder.grade.batch.report_lines import as_json, print_report, progress_bar
 
     options = Options(
         jobs=chosen.jobs,
@@ -290,8 +290,8 @@ def _grade_class(chosen: argparse.Namespace, course: Path, servers: ServerPool) 
     )
     with progress_bar() as draw:
         rows = grade_assignment(chosen.assignment, course, options, draw, servers)
-    print(as_json(rows)) if chosen.json else print_table(rows)
-    return 1 if any(row.ended for row in rows) else 0
+    print(as_json(rows)) if chosen.json else print_report(rows)
+    return 1 if any(row.problems for row in rows) else 0
 
 
 def _doctor(chosen: argparse.Namespace) -> int:

@@ -36,7 +36,7 @@ ROOMS = {
     "grade.batch": {"course", "grade.clean", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
     "grade": {"tape", "view", "check", "course", "grade"},
 }
-EVERYWHERE = {"errors", "requirements"}  # what a user may be told, and what is installed here
+EVERYWHERE = {"errors", "printable", "requirements"}  # what a user may be told, and what is installed here
 FILES = {
     ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
     for file in (ROOT / "autograder").rglob("*.py")

@@ -16,13 +16,16 @@ import msgspec
 from autograder.grade.batch.classroom import Classroom, open_class, register
 from autograder.grade.batch.feedback import write_feedback
 from autograder.grade.batch.gradebook import GradeOrigin, GradingRecords, GradingRun, StoppedError
-from autograder.grade.batch.hand_in import HandIn
+from autograder.grade.batch.hand_in import HandIn, is_about_the_machine
+from autograder.grade.batch.scores import Score
 from autograder.grade.sandbox.isolation.levels import STRONGEST, require_level
 from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
-from autograder.grade.submission.notebook_grade import CellGrade
+from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.submission_run import unreadable
+from autograder.grade.submission.submitted_files import digest
 from autograder.grade.where.local_processes import GradingTerms, Job, grade_all
 from autograder.grade.wire.limits import Limits
+from autograder.printable import printable
 
 PACKAGES = ("torch", "nbgrader", "ipython")
 
@@ -56,6 +59,11 @@ class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
         cells: the grade of each graded cell, by notebook and the cell's id.
         ended: why programs ended before their last cell.
         notes: what else a teacher should know.
+        problems: what a teacher has to look at, one line each: where, and why.
+        score: what the gradebook says: with marks that a person entered, without the late penalty; None if it has no entry.
+        late_penalty: the points taken off because the work was late.
+        waiting: how many cells a person has still to grade.
+        in_gradebook: whether the grade is there; it is not if the folder's name cannot be a student's id.
         unchanged: whether this is an earlier grade that still holds.
         seconds: how long grading took.
     """
@@ -66,6 +74,11 @@ class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
     cells: dict[str, dict[str, CellGrade]]
     ended: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    score: float | None = None
+    late_penalty: float = 0.0
+    waiting: int = 0
+    in_gradebook: bool = True
     unchanged: bool = False
     seconds: float = 0.0
 
@@ -112,8 +125,9 @@ def grade_assignment(
         terms = GradingTerms(sources, level, options.limits, run.seed, options.one_process)
         rows = _Batch(classroom, terms, records, run, on_progress).grade(jobs, pool)
         if options.feedback != "off":
-            new = [row.student for row in rows if not _has_feedback(classroom, row)]
-            write_feedback(classroom, new, options.feedback, jobs)
+            new = [row.student for row in rows if row.in_gradebook and not _has_feedback(classroom, row)]
+            unwritten = write_feedback(classroom, new, options.feedback, jobs)
+            rows = [_with_problems(row, unwritten) for row in rows]
         records.finish(run)
     return sorted(rows, key=lambda row: row.student)
 
@@ -130,10 +144,13 @@ class _Batch:
         self.classroom, self.terms, self.records, self.run = classroom, terms, records, run
         self.on_progress = on_progress
         self.students = classroom.students()
+        self.course_files, self.notes = classroom.course_files()
         self.known = records.origins()
         # A change in any of these may change a grade, so that unchanged work is graded again.
         deciding = [
             *(source.digest for source in terms.sources.values()),
+            digest(b"", self.course_files),
+            terms.limits,
             terms.one_process,
             terms.level.name,
             _versions(),
@@ -149,12 +166,16 @@ class _Batch:
             source = self.terms.sources[result.notebook]
             work.grades[result.notebook] = result.grade or unreadable(source, result.failure)
             self._settle(work)
-        return self.finished
+        self.records.renew_penalties(
+            {row.student: self.classroom.timestamp(row.student) for row in self.finished if row.unchanged}
+        )
+        scores = self.records.scores()
+        return [_with_score(row, scores.get(row.student)) for row in self.finished]
 
     def _jobs(self) -> Iterator[Job]:
         """Yields the notebooks to grade; each is read from disk only when a process is free."""
         for student in self.students:
-            work = HandIn(self.classroom, student, self.terms.sources, self.terms.limits)
+            work = HandIn(self.classroom, student, self.terms.sources, self.course_files, self.terms.limits)
             if self._has_grade(work):
                 self._finish(_unchanged_row(student, self.known[student][1]))
                 continue
@@ -174,25 +195,38 @@ class _Batch:
         """Writes a student's grade once all notebooks have theirs."""
         if not work.complete or self.at_work.pop(work.student, None) is None:
             return
-        row = _row(work)
+        problem = self._write_folder(work)
+        row = _row(work, self.notes, problem)
+        if work.has_id:
+            self.records.write(work.student, work.grades, self._origin(work, row), self.run, work.timestamp)
+        self._finish(row)
+
+    def _write_folder(self, work: HandIn) -> str:
+        """Writes the autograded folder; returns why it could not be, where that is a matter of this student alone."""
+        try:
+            if work.has_id:
+                work.write_folder()
+        except OSError as error:
+            reason = f"the graded notebooks cannot be written ({error.strerror}: {printable(str(error.filename))})"
+            if is_about_the_machine(error):
+                raise StoppedError(
+                    f"{printable(work.student)}: {reason}; what was graded so far is kept. "
+                    f"Fix that, then run the same command with --resume"
+                ) from None
+            return reason
+        return ""
+
+    def _origin(self, work: HandIn, row: StudentRow) -> GradeOrigin:
         made_with = {
             "isolation": self.terms.level.name,
             "one process": self.terms.one_process,
             "seed": str(self.run.seed),
+            "limits": self.terms.limits,
+            "versions": _versions(),
         }
-        made_with |= {"limits": self.terms.limits, "versions": _versions()}  # type: ignore[dict-item]
-        origin = GradeOrigin(
+        return GradeOrigin(
             submission=work.digest, source=self.source_digest, made_with=_json(made_with), cells=_json(row)
         )
-        try:
-            work.write_folder()
-        except OSError as error:
-            raise StoppedError(
-                f"the graded work of {work.student} cannot be written ({error.strerror}: {error.filename}); what was "
-                f"graded so far is kept. Fix that, then run the same command with --resume"
-            ) from None
-        self.records.write(work.student, work.grades, origin, self.run, work.timestamp)
-        self._finish(row)
 
     def _finish(self, row: StudentRow) -> None:
         self.finished.append(row)
@@ -203,17 +237,40 @@ def _has_feedback(classroom: Classroom, row: StudentRow) -> bool:
     return row.unchanged and classroom.feedback(row.student).is_dir()
 
 
-def _row(work: HandIn) -> StudentRow:
+def _row(work: HandIn, course_notes: list[str], problem: str) -> StudentRow:
     notebooks = work.grades.values()
     return StudentRow(
-        student=work.student,
+        student=work.student if work.has_id else printable(work.student),
+        in_gradebook=work.has_id,
         points=sum(graded.points for graded in notebooks),
         max_points=sum(cell.max_points for notebook in notebooks for cell in notebook.cells.values()),
         cells={name: graded.cells for name, graded in work.grades.items()},
         ended=tuple(graded.ended for graded in notebooks if graded.ended),
-        notes=tuple([*work.notes, *(note for graded in notebooks for note in graded.notes)]),
+        notes=tuple([*work.notes, *(note for graded in notebooks for note in graded.notes), *course_notes]),
+        problems=tuple([*_problems(work.grades), *([problem] if problem else [])]),
         seconds=sum(graded.seconds for graded in notebooks),
     )
+
+
+def _problems(grades: dict[str, NotebookGrade]) -> Iterator[str]:
+    for notebook, graded in grades.items():
+        if graded.ended:
+            yield f"{notebook}: {graded.ended}"
+        for cell, grade in graded.cells.items():
+            if grade.status == "timed out":
+                yield f"{notebook}, cell {cell}: {grade.reason}"
+
+
+def _with_score(row: StudentRow, score: Score | None) -> StudentRow:
+    if score is None or not row.in_gradebook:
+        return row
+    return msgspec.structs.replace(row, score=score.total, late_penalty=score.late_penalty, waiting=score.waiting)
+
+
+def _with_problems(row: StudentRow, lines: list[str]) -> StudentRow:
+    """Returns the row with those problems of its feedback that begin with the student's name."""
+    own = [line.removeprefix(f"{row.student}: ") for line in lines if line.startswith(f"{row.student}: ")]
+    return msgspec.structs.replace(row, problems=(*row.problems, *own))
 
 
 def _unchanged_row(student: str, origin: GradeOrigin) -> StudentRow:

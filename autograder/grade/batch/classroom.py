@@ -12,13 +12,19 @@ from typing import NamedTuple
 
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps import NbGraderAPI
-from nbgrader.utils import parse_utc
+from nbgrader.utils import find_all_files, parse_utc
 from traitlets.config import Config, PyFileConfigLoader
 
 from autograder.course.nbgrader_release import configure
 from autograder.course.paths import ROOT, SOLUTIONS
 from autograder.errors import InputError
 from autograder.grade.submission.source import AssignmentSource
+from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
+from autograder.printable import printable
+
+IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.ipynb"]  # nbgrader's own, and the sources themselves
+LARGEST_FILE = 2**30  # bytes of one of the teacher's files
+LONGEST_TIME = 100  # bytes of timestamp.txt
 
 
 class ClassError(InputError):
@@ -56,13 +62,43 @@ class Classroom(NamedTuple):
         return self.folder / "feedback" / student / self.assignment
 
     def students(self) -> list[str]:
-        """Returns everyone who submitted something, by name."""
-        found = self.folder.glob(f"submitted/*/{_literal(self.assignment)}")
-        return sorted(path.parent.name for path in found if not path.parent.is_symlink())
+        """Returns everyone who submitted something, or whose folder cannot be looked into, by name."""
+        try:
+            with os.scandir(self.folder / "submitted") as entries:
+                return sorted(entry.name for entry in entries if self._may_hold_work(entry))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def _may_hold_work(self, student: os.DirEntry[str]) -> bool:
+        try:
+            os.lstat(Path(student.path, self.assignment))
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True  # what is wrong will be the reason for the grade
+        return True
+
+    def course_files(self) -> tuple[dict[str, bytes], list[str]]:
+        """Returns the files that the teacher hands out beside the notebooks, and a note for each that is left out."""
+        folder = self.sources / self.assignment
+        found: dict[str, bytes] = {}
+        notes = []
+        for path in map(Path, sorted(find_all_files(str(folder), IGNORED))):
+            name = str(path.relative_to(folder))
+            try:
+                name.encode()
+                found[name] = plain_file(path.resolve(), LARGEST_FILE)
+            except (OSError, UnicodeEncodeError, UnreadableSubmission) as error:
+                notes.append(f"{printable(name)}, beside the source, was left out: {error}")
+        return found, notes
+
+    def has_notebooks(self) -> bool:
+        """Returns whether there is anything to grade by."""
+        return any(path.is_file() for path in (self.sources / self.assignment).glob("*.ipynb"))
 
     def read_sources(self) -> list[AssignmentSource]:
         """Returns the assignment's notebooks."""
-        paths = sorted((self.sources / self.assignment).glob("*.ipynb"))
+        paths = sorted(path for path in (self.sources / self.assignment).glob("*.ipynb") if path.is_file())
         return [AssignmentSource.read(path) for path in paths]
 
     def settings(self) -> Config:
@@ -86,9 +122,7 @@ class Classroom(NamedTuple):
         """Returns when the work was submitted, in UTC, as `nbgrader collect` wrote it; None if that is not a time."""
         path = self.submitted(student) / "timestamp.txt"
         try:
-            return (
-                parse_utc(path.read_text("utf-8")[:100].strip()) if path.is_file() and not path.is_symlink() else None
-            )
+            return parse_utc(plain_file(path, LONGEST_TIME).decode().strip())
         except (ValueError, OverflowError, OSError):
             return None
 
@@ -107,6 +141,8 @@ def open_class(folder: Path, assignment: str) -> Classroom:
     if not (sources / assignment).is_dir():
         raise ClassError(_no_source(own, assignment))
     classroom = Classroom(folder, assignment, sources)
+    if not classroom.has_notebooks():
+        raise ClassError(f"there is no notebook in {sources / assignment}. Put the assignment's source notebook there")
     if not classroom.students():
         raise ClassError(
             f"nobody has submitted {assignment!r}: there is no {folder}/submitted/STUDENT/{assignment}/. "
@@ -159,7 +195,3 @@ def _is_known(gradebook: Gradebook, assignment: str, source: AssignmentSource) -
         return False
     stored = {cell.name: cell.checksum for cell in notebook.source_cells}
     return stored == {cell.id: cell.cell.metadata.nbgrader["checksum"] for cell in source.cells if cell.id}
-
-
-def _literal(name: str) -> str:
-    return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in name)

@@ -9,13 +9,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
-from nbgrader.api import Gradebook, SubmittedAssignment
-from nbgrader.plugins import LateSubmissionPlugin
+from nbgrader.api import Gradebook
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from traitlets.config import Config
 
 from autograder.errors import UnfinishedError
+from autograder.grade.batch.late_policy import LatePolicy
+from autograder.grade.batch.scores import Score, read_scores
 from autograder.grade.submission.notebook_grade import NotebookGrade
 
 Value = TypeVar("Value")
@@ -76,7 +77,7 @@ class GradingRecords:
     def __init__(self, address: str, assignment: str, settings: Config) -> None:
         self._assignment = assignment
         self._book = Gradebook(address)
-        self._late = settings.AssignLatePenalties.get("plugin_class", LateSubmissionPlugin)(config=settings)
+        self._late = LatePolicy(settings)
         self._patiently(self._make_tables)
 
     def __enter__(self) -> GradingRecords:
@@ -151,14 +152,14 @@ class GradingRecords:
         def write() -> None:
             with self._transaction() as session:
                 self._book.update_or_create_student(student)
-                when = {} if timestamp is None else {"timestamp": timestamp}
                 with session.no_autoflush:  # nbgrader builds a submission's rows before it adds any of them
-                    submission = self._book.update_or_create_submission(self._assignment, student, **when)
+                    submission = self._book.update_or_create_submission(self._assignment, student)
+                submission.timestamp = timestamp
                 with session.no_autoflush:
                     for notebook in submission.notebooks:
                         _fill(notebook, grades[notebook.name])
                 session.flush()
-                self._penalise(submission, student)
+                self._late.penalise(submission)
                 row = msgspec.structs.asdict(origin) | {"a": self._assignment, "student": student, "run": run.number}
                 session.execute(
                     text(
@@ -170,13 +171,27 @@ class GradingRecords:
 
         self._patiently(write)
 
-    def _penalise(self, submission: SubmittedAssignment, student: str) -> None:
-        for notebook in submission.notebooks:
-            notebook.late_submission_penalty = None
-            if submission.total_seconds_late > 0:
-                penalty = self._late.late_submission_penalty(student, notebook.score, submission.total_seconds_late)
-                if penalty is not None:
-                    notebook.late_submission_penalty = min(max(penalty, 0), notebook.score)
+    def renew_penalties(self, timestamps: dict[str, datetime.datetime | None]) -> None:
+        """Computes the late penalties of these students again, from the due date, extensions and policy of today.
+
+        Args:
+            timestamps: when each one's work was submitted, in UTC.
+        """
+
+        def write() -> None:
+            with self._transaction():
+                for submission in self._book.assignment_submissions(self._assignment):
+                    if submission.student_id in timestamps:
+                        submission.timestamp = timestamps[submission.student_id]
+                        self._late.penalise(submission)
+
+        self._patiently(write)
+
+    def scores(self) -> dict[str, Score]:
+        """Returns what the gradebook says of every student with a submission."""
+        found = read_scores(self._book, self._assignment)
+        self._book.db.rollback()  # otherwise the read transaction stays open
+        return found
 
     def _make_tables(self) -> None:
         with self._transaction() as session:

@@ -3,35 +3,65 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Iterator
 
 import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
 from autograder.grade.batch.assignment import BatchProgress, StudentRow
+from autograder.printable import printable
 
 
 def as_json(rows: list[StudentRow]) -> str:
-    """Returns one JSON object: `version`, and `students` with points, reasons and seconds of every graded cell."""
-    return msgspec.json.format(msgspec.json.encode({"version": 1, "students": rows})).decode()
+    """Returns one JSON object in ASCII: `version`, and `students` with points, reasons and seconds of every graded cell."""
+    return json.dumps({"version": 1, "students": msgspec.to_builtins(rows)}, indent=2)
 
 
 def as_table(rows: list[StudentRow]) -> Table:
-    """Returns a table with a line for each student: points, and what a teacher should know."""
-    table = Table("student", "points", "of", "remarks", box=None, pad_edge=False)
+    """Returns a table with a line for each student: the score, and what a teacher should know."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("student", "score", "of", "remarks"):
+        table.add_column(heading, overflow="fold")
     for row in rows:
-        remarks = [*row.ended, *row.notes, *(["unchanged"] if row.unchanged else [])]
-        waiting = sum(cell.points is None for cells in row.cells.values() for cell in cells.values())
-        remarks += [f"{waiting} to be graded by a person"] if waiting else []
-        table.add_row(row.student, f"{row.points:g}", f"{row.max_points:g}", "; ".join(remarks)[:200])
+        score = row.points if row.score is None else row.score
+        table.add_row(*map(_text, (row.student, f"{score:g}", f"{row.max_points:g}", "; ".join(_remarks(row)))))
     return table
 
 
-def print_table(rows: list[StudentRow]) -> None:
-    """Writes the table to standard output."""
-    Console().print(as_table(rows), highlight=False)
+def look_here(rows: list[StudentRow]) -> list[str]:
+    """Returns a line for each thing that a teacher has to look at: who, which notebook or cell, and why."""
+    return [f"{printable(row.student)}, {printable(problem)}" for row in rows for problem in row.problems]
+
+
+def print_report(rows: list[StudentRow]) -> None:
+    """Writes the table, and below it what to look at, to standard output."""
+    console = Console()
+    console.print(as_table(rows), highlight=False)
+    if lines := look_here(rows):
+        console.print(Text("\nLook here:"))
+        for line in lines:
+            console.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def _text(words: str) -> Text:
+    # Never markup: rich would read "[/bold]" in a student's text as an instruction.
+    return Text(printable(words) if words else "")
+
+
+def _remarks(row: StudentRow) -> list[str]:
+    """Returns what stands beside a student's score; where it is not the sum of the tests, why."""
+    by_hand = 0.0 if row.score is None else row.score + row.late_penalty - row.points
+    return [
+        *([f"{row.points:g} by the tests and {by_hand:+g} by a person"] if by_hand else []),
+        *([f"{-row.late_penalty:g} because it was late"] if row.late_penalty else []),
+        *([f"{row.waiting} to be graded by a person"] if row.waiting else []),
+        *row.notes,
+        *(["unchanged"] if row.unchanged else []),
+    ]
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-Status = Literal["correct", "partly", "incorrect", "not attempted", "for a person", "not run"]
+Status = Literal["correct", "partly", "incorrect", "not attempted", "for a person", "timed out", "not run"]
 
 
 class CellGrade(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,8 +9,8 @@ from autograder.grade.submission.notebook_grade import CellGrade
 from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.submission_run import unreadable
+from autograder.grade.submission.submitted_files import UnreadableSubmission, attachments, notebook_bytes
 from autograder.grade.submission.trusted_process import TrustedProcessGrader
-from autograder.grade.submission.untrusted_notebook import UnreadableSubmission, attachments, notebook_bytes
 from autograder.grade.wire.limits import Limits
 
 

@@ -10,7 +10,8 @@ from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.submission_run import SubmissionRun, unreadable
-from autograder.grade.submission.untrusted_notebook import UnreadableSubmission, parse
+from autograder.grade.submission.submitted_files import UnreadableSubmission
+from autograder.grade.submission.untrusted_notebook import parse
 from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.wire.limits import Limits
 

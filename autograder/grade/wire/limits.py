@@ -20,6 +20,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         disk_bytes: of its private /tmp and home folder together; they are kept in memory.
         notebook_bytes: of the submitted notebook.
         attachment_bytes: of all other submitted files.
+        attachment_count: of the files and folders beside the notebooks.
         reply_bytes: of one answer from the worker.
     """
 
@@ -32,4 +33,5 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     disk_bytes: int = 128 * MEBIBYTE
     notebook_bytes: int = 20 * MEBIBYTE
     attachment_bytes: int = 50 * MEBIBYTE
+    attachment_count: int = 2000
     reply_bytes: int = 64 * MEBIBYTE
