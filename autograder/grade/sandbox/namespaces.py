@@ -7,9 +7,13 @@ starting bubblewrap and PyTorch again would take seconds.
 from __future__ import annotations
 
 import ctypes
+import errno
+import fcntl
 import os
 import resource
 import signal
+import socket
+import struct
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -17,8 +21,13 @@ from autograder.grade.sandbox.isolation.bubblewrap import PRIVATE
 from autograder.grade.wire.limits import Limits
 
 # Numbers of <sched.h>, <sys/mount.h>, <sys/mman.h> and <sys/prctl.h>; the same on every Linux.
-CLONE_NEWNS, CLONE_NEWIPC, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x8000000, 0x10000000, 0x20000000
-MS_NOSUID, MS_NODEV, MS_NOEXEC, MS_BIND, MS_MOVE, MS_REC, MS_PRIVATE = 0x2, 0x4, 0x8, 0x1000, 0x2000, 0x4000, 0x40000
+CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000
+CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET = 0x10000000, 0x20000000, 0x40000000
+NAMESPACES = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET
+MS_RDONLY, MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x1, 0x2, 0x4, 0x8
+MS_BIND, MS_MOVE, MS_REC, MS_PRIVATE = 0x1000, 0x2000, 0x4000, 0x40000
+SIOCSIFFLAGS, IFF_UP = 0x8914, 0x1  # <linux/sockios.h>, <linux/if.h>
+KEYCTL_JOIN_SESSION_KEYRING = 1  # <linux/keyctl.h>
 MADV_COLLAPSE, HUGE = 25, 2 << 20
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_SET_NO_NEW_PRIVS = 1, 4, 24, 36, 38
 _LINUX_CAPABILITY_VERSION_3 = 0x20080522
@@ -28,16 +37,33 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def enter_own_namespaces() -> None:
-    """Gives the process new user, mount, message and (for its children) process namespaces; it keeps its own uid in them.
+    """Gives the process new namespaces of every kind but time (that of processes holds for its children); it keeps its uid.
+
+    The network of the new namespace has one interface, 127.0.0.1, which no other submission can reach.
 
     Raises:
         OSError: the kernel forbids it.
     """
     uid, gid = os.getuid(), os.getgid()
-    _checked(_libc.unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC), "unshare")
+    _checked(_libc.unshare(NAMESPACES), "unshare")
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"{uid} {uid} 1")
     Path("/proc/self/gid_map").write_text(f"{gid} {gid} 1")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
+        fcntl.ioctl(any_socket, SIOCSIFFLAGS, struct.pack("16sh22x", b"lo", IFF_UP))
+
+
+def leave_keyrings(keyctl: int) -> None:
+    """Gives the process an empty session keyring, because it inherits that of the teacher's login, with its keys.
+
+    Args:
+        keyctl: the number of the system call.
+
+    Raises:
+        OSError: the kernel forbids it. A kernel without keyrings has nothing to leave.
+    """
+    if _libc.syscall(keyctl, KEYCTL_JOIN_SESSION_KEYRING, None) < 0 and ctypes.get_errno() != errno.ENOSYS:
+        raise OSError(ctypes.get_errno(), f"keyctl: {os.strerror(ctypes.get_errno())}")
 
 
 def hide_the_rest(disk_bytes: int, packages: Iterable[str]) -> None:
@@ -50,8 +76,9 @@ def hide_the_rest(disk_bytes: int, packages: Iterable[str]) -> None:
     Raises:
         OSError: the kernel forbids it.
     """
+    files = disk_bytes // resource.getpagesize()  # an empty file takes kernel memory, too
     _mount("none", "/", None, MS_REC | MS_PRIVATE)
-    _mount("tmpfs", PRIVATE, "tmpfs", MS_NOSUID | MS_NODEV, f"size={disk_bytes},mode=700")
+    _mount("tmpfs", PRIVATE, "tmpfs", MS_NOSUID | MS_NODEV, f"size={disk_bytes},nr_inodes={files},mode=700")
     for package in packages:
         if package.startswith("/tmp/"):
             os.makedirs(kept := PRIVATE + package.removeprefix("/tmp"))
@@ -65,7 +92,7 @@ def hide_the_rest(disk_bytes: int, packages: Iterable[str]) -> None:
     except OSError:
         # Refused if parts of the outer /proc are covered, as bubblewrap does when root starts it (0.8.0). The outer /proc
         # lists the server's processes, so an empty folder covers it.
-        _mount("tmpfs", "/proc", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4096,mode=555")
+        _mount("tmpfs", "/proc", "tmpfs", MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4096,mode=555")
 
 
 def give_up_privileges() -> None:

@@ -13,12 +13,13 @@ import os
 import signal
 import socket
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import msgspec
 
-from autograder.grade.sandbox import namespaces
+from autograder.grade.sandbox import namespaces, seccomp
 from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
 from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.grade.sandbox.isolation.package_folders import package_folders
@@ -63,15 +64,28 @@ class Ready(msgspec.Struct, frozen=True):
     problem: str = ""
 
 
+class _Walls(NamedTuple):
+    """What is set in each worker.
+
+    Attributes:
+        has_namespaces: whether it gets namespaces of its own.
+        system_calls: the filter, as instructions for the kernel.
+        keyctl: the number of the system call for keyrings.
+    """
+
+    has_namespaces: bool
+    system_calls: bytes
+    keyctl: int
+
+
 class _Server:
-    def __init__(self, control: socket.socket, level: IsolationLevel) -> None:
-        self.control, self.child = control, 0
-        self.has_namespaces = level.separates_submissions and _may_make_namespaces()
+    def __init__(self, control: socket.socket, walls: _Walls) -> None:
+        self.control, self.walls, self.child = control, walls, 0
 
     def serve(self) -> None:
         with contextlib.suppress(OSError, ChannelError):  # the grader has closed its end already
             self.control.sendall(b"p")  # with this byte the kernel sends the id of this process
-            send(self.control, Ready(self.has_namespaces))
+            send(self.control, Ready(self.walls.has_namespaces))
         while True:
             try:
                 # One byte carries the descriptor; the message follows it.
@@ -81,7 +95,7 @@ class _Server:
                 self._stop()
                 return
             problem = self._start(request, descriptors[0]) if isinstance(request, Start) else self._stop()
-            send(self.control, Ready(self.has_namespaces, problem))
+            send(self.control, Ready(self.walls.has_namespaces, problem))
 
     def _start(self, request: Start, descriptor: int) -> str:
         import_modules(request.modules)
@@ -94,7 +108,7 @@ class _Server:
             if self.child:
                 os.close(descriptor)
         if self.child == 0:
-            _become_worker(request, descriptor, self.has_namespaces)
+            _become_worker(request, descriptor, self.walls)
         return ""
 
     def _stop(self) -> str:
@@ -107,18 +121,20 @@ class _Server:
         return ""
 
 
-def _become_worker(request: Start, descriptor: int, has_namespaces: bool) -> NoReturn:
+def _become_worker(request: Start, descriptor: int, walls: _Walls) -> NoReturn:
     """Serves one submission in the forked process, which then ends."""
     try:
         namespaces.end_with_parent()
         _keep_only(descriptor)
         used = namespaces.address_space()  # before /proc is replaced
-        if has_namespaces:
+        if walls.has_namespaces:
             namespaces.enter_own_namespaces()
             _first_process(request.limits)
         else:
             os.setsid()
-        _work(request, descriptor, used)
+        namespaces.limit(request.limits, used)
+        _raise_walls(walls)
+        _work(request, descriptor)
     except BaseException as error:  # noqa: BLE001 - whatever happened, this process must not continue as a second server
         os.write(2, f"worker: {error!r}\n".encode())
     finally:
@@ -140,12 +156,17 @@ def _leave_to_child() -> None:
     namespaces.end_with_parent()
 
 
-def _work(request: Start, descriptor: int, used: int) -> None:
+def _raise_walls(walls: _Walls) -> None:
+    """Takes from this process, for good, what no submission may do. From here on it is not trusted."""
+    namespaces.leave_keyrings(walls.keyctl)  # first: the filter forbids it
+    namespaces.give_up_privileges()
+    seccomp.set_filter(walls.system_calls)
+
+
+def _work(request: Start, descriptor: int) -> None:
     from autograder.grade.sandbox import worker
     from autograder.grade.sandbox.shell import Shell
 
-    namespaces.limit(request.limits, used)
-    namespaces.give_up_privileges()
     folder = Path(request.folder)
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
@@ -166,18 +187,39 @@ def _keep_only(descriptor: int) -> None:
         os.dup2(nothing, number)
 
 
-def _may_make_namespaces() -> bool:
+def _walls(level: IsolationLevel) -> _Walls:
+    """Returns what this machine allows at the level, each tried once in a process that ends.
+
+    Raises:
+        FilterError: it allows no filter for system calls, without which nothing is run.
+    """
+    walls = _Walls(False, seccomp.compile_filter(), seccomp.call_number("keyctl"))
+    if problem := _problem_in_fork(lambda: _raise_walls(walls)):
+        raise seccomp.FilterError(problem)
+    return walls._replace(has_namespaces=level.separates_submissions and not _problem_in_fork(_try_namespaces))
+
+
+def _try_namespaces() -> None:
+    namespaces.enter_own_namespaces()
+    _leave_to_child()
+    namespaces.hide_the_rest(1 << 20, package_folders())
+
+
+def _problem_in_fork(trial: Callable[[], None]) -> str:
+    """Returns what went wrong in a fork of this process that tried something; "" if nothing did."""
+    reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
         try:
-            namespaces.enter_own_namespaces()
-            if os.fork() == 0:
-                namespaces.hide_the_rest(1 << 20, package_folders())
-                os._exit(0)
-            os._exit(os.waitstatus_to_exitcode(os.wait()[1]))
-        except OSError:
+            trial()
+        except Exception as error:  # noqa: BLE001 - the parent reports it
+            os.write(writing, str(error).encode())
             os._exit(1)
-    return os.waitpid(child, 0)[1] == 0
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as problem:
+        words = problem.read().decode("utf-8", "replace")
+    return words if os.waitpid(child, 0)[1] else ""
 
 
 def _end_survivors() -> None:
@@ -204,6 +246,7 @@ def main() -> None:
     """Serves until the grader closes the sockets."""
     controls = [socket.socket(fileno=int(number)) for number in sys.argv[1].split(",")]
     level = LEVELS[sys.argv[2]]
+    walls = _walls(level)
     os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     gc.disable()  # a collection after the fork would copy every page it touches
     import_nbformat()
@@ -215,7 +258,7 @@ def main() -> None:
     namespaces.lock_memory_from_others()
     for control in controls:
         if os.fork() == 0:
-            _serve(control, [other for other in controls if other is not control], level)
+            _serve(control, [other for other in controls if other is not control], walls)
     for control in controls:
         control.close()
     with contextlib.suppress(ChildProcessError):
@@ -223,7 +266,7 @@ def main() -> None:
             os.wait()
 
 
-def _serve(control: socket.socket, others: list[socket.socket], level: IsolationLevel) -> NoReturn:
+def _serve(control: socket.socket, others: list[socket.socket], walls: _Walls) -> NoReturn:
     """Serves one socket in the forked process, which then ends."""
     try:
         for other in others:
@@ -231,6 +274,6 @@ def _serve(control: socket.socket, others: list[socket.socket], level: Isolation
         namespaces.end_with_parent()
         namespaces.adopt_orphans()
         namespaces.lock_memory_from_others()
-        _Server(control, level).serve()
+        _Server(control, walls).serve()
     finally:
         os._exit(0)

@@ -183,20 +183,20 @@ def _python_streams(outputs: Outputs) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _below_python() -> Iterator[Any]:
-    """Redirects file descriptors 1 and 2 to files in memory; yields a function that returns what was written there."""
-    kept = {"stdout": (1, os.dup(1), os.memfd_create("stdout")), "stderr": (2, os.dup(2), os.memfd_create("stderr"))}
-    for number, _, memory in kept.values():
-        os.dup2(memory, number)
-    texts: list[tuple[str, str]] = []
-    try:
-        yield lambda: texts
-    finally:
-        for name, (number, original, memory) in kept.items():
-            os.dup2(original, number)
-            text = os.pread(memory, 1_000_000, 0).decode("utf-8", "replace")
-            texts += [(name, text)] if text else []
-            os.close(original)
-            os.close(memory)
+    """Redirects file descriptors 1 and 2 to unnamed files; yields a function that returns what was written there."""
+    with tempfile.TemporaryFile(buffering=0) as output, tempfile.TemporaryFile(buffering=0) as errors:
+        kept = {"stdout": (1, os.dup(1), output), "stderr": (2, os.dup(2), errors)}
+        for number, _, file in kept.values():
+            os.dup2(file.fileno(), number)
+        texts: list[tuple[str, str]] = []
+        try:
+            yield lambda: texts
+        finally:
+            for name, (number, original, file) in kept.items():
+                os.dup2(original, number)
+                text = os.pread(file.fileno(), 1_000_000, 0).decode("utf-8", "replace")
+                texts += [(name, text)] if text else []
+                os.close(original)
 
 
 @contextlib.contextmanager

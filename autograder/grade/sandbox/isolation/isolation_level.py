@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from autograder.errors import SetupError
+from autograder.grade.sandbox import seccomp
 from autograder.grade.sandbox.isolation.package_folders import IMPORT_ROOT
 
 
@@ -35,7 +36,7 @@ class IsolationLevel(ABC):
     @functools.cached_property
     def obstacle(self) -> str:
         """Why this machine does not reach the level, and what to do about it; "" if it does. Tried once per process."""
-        return self.probe()
+        return self.probe() or seccomp.obstacle()
 
     @abstractmethod
     def probe(self) -> str:
