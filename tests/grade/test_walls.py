@@ -81,6 +81,14 @@ def lanes(bubblewrap):
     launched[0].end(5.0)
 
 
+def test_one_server_serves_all_submissions(server):
+    """Each gets namespaces of its own inside the server's, for root and for everybody else: none needs a new server."""
+    for _ in range(2):
+        with server.worker({}) as worker:
+            assert "2\n" == printed(worker, "import os; print(os.getpid())")
+    assert not server.starts_anew
+
+
 def test_forbidden_system_calls_are_refused(level):
     """As raw calls, at every level: the error is the filter's own, whatever the arguments, and in a program started later, too."""
     numbered = [(seccomp.call_number(name), arguments) for name, arguments, _ in CALLS]

@@ -134,6 +134,7 @@ def _become_worker(request: Start, descriptor: int, walls: _Walls) -> NoReturn:
             os.setsid()
         namespaces.limit(request.limits, used)
         _raise_walls(walls)
+        _close_log()
         _work(request, descriptor)
     except BaseException as error:  # noqa: BLE001 - whatever happened, this process must not continue as a second server
         os.write(2, f"worker: {error!r}\n".encode())
@@ -178,13 +179,18 @@ def _work(request: Start, descriptor: int) -> None:
 
 
 def _keep_only(descriptor: int) -> None:
+    """Closes every other file, but for the log, which reports what goes wrong until the worker is ready."""
     for number in [int(name) for name in os.listdir("/proc/self/fd")]:
         if number > 2 and number != descriptor:
             with contextlib.suppress(OSError):
                 os.close(number)
+
+
+def _close_log() -> None:
     nothing = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nothing, number)
+    os.close(nothing)
 
 
 def _walls(level: IsolationLevel) -> _Walls:

@@ -61,13 +61,13 @@ class ServerClient:
             raise IsolationError(
                 f"the server for submissions does not start at level {self.level.name!r}: {reason}"
             ) from None
-        if self._server.is_shared and self._needs_own_server:
+        if self._server.is_shared and self.starts_anew:
             self.close()
             self.start()
 
     @property
-    def _needs_own_server(self) -> bool:
-        """Whether submissions that should be separated cannot be, because the kernel refuses namespaces inside the server's."""
+    def starts_anew(self) -> bool:
+        """Whether each submission needs a new server, because the kernel refuses namespaces inside the server's own."""
         return self.level.separates_submissions and not self._has_namespaces
 
     def _greeting(self) -> tuple[psutil.Process, bool]:
@@ -76,9 +76,10 @@ class ServerClient:
         control.settimeout(START_SECONDS)
         _, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(credentials.size))
         found = [data for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
-        if not found:
+        process = credentials.unpack(found[0])[0] if found else 0
+        if not process:  # nobody is at the other end any more
             raise ChannelError("its process has ended")
-        return psutil.Process(credentials.unpack(found[0])[0]), self._receive(START_SECONDS).has_namespaces
+        return psutil.Process(process), self._receive(START_SECONDS).has_namespaces
 
     @contextlib.contextmanager
     def worker(self, files: dict[str, bytes], modules: tuple[str, ...] = ()) -> Iterator[WorkerClient]:
@@ -92,7 +93,7 @@ class ServerClient:
             WorkerEnded: its process could not be started.
             IsolationError: the server does not start.
         """
-        if self._used and self._needs_own_server:
+        if self._used and self.starts_anew:
             self.close()
         self.start()
         self._used = True
