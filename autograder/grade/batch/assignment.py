@@ -180,7 +180,7 @@ class _Batch:
                 self._finish(_unchanged_row(student, self.known[student][1]))
                 continue
             self.at_work[student] = work
-            files = work.for_worker()
+            files = work.files
             for name, data in work.notebooks.items():
                 yield Job(student, name, data, files)
             self._settle(work)

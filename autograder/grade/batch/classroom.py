@@ -12,18 +12,16 @@ from typing import NamedTuple
 
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps import NbGraderAPI
-from nbgrader.utils import find_all_files, parse_utc
+from nbgrader.utils import parse_utc
 from traitlets.config import Config, PyFileConfigLoader
 
 from autograder.course.nbgrader_release import configure
 from autograder.course.paths import ROOT, SOLUTIONS
 from autograder.errors import InputError
 from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
-from autograder.printable import printable
+from autograder.grade.submission.submitted_files import plain_file
+from autograder.grade.submission.teacher.teacher_files import files_beside
 
-IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.ipynb"]  # nbgrader's own, and the sources themselves
-LARGEST_FILE = 2**30  # bytes of one of the teacher's files
 LONGEST_TIME = 100  # bytes of timestamp.txt
 
 
@@ -80,17 +78,7 @@ class Classroom(NamedTuple):
 
     def course_files(self) -> tuple[dict[str, bytes], list[str]]:
         """Returns the files that the teacher hands out beside the notebooks, and a note for each that is left out."""
-        folder = self.sources / self.assignment
-        found: dict[str, bytes] = {}
-        notes = []
-        for path in map(Path, sorted(find_all_files(str(folder), IGNORED))):
-            name = str(path.relative_to(folder))
-            try:
-                name.encode()
-                found[name] = plain_file(path.resolve(), LARGEST_FILE)
-            except (OSError, UnicodeEncodeError, UnreadableSubmission) as error:
-                notes.append(f"{printable(name)}, beside the source, was left out: {error}")
-        return found, notes
+        return files_beside(self.sources / self.assignment)
 
     def has_notebooks(self) -> bool:
         """Returns whether there is anything to grade by."""
@@ -99,7 +87,8 @@ class Classroom(NamedTuple):
     def read_sources(self) -> list[AssignmentSource]:
         """Returns the assignment's notebooks."""
         paths = sorted(path for path in (self.sources / self.assignment).glob("*.ipynb") if path.is_file())
-        return [AssignmentSource.read(path) for path in paths]
+        files, _ = self.course_files()
+        return [AssignmentSource.read(path, files) for path in paths]
 
     def settings(self) -> Config:
         """Returns nbgrader's configuration, from the class's own file or else the clone's, with the paths of this class."""

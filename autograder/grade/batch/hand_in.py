@@ -114,10 +114,6 @@ class HandIn:
             files["timestamp.txt"] = f"{self.timestamp} UTC".encode()
         return files
 
-    def for_worker(self) -> dict[str, bytes]:
-        """Returns the files that the notebook may open while it runs: the student's, and the teacher's where both have one."""
-        return self.files | self._course_files
-
 
 def is_utf8(text: str) -> bool:
     """Returns whether the text can be encoded; file names that are not UTF-8 cannot."""

@@ -73,6 +73,7 @@ class _Worker:
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
+        sys.path.insert(0, "")  # modules beside the notebook can be imported, as in a kernel
         self.cell_seconds = request.cell_seconds
         self.shell.outputs = Outputs(request.output_bytes)
         return messages.NameDescription("absent")

@@ -44,7 +44,7 @@ class SubmissionGrader(ABC):
             return unreadable(source, str(error))
         run = SubmissionRun(source, cells)
         try:
-            with self._server.worker(files, source.late_modules) as worker:
+            with self._server.worker(files | source.files, source.late_modules) as worker:
                 self.run_cells(run, worker, seed)
         except WorkerEnded as error:
             run.ended = run.ended or str(error)  # there was no process to run the cells in

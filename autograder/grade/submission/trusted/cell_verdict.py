@@ -1,0 +1,70 @@
+"""What a test's run says of the answer: status, points and reason."""
+
+from __future__ import annotations
+
+import math
+import traceback
+from typing import Any
+
+from autograder.check.message import NotAttempted, Unsolved
+from autograder.grade.submission.notebook_grade import CellGrade, Status
+from autograder.grade.submission.teacher.source_cells import SourceCell
+
+LONGEST_REASON = 4000
+BEGIN, END = "BEGIN HIDDEN TESTS", "END HIDDEN TESTS"  # nbgrader's defaults (ClearHiddenTests, 0.9.6)
+
+
+def verdict(cell: SourceCell, error: BaseException | None, value: Any, seconds: float) -> CellGrade:
+    """Returns the grade of a test that ended with an error, or with the value of its last expression."""
+    most = cell.points
+    if error is not None:
+        status: Status = "not attempted" if isinstance(error, NotAttempted) else "incorrect"
+        reason = str(error) if isinstance(error, Unsolved) else "".join(traceback.format_exception_only(error)).strip()
+        hidden = cell.hides and _in_hidden_part(cell.text, error)
+        return CellGrade(
+            status=status,
+            points=0.0,
+            max_points=most,
+            reason=reason[:LONGEST_REASON],
+            seconds=seconds,
+            hidden=hidden,
+        )
+    points, reason = _partial_credit(value, most)
+    status = "correct" if points == most else "partly" if points else "incorrect"
+    return CellGrade(status=status, points=points, max_points=most, reason=reason, seconds=seconds, hidden=cell.hides)
+
+
+def _partial_credit(value: Any, most: float) -> tuple[float, str]:
+    """Returns the points for the value of a test's last expression: a number is partial credit, as in nbgrader.
+
+    nbgrader 0.9.6 (`nbgrader.utils.determine_grade`) gives full marks for nan and negative numbers, and raises for a number
+    above the maximum; here these give none and the maximum.
+    """
+    if value is None or isinstance(value, (str, bytes)) or value is True:
+        return most, ""
+    if value is False:
+        return 0.0, "the test's last line is False"
+    try:
+        number = float(value)
+    except (TypeError, ValueError, RuntimeError):
+        return most, ""
+    if math.isnan(number) or number < 0:
+        return 0.0, f"the test's last line is {number:g}, which is not a number of points"
+    return min(number, most), "" if number >= most else f"the test gave {number:g} of {most:g} points"
+
+
+def _in_hidden_part(text: str, error: BaseException) -> bool:
+    """Whether the statement that raised is in a hidden part of the test."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__) if frame.f_code.co_name == "<module>"]
+    lines = [line for frame, line in traceback.walk_tb(error.__traceback__) if frame in frames]
+    if not lines:
+        return True  # a test that does not even compile: show nothing of it
+    before = text.splitlines()[: lines[-1]]
+    marks = [BEGIN if BEGIN in line else END for line in before if BEGIN in line or END in line]
+    return bool(marks) and marks[-1] == BEGIN
+
+
+def error_output(error: Unsolved) -> dict[str, Any]:
+    """Returns the output to show for an error that is meant for the learner, without a traceback."""
+    lines = str(error).splitlines()
+    return {"output_type": "error", "ename": type(error).__name__, "evalue": str(error), "traceback": lines}

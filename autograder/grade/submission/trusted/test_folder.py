@@ -1,0 +1,64 @@
+"""Where the teacher's cells run in the trusted process: in a copy of the teacher's folder, with the teacher's modules."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+from autograder.grade.submission.teacher.teacher_files import write_files
+
+
+@contextlib.contextmanager
+def working_folder(files: dict[str, bytes]) -> Iterator[Path]:
+    """A block in which the working folder is a fresh copy of the teacher's files, and helper modules can be imported.
+
+    Modules come from another copy, which nothing writes into: what a submission wrote may be brought into the working folder,
+    and must never be imported here. Each block imports the modules anew, so that none carries anything to the next submission.
+    """
+    before = os.getcwd()
+    folder = Path(tempfile.mkdtemp(prefix="test-")).resolve()
+    try:
+        write_files(files, folder)
+        os.chdir(folder)
+        with _importing_from(_modules_folder(tuple(sorted(files.items())))):
+            yield folder
+    finally:
+        os.chdir(before)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@functools.lru_cache(maxsize=8)
+def _modules_folder(files: tuple[tuple[str, bytes], ...]) -> str:
+    folder = Path(tempfile.mkdtemp(prefix="modules-")).resolve()
+    write_files(dict(files), folder)
+    return str(folder)
+
+
+@contextlib.contextmanager
+def _importing_from(folder: str) -> Iterator[None]:
+    before, hidden = list(sys.path), _take_out(_module_names(folder))
+    # A relative entry would find what lies in the working folder.
+    sys.path[:] = [folder, *(entry for entry in before if os.path.isabs(entry))]
+    try:
+        yield
+    finally:
+        sys.path[:] = before
+        _take_out(_module_names(folder))
+        sys.modules.update(hidden)
+
+
+def _module_names(folder: str) -> set[str]:
+    """Returns the modules that a folder has; Python's own are not replaced, because a kernel has imported them already."""
+    return {entry.removesuffix(".py") for entry in os.listdir(folder)} - sys.stdlib_module_names
+
+
+def _take_out(names: set[str]) -> dict[str, ModuleType]:
+    """Returns the imported modules of these names, with their submodules, and forgets that they were imported."""
+    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in names}

@@ -1,0 +1,41 @@
+"""Results of tests that may be used for another submission, because nothing that differs between the two was seen."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from autograder.grade.submission.notebook_grade import CellGrade
+from autograder.grade.submission.remote_names import Lookup, RemoteNames
+
+
+class TestResult(NamedTuple):
+    """The grade that a test gives, and the outputs to show below it."""
+
+    grade: CellGrade
+    outputs: list[dict[str, Any]]
+
+    def with_count(self, execution_count: int) -> TestResult:
+        """Returns the same result with another execution count."""
+        numbered = [
+            output | {"execution_count": execution_count} if "execution_count" in output else output
+            for output in self.outputs
+        ]
+        return TestResult(self.grade, numbered)
+
+
+class VerdictMemory:
+    """The results of one source's tests with one seed, by what the tests looked up in the submission."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, list[tuple[tuple[Lookup, ...], TestResult]]] = {}
+
+    def find(self, test: str, names: RemoteNames) -> TestResult | None:
+        """Returns the result of a test for a submission of which everything that the test looks up is the same."""
+        for lookups, result in self._known.get(test, []):
+            if names.are_unchanged(lookups):
+                return result
+        return None
+
+    def keep(self, test: str, lookups: tuple[Lookup, ...], result: TestResult) -> None:
+        """Keeps a result; the caller makes sure that nothing but the lookups could tell two submissions apart."""
+        self._known.setdefault(test, []).append((lookups, result))

@@ -1,0 +1,204 @@
+"""A grade depends on the submission, the source, the settings and the seed: not on who came before, nor on what was borrowed."""
+
+import importlib
+import itertools
+import random
+import sys
+from pathlib import Path
+
+import numpy
+import pytest
+import torch
+
+from autograder.grade.submission.trusted.process_state import random_state, seed_all
+from autograder.grade.submission.trusted.test_folder import working_folder
+from autograder.grade.submission.trusted_process import TrustedProcessGrader
+from tests.grade.conftest import LIMITS
+from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
+
+
+def test_drawing_is_seen_and_seeding_repeats_it():
+    """The state of each of the three generators differs after a draw, and is the same after the same seed."""
+    for draw in (random.random, numpy.random.rand, lambda: torch.rand(1)):
+        seed_all(5)
+        before = random_state()
+        draw()
+        assert before != random_state()
+        seed_all(5)
+        assert before == random_state()
+
+
+def test_the_working_folder_is_a_copy_that_goes_away(tmp_path, monkeypatch):
+    """A relative entry of sys.path finds nothing in it; afterwards the process is where it was, with the modules that it had."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    (tmp_path / "aside.py").write_text("value = 'ours'")
+    ours = importlib.import_module("aside")
+    with working_folder({"aside.py": b"value = 'teacher'", "sub/data.csv": b"1"}) as folder:
+        (folder / "planted.py").write_text("")
+        assert "teacher" == importlib.import_module("aside").value
+        assert "1" == Path("sub/data.csv").read_text()
+        with pytest.raises(ModuleNotFoundError):
+            importlib.import_module("planted")
+    assert (tmp_path, False, ours) == (Path.cwd(), folder.exists(), sys.modules["aside"])
+
+
+@pytest.fixture(scope="module")
+def grader(server):
+    """A grader at the strongest level."""
+    return TrustedProcessGrader(server, LIMITS)
+
+
+def graded(grader, of, answers=None):
+    """Returns the points of each cell of a hand-in."""
+    return points(grader.grade(of, hand_in(of, answers), {}, 7))
+
+
+def in_every_order(grader, make, hand_ins):
+    """Returns the points of each hand-in, which are the same in whatever order the class is graded."""
+    found = []
+    for order in itertools.permutations(range(len(hand_ins))):
+        of = make()
+        rows = {index: graded(grader, of, hand_ins[index]) for index in order}
+        found.append([rows[index] for index in range(len(hand_ins))])
+    assert all(rows == found[0] for rows in found)
+    return found[0]
+
+
+def test_equal_values_of_other_types_have_their_own_verdicts(grader):
+    """[1, 0, 1] == [True, False, True], and yet only one of them is the right answer."""
+
+    def make():
+        test = graded_cell("t", f"assert all(type(one) is bool for one in flags)  # {next(numbers)}")
+        return source(answer("a", "flags = [True, False, True]"), test)
+
+    numbers = itertools.count()
+    hand_ins = [{"a": "flags = [1, 0, 1]"}, {"a": "flags = [True, False, True]"}]
+    assert [{"t": 0.0}, {"t": 1.0}] == in_every_order(grader, make, hand_ins)
+
+
+def test_a_test_that_uses_what_an_earlier_test_bound_has_no_memory(grader):
+    """The second test looks up nothing itself, so nothing that it looks up says whose result it is."""
+
+    def make():
+        tests = [
+            graded_cell("one", f"found = f(3)  # {next(numbers)}"),
+            graded_cell("two", "assert found == 9"),
+        ]
+        return source(answer("a", "def f(x):\n    return x * x"), *tests)
+
+    numbers = itertools.count()
+    hand_ins = [None, {"a": "pass"}, {"a": "def f(x):\n    return x"}]
+    expected = [{"one": 1.0, "two": 1.0}, {"one": 0.0, "two": 0.0}, {"one": 1.0, "two": 0.0}]
+    assert expected == in_every_order(grader, make, hand_ins)
+
+
+def test_a_teachers_cell_that_uses_the_answer_has_no_memory(grader):
+    """What it computed for one submission is computed again for the next."""
+
+    def make():
+        cells = [
+            answer("a", "y = 3"),
+            teacher(f"total = y + {next(numbers)} * 0"),
+            graded_cell("t", "assert total == 3"),
+        ]
+        return source(*cells)
+
+    numbers = itertools.count()
+    assert [{"t": 1.0}, {"t": 0.0}] == in_every_order(grader, make, [None, {"a": "y = 4"}])
+
+
+def test_tests_draw_the_same_numbers_for_everyone(grader):
+    """What a test of one submission drew or set is not seen by the next; a teacher's seed stays in force."""
+
+    def make():
+        tests = [
+            graded_cell("own", f"import random\nassert 0 <= random.random() and f(1) == 1  # {next(numbers)}"),
+            graded_cell("seeded", "import numpy as np\nassert abs(np.random.rand() - 0.3745401188473625) < 1e-12"),
+            graded_cell("kept", "import os\nassert 'LEFT' not in os.environ\nos.environ['LEFT'] = '1'"),
+        ]
+        return source(teacher("import numpy as np\nnp.random.seed(42)"), answer("a", "def f(x):\n    return x"), *tests)
+
+    numbers = itertools.count()
+    rows = in_every_order(grader, make, [None, {"a": "def f(x):\n    return 2"}])
+    assert [{"own": 1.0, "seeded": 1.0, "kept": 1.0}, {"own": 0.0, "seeded": 1.0, "kept": 1.0}] == rows
+
+
+def test_only_the_solutions_own_import_gives_no_point(grader):
+    """If importing is the task, the untouched hand-in does not have the name."""
+    of = source(answer("a", "import math as numbers"), graded_cell("t", "assert numbers.pi > 3"))
+    assert {"t": 0.0} == graded(grader, of, {})
+
+
+FILES = {
+    "data/w.csv": b"1,2,3\n",
+    "helpers.py": b"import os\ndef reference(x):\n    return x * 2\ndef place():\n    return os.path.dirname(__file__)\n",
+    "tools/__init__.py": b"",
+    "tools/more.py": b"from helpers import reference\n",
+}
+
+
+def test_tests_read_the_teachers_files_and_import_the_teachers_modules(grader):
+    """Data by relative paths and modules in packages, in setup cells and in tests, here and in the answer's process."""
+    of = source(
+        teacher("import numpy as np\nfrom helpers import reference\nw_true = np.loadtxt('data/w.csv', delimiter=',')"),
+        answer("a", "from helpers import reference as double\nfrom tools import more\nw = double(w_true)\n"),
+        graded_cell(
+            "t",
+            "from tools.more import reference as again\nassert again(2) == 4\nassert (w == reference(w_true)).all()",
+        ),
+        files=FILES,
+    )
+    assert {"t": 1.0} == graded(grader, of)
+    assert {"t": 0.0} == graded(grader, of, {"a": "w = w_true * 0"})
+
+
+def test_a_name_of_the_teachers_is_never_borrowed(grader):
+    """Where the teacher's cell fails in the trusted process, nobody is marked, and a forged name gains nothing."""
+    of = source(
+        teacher("import numpy as np\nw_true = np.loadtxt('missing.csv')"),
+        answer("a", "w = w_true"),
+        graded_cell("t", "assert (w == w_true).all()"),
+    )
+    found = grader.grade(of, hand_in(of, {"a": "import numpy as np\nw = w_true = np.zeros(3)"}), {}, 7).cells["t"]
+    assert (None, "for a person") == (found.points, found.status)
+    assert "the teacher's cell that defines w_true ended with" in found.reason
+
+
+def test_a_teachers_cell_that_fails_over_the_answer_is_the_answers_fault(grader):
+    """It uses what the learner defined, so it may fail; the reason says which cell."""
+    of = source(
+        answer("a", "def f(x):\n    return x"), teacher("found = f(2) / f(2)"), graded_cell("t", "assert found == 1")
+    )
+    found = grader.grade(of, hand_in(of, {"a": "def f(x):\n    return 0"}), {}, 7).cells["t"]
+    assert (0.0, "incorrect") == (found.points, found.status)
+    assert "found: the cell that defines it ended with ZeroDivisionError" in found.reason
+    assert {"t": 1.0} == graded(grader, of)
+
+
+def test_a_learners_module_is_never_imported_here(grader):
+    """Not one beside the notebook, nor one that its cells write; the teacher's module of the same name is the one that counts."""
+    of = source(
+        answer("a", "x = 1"),
+        graded_cell("t", "import helpers\nassert helpers.reference(1) == 2 and x == 1"),
+        files=FILES,
+    )
+    forged = {"helpers.py": b"reference = lambda x: 1 / 0", "other.py": b"raise SystemExit"}
+    written = "x = 1\nopen('helpers.py', 'w').write('1 / 0')\nopen('other.py', 'w').write('1 / 0')"
+    assert {"t": 1.0} == points(grader.grade(of, hand_in(of, {"a": written}), forged, 7))
+    of = source(answer("a", "x = 1"), graded_cell("t", "import other"), files=FILES)
+    found = grader.grade(of, hand_in(of, {"a": written}), forged, 7).cells["t"]
+    assert "ModuleNotFoundError" in found.reason
+
+
+def test_the_teachers_modules_carry_nothing_to_the_next_submission(grader):
+    """A module that counts its calls begins anew for each submission; its folder holds nothing that tests have written."""
+    counting = {"counting.py": b"calls = []\n"}
+    test = graded_cell(
+        "t",
+        "import os, counting\ncounting.calls.append(x)\nopen('left', 'a').write('1')\n"
+        "assert len(counting.calls) == 1 == os.path.getsize('left')",
+    )
+    of = source(answer("a", "x = 1"), test, files=counting)
+    assert [{"t": 1.0}] * 3 == [graded(grader, of, {"a": f"x = {n}"}) for n in range(3)]
