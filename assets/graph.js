@@ -10,7 +10,7 @@ const TAGS = new Set(["g", "rect", "path", "text", "tspan", "circle", "title"]);
 const ATTRIBUTES = new Set(["x", "y", "width", "height", "rx", "d", "cx", "cy", "r", "class"]);
 const VERDICTS = new Set(["stale", "silent", "hit", "unseen", "wrong", "raised", "failed"]); // hidden while the learner predicts
 /** @type {Record<Outcome, string>} */
-const SIGNS = { correct: "✓", "silently-wrong": "⚠", "raises-forward": "✗", "raises-backward": "✗" };
+const SIGNS = { correct: "✓", "silently-wrong": "⚠", "raises-forward": "!", "raises-backward": "!" };
 const QUIET = "data-lm-suppress-shortcuts"; // turns off JupyterLab's shortcuts for single keys while the picture has the focus
 const PAUSE = 1200; // milliseconds between frames while playing
 const ICONS = {

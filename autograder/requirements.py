@@ -15,7 +15,7 @@ OLDEST_TORCH = (2, 6)
 MODULES = {
     "": ("igraph", "libcst", "msgspec", "rich"),
     "course": ("anywidget", "IPython", "ipywidgets", "jupyterlab", "matplotlib", "nbclient", "nbgrader"),
-    "grade": ("bs4", "nbgrader", "psutil", "sqlalchemy"),
+    "grade": ("latex2mathml", "nbgrader", "nh3", "psutil", "sqlalchemy"),
     "test": ("pytest", "pytest_timeout", "xdist"),
 }
 EXTRAS = {"lab": "course", "check": "course", "release": "course", "grade": "grade", "test": "test"}

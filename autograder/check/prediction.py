@@ -63,7 +63,7 @@ def _judge(name: str, guess: str, program: Callable[[], Any]) -> Callable[[], An
             message(
                 f"{name}: something else happened",
                 saw=f"you predicted {guess}",
-                expected=f"{outcome}, as the run above shows",
+                expected=f"{outcome}, as the picture of its run shows",
                 look_at="the picture: its last step, and what every node kept",
             )
         )

@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from autograder.grade.batch.classroom import Classroom, open_class, register
-from autograder.grade.batch.feedback import write_feedback
+from autograder.grade.batch.feedback.feedback_files import write_feedback
 from autograder.grade.batch.gradebook import GradeOrigin, GradingRecords, GradingRun, StoppedError
 from autograder.grade.batch.hand_in import HandIn, is_about_the_machine
 from autograder.grade.batch.scores import Score

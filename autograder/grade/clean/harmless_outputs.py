@@ -75,13 +75,15 @@ def _joined(value: Any) -> str:
     return "".join(line for line in lines if isinstance(line, str))
 
 
+def harmless_picture_size(metadata: Any) -> dict[str, int]:
+    """Returns the width and height that a picture's metadata ask for, in pixels, where they are numbers in bounds."""
+    given = metadata if isinstance(metadata, dict) else {}
+    sizes = {side: given.get(side) for side in ("width", "height")}
+    return {side: size for side, size in sizes.items() if type(size) is int and 0 < size <= LARGEST_SIDE}
+
+
 def _sizes(metadata: Any, data: dict[str, Any]) -> NotebookNode:
     """Returns the sizes of pictures: the only metadata that a page needs, and numbers only, since templates copy them as they are."""
-    sizes = NotebookNode()
-    for kind in FORMATS.keys() & data.keys():
-        given = metadata.get(kind) if isinstance(metadata, dict) else None
-        known = {side: given.get(side) for side in ("width", "height")} if isinstance(given, dict) else {}
-        kept = {s: n for s, n in known.items() if type(n) is int and 0 < n <= LARGEST_SIDE}
-        if kept:
-            sizes[kind] = NotebookNode(kept)
-    return sizes
+    given = metadata if isinstance(metadata, dict) else {}
+    sizes = {kind: harmless_picture_size(given.get(kind)) for kind in FORMATS.keys() & data.keys()}
+    return NotebookNode({kind: NotebookNode(size) for kind, size in sizes.items() if size})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import nbformat
 from nbformat import NotebookNode
@@ -62,7 +64,7 @@ class SubmissionRun:
         return NotebookGrade(
             cells={cell.id: self.grades[cell.id] for cell in self.source.graded},
             comments={own.id: _comment(cell) for cell, own, _ in self.cells if own and _has_comment(cell)},
-            notebook=_notebook_text(self.source, self.cells, self.ended),
+            notebook=_notebook_text(self.source, self.cells, {"ended": self.ended} if self.ended else {}),
             ended=self.ended,
             notes=tuple(f"{own.id}: {PUT_BACK}" for _, own, put_back in self.cells if own and put_back),
             seconds=seconds,
@@ -76,7 +78,7 @@ def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:
     return NotebookGrade(
         cells={cell.id: _not_run(cell, reason) for cell in source.graded},
         comments={},
-        notebook=_notebook_text(source, [AlignedCell(note, None), *cells], reason),
+        notebook=_notebook_text(source, [AlignedCell(note, None), *cells], {"ended": reason, "unreadable": True}),
         ended=reason,
     )
 
@@ -117,10 +119,10 @@ def _comment(cell: NotebookNode) -> str | None:
     return "No response." if untouched and not utils.is_task(cell) else None
 
 
-def _notebook_text(source: AssignmentSource, cells: list[AlignedCell], ended: str) -> str:
+def _notebook_text(source: AssignmentSource, cells: list[AlignedCell], about: dict[str, Any]) -> str:
     metadata = {key: source.metadata[key] for key in ("kernelspec", "language_info") if key in source.metadata}
-    if ended:
-        metadata["autograder"] = {"ended": ended}
+    if about:
+        metadata["autograder"] = about
     drawings = Drawings()
     released = {own.text: own.cell for own in source.cells if own.cell.cell_type != "code"}
     stored = [harmless_cell(item.cell, drawings, released.get(item.cell.source)) for item in cells]

@@ -22,7 +22,7 @@ LEFT = float(memory_lanes.WIDTH)
 MOST_LANES = 5
 """Storages that are shown at most: the harmed ones, then those that the frame is about, then the latest."""
 
-SIGNS = {"correct": "✓", "raises-forward": "✗", "raises-backward": "✗", "silently-wrong": "⚠"}
+SIGNS = {"correct": "✓", "raises-forward": "!", "raises-backward": "!", "silently-wrong": "⚠"}
 
 
 def as_svg(recording: Recording, step: int | None = None) -> str:

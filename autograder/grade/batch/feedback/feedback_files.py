@@ -1,0 +1,69 @@
+"""Writes the feedback folder of a class with nbgrader's own command, which then shows our page instead of its own."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+
+from nbgrader.apps import NbGraderAPI
+from traitlets.config import Config
+
+from autograder.grade.batch.classroom import Classroom
+from autograder.grade.batch.feedback.feedback_page import FeedbackExporter, GetGradesAndWaiting
+from autograder.grade.batch.feedback.hidden_tests import CoverHiddenTests
+
+
+def configure_feedback(config: Config, level: str = "name") -> None:
+    """Makes `nbgrader generate_feedback` write such pages; for `nbgrader_config.py`, and for the grader itself.
+
+    Args:
+        config: is changed.
+        level: what to show of a hidden test that failed: "none", "name" or "message".
+    """
+    config.GenerateFeedback.preprocessors = [GetGradesAndWaiting, CoverHiddenTests]
+    config.GenerateFeedback.exporter_class = FeedbackExporter
+    config.CoverHiddenTests.level = level
+
+
+def write_feedback(classroom: Classroom, students: list[str], level: str, jobs: int) -> list[str]:
+    """Writes the pages of these students, `jobs` at once, and returns a line for each that could not be written.
+
+    Each line begins with the student's name and a colon.
+    """
+    if not students:
+        return []
+    count = min(jobs, len(students))
+    slices = [(classroom, students[start::count], level) for start in range(count)]
+    with multiprocessing.get_context("fork").Pool(count) as pool:
+        return [line for lines in pool.starmap(_write, slices) for line in lines]
+
+
+def _write(classroom: Classroom, students: list[str], level: str) -> list[str]:
+    config = classroom.settings()
+    configure_feedback(config, level)
+    api = NbGraderAPI(config=config)
+    api.log.setLevel(logging.CRITICAL)
+    problems = {student: _write_one(api, classroom, student) for student in students}
+    return [f"{student}: there is no feedback page ({problem})" for student, problem in problems.items() if problem]
+
+
+def _write_one(api: NbGraderAPI, classroom: Classroom, student: str) -> str:
+    """Returns why a student's page could not be written; "" if it was."""
+    try:
+        result = api.generate_feedback(classroom.assignment, student, force=True)
+    except Exception as error:  # noqa: BLE001 - the pages of the others are still to be written
+        return f"{type(error).__name__}: {error}"[:300]
+    if result["success"]:
+        return _missing(classroom, student)
+    text = ((result.get("error") or "") + (result.get("log") or "")).strip()
+    lines = [
+        line for line in text.splitlines() if line[:1].strip()
+    ]  # the last one that begins at the margin names the error
+    return lines[-1][:300] if lines else "nbgrader gave no reason"
+
+
+def _missing(classroom: Classroom, student: str) -> str:
+    """Returns which page is missing, though nbgrader reported success."""
+    notebooks = classroom.autograded(student).glob("*.ipynb")
+    pages = [classroom.feedback(student) / f"{notebook.stem}.html" for notebook in notebooks]
+    return next((f"{page} was not written" for page in pages if not page.is_file()), "")

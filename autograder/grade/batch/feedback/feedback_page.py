@@ -1,0 +1,125 @@
+"""One feedback page: a summary, each exercise with its answer beside what was found, and the whole notebook, folded."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+from nbconvert.exporters import Exporter
+from nbformat import NotebookNode
+from nbgrader import utils
+from nbgrader.preprocessors import GetGrades
+from pygments.formatters import HtmlFormatter
+from traitlets import default
+
+from autograder.grade.batch.feedback.cell_html import code_html, markdown_html, outputs_html
+from autograder.grade.batch.feedback.exercises import Exercise, list_exercises, title_of
+
+TEMPLATES = Path(__file__).parent / "template"
+SIGNS = {"correct": "✓", "partly": "◐", "incorrect": "○", "not attempted": "–", "not run": "–", "waiting": "…"}
+WORDS = {
+    "correct": "correct",
+    "partly": "partly correct",
+    "incorrect": "not correct yet",
+    "not attempted": "not attempted",
+    "not run": "not run",
+    "waiting": "a person will grade this",
+}
+
+
+class GetGradesAndWaiting(GetGrades):
+    """nbgrader's grades, and for each graded cell whether it still waits for a person."""
+
+    def _get_score(self, cell: NotebookNode, resources: Any) -> None:
+        grade = self.gradebook.find_grade(
+            cell.metadata.nbgrader.grade_id, self.notebook_id, self.assignment_id, self.student_id
+        )
+        waiting = bool(grade.needs_manual_grade and grade.manual_score is None)
+        cell.metadata.nbgrader.update(score=grade.score, points=grade.max_score, waiting=waiting)
+
+
+class FeedbackExporter(Exporter):
+    """Exports a graded notebook, whose cells have their scores and comments in the metadata, as a feedback page."""
+
+    output_mimetype = "text/html"
+
+    @default("file_extension")
+    def _file_extension_default(self) -> str:
+        return ".html"
+
+    def from_notebook_node(self, nb: NotebookNode, resources: Any = None, **options: Any) -> tuple[str, dict[str, Any]]:  # type: ignore[override]
+        """Returns the page, and the resources that nbconvert's preprocessors have filled."""
+        notebook, resources = super().from_notebook_node(nb, resources, **options)
+        folder = str(resources.get("metadata", {}).get("path") or "")
+        return page_html(notebook, dict(resources["nbgrader"]), folder), resources
+
+
+def page_html(notebook: NotebookNode, grades: dict[str, Any], folder: str = "") -> str:
+    """Returns the page of a graded notebook whose cells have nbgrader's scores and comments in their metadata.
+
+    Args:
+        notebook: autograded.
+        grades: nbgrader's "notebook", "score" after the penalty, "max_score" and "late_penalty".
+        folder: where the pictures lie that the teacher's texts show.
+    """
+    about = notebook.metadata.get("autograder", {})
+    exercises = list_exercises(notebook)
+    return _template().render(
+        title=title_of(notebook, str(grades["notebook"])),
+        grades=grades,
+        ended=about.get("ended", ""),
+        unreadable=about.get("unreadable", False),
+        exercises=[_shown(number, exercise) for number, exercise in enumerate(exercises, 1)],
+        cells=[_cell(cell, folder) for cell in notebook.cells],
+        code_light=Markup(HtmlFormatter(style="friendly").get_style_defs(".code")),
+        code_dark=Markup(HtmlFormatter(style="github-dark").get_style_defs(".code")),
+    )
+
+
+@cache
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True)
+    environment.filters["points"] = lambda number: f"{round(float(number or 0), 2):g}"
+    return environment.get_template("page.html.j2")
+
+
+def _shown(number: int, exercise: Exercise) -> dict[str, Any]:
+    return {
+        "anchor": f"exercise-{number}",
+        "name": exercise.name,
+        "status": exercise.status.replace(" ", "-"),
+        "sign": SIGNS[exercise.status],
+        "words": WORDS[exercise.status],
+        "points": exercise.points,
+        "max_points": exercise.max_points,
+        "comments": exercise.comments,
+        "answers": [(_source(cell), Markup(outputs_html(cell.get("outputs", [])))) for cell in exercise.answers],
+        "tests": [_test(cell) for cell in exercise.tests],
+    }
+
+
+def _test(cell: NotebookNode) -> dict[str, Any]:
+    known = cell.metadata.nbgrader
+    return {
+        "source": _source(cell),
+        "outputs": Markup(outputs_html(cell.get("outputs", []))),
+        "points": known.get("score") or 0.0,
+        "max_points": known.get("points") or 0.0,
+    }
+
+
+def _cell(cell: NotebookNode, folder: str) -> dict[str, Any]:
+    return {
+        "source": _source(cell, folder),
+        "outputs": Markup(outputs_html(cell.get("outputs", []))),
+        "folded": cell.cell_type == "code" and not (utils.is_solution(cell) or utils.is_grade(cell)),
+    }
+
+
+def _source(cell: NotebookNode, folder: str = "") -> Markup:
+    if cell.cell_type == "code":
+        return Markup(code_html(cell.source))
+    return Markup(markdown_html(cell.source, cell.get("attachments"), folder))

@@ -1,0 +1,58 @@
+"""Removes hidden tests from a graded notebook before a learner sees it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from nbformat import NotebookNode, v4
+from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets import Enum
+
+HIDDEN_TEST_LEVELS = ("none", "name", "message")
+HIDDEN = re.compile(r"^.*BEGIN HIDDEN TESTS(?P<name>.*)\n(?:.*\n)*?.*END HIDDEN TESTS.*$", re.MULTILINE)
+REPLACEMENT = "# hidden tests{name}"
+
+
+class CoverHiddenTests(NbGraderPreprocessor):
+    """Removes hidden tests from a graded notebook's cells, and from their outputs as far as the teacher wants."""
+
+    level = Enum(
+        HIDDEN_TEST_LEVELS, "name", help="What to show of a hidden test that failed: none, name or message."
+    ).tag(config=True)
+
+    def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
+        """Returns the cell as a learner may see it."""
+        found = HIDDEN.search(cell.source) if cell.cell_type == "code" else None
+        if found is None:
+            return cell, resources
+        name = found["name"].strip(" #:")
+        cell.source = HIDDEN.sub(lambda match: REPLACEMENT.format(name=_after(match["name"])), cell.source)
+        # Without the grader's note an error may come from the hidden part, so it is replaced as well.
+        covered = cell.metadata.get("autograder", {}).get("hidden", True)
+        cell.outputs = [
+            self._replacement(output, name) if covered else _without_lines(output) for output in cell.outputs
+        ]
+        return cell, resources
+
+    def _replacement(self, output: NotebookNode, name: str) -> NotebookNode:
+        if output.output_type != "error":
+            return v4.new_output("stream", name="stdout", text="(the output of a hidden test is not shown)\n")
+        text = "A hidden test did not pass."
+        if self.level != "none" and name:
+            text = f"A hidden test did not pass: {name}."
+        if self.level == "message":
+            text += f"\n{output.ename}: {output.evalue}"
+        return v4.new_output("error", ename="HiddenTest", evalue=text, traceback=[text])
+
+
+def _without_lines(output: NotebookNode) -> NotebookNode:
+    """Returns an error of the visible part without its traceback, which quotes the lines around it, also hidden ones."""
+    if output.output_type == "error":
+        output.traceback = [f"{output.ename}: {output.evalue}"]
+    return output
+
+
+def _after(name: str) -> str:
+    words = name.strip(" #:")
+    return f": {words}" if words else ""
