@@ -12,7 +12,7 @@ Status = Literal["correct", "partly", "incorrect", "not attempted", "not run", "
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 
 
-class Exercise(NamedTuple):
+class GradedExercise(NamedTuple):
     """One exercise.
 
     Attributes:
@@ -66,15 +66,15 @@ def title_of(notebook: NotebookNode, otherwise: str) -> str:
     return next((_plain(found[1]) for text in texts if (found := HEADING.search(text))), otherwise)
 
 
-def list_exercises(notebook: NotebookNode) -> list[Exercise]:
+def list_exercises(notebook: NotebookNode) -> list[GradedExercise]:
     """Returns the exercises in order. Tests belong to the answers before them, up to the tests of the exercise before."""
-    found: list[Exercise] = []
+    found: list[GradedExercise] = []
     heading, answers, tests = "", [], []  # type: ignore[var-annotated]
 
     def close() -> None:
         nonlocal answers, tests
         if any(utils.is_grade(cell) or utils.is_task(cell) for cell in [*answers, *tests]):
-            found.append(Exercise(heading or _words(answers, tests), answers, tests))
+            found.append(GradedExercise(heading or _words(answers, tests), answers, tests))
             answers, tests = [], []
 
     for cell in notebook.cells:
@@ -92,7 +92,7 @@ def list_exercises(notebook: NotebookNode) -> list[Exercise]:
     return _with_different_names(found)
 
 
-def _with_different_names(found: list[Exercise]) -> list[Exercise]:
+def _with_different_names(found: list[GradedExercise]) -> list[GradedExercise]:
     """Returns the exercises; where several stand below one heading, each has the name of its graded cell too."""
     names = [exercise.name for exercise in found]
     return [

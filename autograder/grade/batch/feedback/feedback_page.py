@@ -16,7 +16,7 @@ from pygments.formatters import HtmlFormatter
 from traitlets import default
 
 from autograder.grade.batch.feedback.cell_html import code_html, markdown_html, outputs_html
-from autograder.grade.batch.feedback.exercises import Exercise, list_exercises, title_of
+from autograder.grade.batch.feedback.exercises import GradedExercise, list_exercises, title_of
 
 TEMPLATES = Path(__file__).parent / "template"
 SIGNS = {"correct": "✓", "partly": "◐", "incorrect": "○", "not attempted": "–", "not run": "–", "waiting": "…"}
@@ -86,7 +86,7 @@ def _template() -> jinja2.Template:
     return environment.get_template("page.html.j2")
 
 
-def _shown(number: int, exercise: Exercise) -> dict[str, Any]:
+def _shown(number: int, exercise: GradedExercise) -> dict[str, Any]:
     return {
         "anchor": f"exercise-{number}",
         "name": exercise.name,
