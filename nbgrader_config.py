@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from autograder.course.nbgrader_release import configure
+from autograder.grade.batch.csv_export import configure_export
 
 c = get_config()  # noqa: F821 - nbgrader provides it when it loads this file
 
@@ -24,4 +25,5 @@ c.CsvExportPlugin.to = str(class_folder / "grades.csv")
 c.IgnorePattern.enabled = True
 c.IgnorePattern.pattern = r"Could not initialize NNPACK"
 
+configure_export(c)  # names with commas stay in their column, and none is a formula
 configure(c)  # the author's cells beside each exercise are removed; the programs handed out for repair are kept

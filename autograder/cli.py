@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
-import gc
 import json
 import os
 import signal
 import sys
-import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from autograder import grade_command
 from autograder.errors import AutograderError, UnfinishedError
-from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from autograder.loading import loading
 from autograder.requirements import require
 from autograder.run_in_fork import EndedError, run_in_fork
 
 if TYPE_CHECKING:
-    from autograder.grade.sandbox.launch import ServerPool
     from autograder.tape.repair.program_factory import ProgramFactory
 
 WRONG_USE = 2
@@ -44,7 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words[:1] == ["test"]:  # everything after it belongs to pytest, its options included
         return _carried_out(argparse.Namespace(run=lambda _: _test(words[1:])), "test")
     words, arguments = _split(words) if words[:1] == ["explain"] else (words, [])
-    return _carried_out(_parser().parse_args(words, argparse.Namespace(arguments=arguments)), words[0])
+    given = argparse.Namespace(arguments=arguments, words=words)
+    return _carried_out(_parser().parse_args(words, given), words[0])
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
@@ -116,45 +114,10 @@ def _parser() -> argparse.ArgumentParser:
     release.add_argument("--seed", type=int, help="write a variant with other numbers to class/variants/SEED instead")
     release.set_defaults(run=_release)
 
-    grade = verbs.add_parser("grade", help="grade a class: isolated, into nbgrader's gradebook")
-    grade.add_argument("assignment", help="a lesson's name")
-    grade.add_argument(
-        "--course",
-        type=Path,
-        metavar="DIR",
-        help="holds submitted/STUDENT/ASSIGNMENT (default: class/ in a clone, else here)",
-    )
-    grade.add_argument("--jobs", type=int, default=0, help="submissions at once (default: one for each core)")
-    grade.add_argument(
-        "--isolation", choices=tuple(LEVELS), default=STRONGEST, help="grade nothing if this machine does not reach it"
-    )
-    grade.add_argument("--resume", action="store_true", help="continue an interrupted run")
-    grade.add_argument("--force", action="store_true", help="grade unchanged submissions again")
-    grade.add_argument("--one-process", action="store_true", help="run tests beside the answers, as nbgrader does")
-    grade.add_argument(
-        "--feedback", choices=("off", "none", "name", "message"), default="name", help="what to show of hidden tests"
-    )
-    grade.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    grade.set_defaults(run=_grade)
+    grade_command.add_to(verbs)
 
     verbs.add_parser("doctor", help="say what this machine has and lacks").set_defaults(run=_doctor)
     return parser
-
-
-@contextlib.contextmanager
-def _loading() -> Iterator[None]:
-    """Imports inside take a sixth less time: the garbage collector does not look through PyTorch again and again meanwhile.
-
-    PyTorch 2.13 does without NumPy, and warns of it at import; who installed the small set knows.
-    """
-    gc.disable()
-    try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Failed to initialize NumPy")
-            yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def _lab(chosen: argparse.Namespace) -> int:
@@ -203,7 +166,7 @@ def _explain(chosen: argparse.Namespace) -> int:
 
 
 def _explain_here(chosen: argparse.Namespace) -> int:
-    with _loading():
+    with loading():
         from autograder import view
         from autograder.api import Explanation, write_text
         from autograder.tape import explain_json, explain_program
@@ -257,41 +220,6 @@ def _release(chosen: argparse.Namespace) -> int:
         print("\n".join(lines))
         print("notebooks/ is generated; edit solutions/ instead, run `autograder release` and commit both.")
     return 1 if lines else 0
-
-
-def _grade(chosen: argparse.Namespace) -> int:
-    from autograder.course.paths import CLASS
-    from autograder.grade.batch.pending import has_pending_work
-    from autograder.grade.sandbox.isolation.levels import require_level
-    from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
-
-    course = chosen.course or CLASS
-    with ServerPool(require_level(chosen.isolation), parallel_jobs(chosen.jobs)) as servers:
-        if chosen.force or has_pending_work(course, chosen.assignment):
-            servers.start()  # they import PyTorch while this process does
-        return _grade_class(chosen, course, servers)
-
-
-def _grade_class(chosen: argparse.Namespace, course: Path, servers: ServerPool) -> int:
-    with _loading():
-        from autograder.grade.sandbox.warmup import import_nbformat
-
-        import_nbformat()
-        from autograder.grade.batch.assignment import Options, grade_assignment
-        from autograder.grade.batch.report_lines import as_json, print_report, progress_bar
-
-    options = Options(
-        jobs=chosen.jobs,
-        isolation=chosen.isolation,
-        resume=chosen.resume,
-        force=chosen.force,
-        one_process=chosen.one_process,
-        feedback=chosen.feedback,
-    )
-    with progress_bar() as draw:
-        rows = grade_assignment(chosen.assignment, course, options, draw, servers)
-    print(as_json(rows)) if chosen.json else print_report(rows)
-    return 1 if any(row.problems for row in rows) else 0
 
 
 def _doctor(chosen: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from autograder.grade.batch.classroom import Classroom, open_class, register
+from autograder.grade.batch.course_config import limits_of
 from autograder.grade.batch.feedback.feedback_files import write_feedback
 from autograder.grade.batch.gradebook import GradeOrigin, GradingRecords, GradingRun, StoppedError
 from autograder.grade.batch.hand_in import HandIn, is_about_the_machine
@@ -22,7 +23,6 @@ from autograder.grade.sandbox.isolation.levels import STRONGEST, require_level
 from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.submission.submitted_files import digest
 from autograder.grade.where.local_processes import GradingTerms, Job, grade_all
 from autograder.grade.wire.limits import Limits
 from autograder.printable import printable
@@ -40,7 +40,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         force: grade also what has not changed since it was graded.
         one_process: run the tests in the submission's own process, for notebooks whose tests need more than data.
         feedback: what the feedback shows of hidden tests: "none", "name" or "message"; "off" writes no feedback.
-        limits: what one submission may use.
+        limits: what one submission may use; None asks the course's nbgrader_config.py.
+        chosen_limits: for this run, by the names of `course_config.Autograder`; these go before the course's own.
     """
 
     jobs: int = 0
@@ -49,7 +50,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     force: bool = False
     one_process: bool = False
     feedback: Literal["off", "none", "name", "message"] = "off"
-    limits: Limits = Limits()
+    limits: Limits | None = None
+    chosen_limits: dict[str, float] = {}
 
 
 class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -114,15 +116,17 @@ def grade_assignment(
     level = require_level(options.isolation)
     classroom = open_class(course, assignment)
     sources = {source.name: source for source in classroom.read_sources()}
+    settings = classroom.settings()
+    limits = options.limits or limits_of(settings, options.chosen_limits)
     register(classroom, list(sources.values()))
     jobs = parallel_jobs(options.jobs)
     with (
-        GradingRecords(classroom.gradebook, assignment, classroom.settings()) as records,
+        GradingRecords(classroom.gradebook, assignment, settings) as records,
         contextlib.nullcontext(servers) if servers else ServerPool(level, jobs) as pool,
     ):
         run = records.unfinished() if options.resume else None
         run = run or records.begin(secrets.randbits(63), forced=options.force)
-        terms = GradingTerms(sources, level, options.limits, run.seed, options.one_process)
+        terms = GradingTerms(sources, level, limits, run.seed, options.one_process)
         rows = _Batch(classroom, terms, records, run, on_progress).grade(jobs, pool)
         if options.feedback != "off":
             new = [row.student for row in rows if row.in_gradebook and not _has_feedback(classroom, row)]
@@ -149,7 +153,6 @@ class _Batch:
         # A change in any of these may change a grade, so that unchanged work is graded again.
         deciding = [
             *(source.digest for source in terms.sources.values()),
-            digest(b"", self.course_files),
             terms.limits,
             terms.one_process,
             terms.level.name,

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import logging
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps import NbGraderAPI
 from nbgrader.utils import parse_utc
-from traitlets.config import Config, PyFileConfigLoader
+from sqlalchemy.exc import SQLAlchemyError
+from traitlets.config import Config
 
 from autograder.course.nbgrader_release import configure
 from autograder.course.paths import ROOT, SOLUTIONS
 from autograder.errors import InputError
+from autograder.grade.batch.course_config import read_config, read_course
 from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.submitted_files import plain_file
 from autograder.grade.submission.teacher.teacher_files import files_beside
+from autograder.printable import printable
 
 LONGEST_TIME = 100  # bytes of timestamp.txt
 
@@ -33,36 +38,37 @@ class Classroom(NamedTuple):
     """One class and one assignment.
 
     Attributes:
-        folder: holds submitted/STUDENT/ASSIGNMENT/*.ipynb, autograded/, feedback/ and gradebook.db.
+        folder: the course's root.
         assignment: nbgrader's name for it, which is its folder's name in `sources`.
         sources: the folder with the source of every assignment.
+        steps: nbgrader's folders "submitted", "autograded" and "feedback"; each holds STUDENT/ASSIGNMENT/.
+        gradebook: the gradebook's URL, as SQLAlchemy and nbgrader write it.
+        course_id: nbgrader's id of the course in the gradebook.
     """
 
     folder: Path
     assignment: str
     sources: Path
-
-    @property
-    def gradebook(self) -> str:
-        """The gradebook's URL, as SQLAlchemy and nbgrader write it."""
-        return f"sqlite:///{self.folder / 'gradebook.db'}"
+    steps: dict[str, Path]
+    gradebook: str
+    course_id: str
 
     def submitted(self, student: str) -> Path:
         """The folder that a student's files were submitted to."""
-        return self.folder / "submitted" / student / self.assignment
+        return self.steps["submitted"] / student / self.assignment
 
     def autograded(self, student: str) -> Path:
         """The folder for a student's graded notebooks."""
-        return self.folder / "autograded" / student / self.assignment
+        return self.steps["autograded"] / student / self.assignment
 
     def feedback(self, student: str) -> Path:
         """The folder for a student's feedback."""
-        return self.folder / "feedback" / student / self.assignment
+        return self.steps["feedback"] / student / self.assignment
 
     def students(self) -> list[str]:
         """Returns everyone who submitted something, or whose folder cannot be looked into, by name."""
         try:
-            with os.scandir(self.folder / "submitted") as entries:
+            with os.scandir(self.steps["submitted"]) as entries:
                 return sorted(entry.name for entry in entries if self._may_hold_work(entry))
         except (FileNotFoundError, NotADirectoryError):
             return []
@@ -92,19 +98,13 @@ class Classroom(NamedTuple):
 
     def settings(self) -> Config:
         """Returns nbgrader's configuration, from the class's own file or else the clone's, with the paths of this class."""
-        config = Config()
-        for place in (self.folder, ROOT):
-            if (place / "nbgrader_config.py").exists():
-                config = PyFileConfigLoader("nbgrader_config.py", path=str(place)).load_config()
-                break
+        config = read_config(self.folder) or read_config(ROOT) or Config()
         configure(config)
         course = config.CourseDirectory
-        course.root = str(self.folder)
-        course.source_directory = str(self.sources)
-        course.submitted_directory, course.autograded_directory, course.feedback_directory = (
-            str(self.folder / name) for name in ("submitted", "autograded", "feedback")
-        )
-        course.db_url = self.gradebook
+        course.root, course.source_directory = str(self.folder), str(self.sources)
+        course.db_url, course.course_id = self.gradebook, self.course_id
+        for step, path in self.steps.items():
+            course[f"{step}_directory"] = str(path)
         return config
 
     def timestamp(self, student: str) -> datetime.datetime | None:
@@ -117,35 +117,43 @@ class Classroom(NamedTuple):
 
 
 def open_class(folder: Path, assignment: str) -> Classroom:
-    """Returns the class in a folder.
+    """Returns the class in a folder, with the paths that its nbgrader_config.py names.
 
     Raises:
         ClassError: there is no such folder or assignment, nobody submitted anything, or the folder is read-only.
+        CourseConfigError: nbgrader_config.py cannot be used.
     """
     folder = folder.resolve()
     if not folder.is_dir():
-        raise ClassError(f"there is no folder {folder}. Name the course's folder with --course")
-    own = folder / "source"
-    sources = own if (own / assignment).is_dir() else SOLUTIONS
-    if not (sources / assignment).is_dir():
-        raise ClassError(_no_source(own, assignment))
-    classroom = Classroom(folder, assignment, sources)
-    if not classroom.has_notebooks():
-        raise ClassError(f"there is no notebook in {sources / assignment}. Put the assignment's source notebook there")
-    if not classroom.students():
-        raise ClassError(
-            f"nobody has submitted {assignment!r}: there is no {folder}/submitted/STUDENT/{assignment}/. "
-            f"Collect first, or name another folder with --course"
-        )
-    if not os.access(folder, os.W_OK):
-        raise ClassError(
-            f"{folder} cannot be written, and the gradebook goes there. Copy the course to a folder of your own"
-        )
+        raise ClassError(f"there is no folder {printable(str(folder))}. Name the course's folder with --course")
+    course = read_course(folder)
+    sources = course.sources
+    if not (sources / assignment).is_dir() and not course.is_configured:
+        sources = SOLUTIONS  # the clone's own lessons, whose classes have no sources of their own
+    if not assignment or not (sources / assignment).is_dir():
+        raise ClassError(_no_source(course.sources, sources, assignment))
+    classroom = Classroom(course.root, assignment, sources, course.steps, course.gradebook, course.course_id)
+    _check(classroom)
     return classroom
 
 
-def _no_source(own: Path, assignment: str) -> str:
-    known = sorted({path.name for sources in (own, SOLUTIONS) for path in sources.glob("*/") if path.is_dir()})
+def _check(classroom: Classroom) -> None:
+    source, submitted = classroom.sources / classroom.assignment, classroom.steps["submitted"]
+    if not classroom.has_notebooks():
+        raise ClassError(f"there is no notebook in {source}. Put the assignment's source notebook there")
+    if not classroom.students():
+        raise ClassError(
+            f"nobody has submitted {classroom.assignment!r}: there is no {submitted}/STUDENT/{classroom.assignment}/. "
+            f"Collect first, or name another folder with --course"
+        )
+    if not os.access(classroom.folder, os.W_OK):
+        raise ClassError(
+            f"{classroom.folder} cannot be written, and the gradebook goes there. Copy the course to a folder of your own"
+        )
+
+
+def _no_source(own: Path, sources: Path, assignment: str) -> str:
+    known = sorted({printable(path.name) for folder in (own, sources) for path in folder.glob("*/") if path.is_dir()})
     if known:
         return f"there is no assignment {assignment!r}. Known assignments: {', '.join(known)}"
     return (
@@ -162,7 +170,7 @@ def register(classroom: Classroom, sources: list[AssignmentSource]) -> None:
     """
     # nbgrader 0.9.6 (`nbgrader.api.Gradebook`) starts the program `alembic` to make a gradebook.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    with Gradebook(classroom.gradebook) as gradebook:
+    with _opened(classroom) as gradebook:
         if all(_is_known(gradebook, classroom.assignment, source) for source in sources):
             return
     config = classroom.settings()
@@ -175,6 +183,19 @@ def register(classroom: Classroom, sources: list[AssignmentSource]) -> None:
         text = ((result.get("error") or "") + (result.get("log") or "")).strip()
         reason = text.splitlines()[-1] if text else "it gave no reason"
         raise ClassError(f"nbgrader does not add {classroom.assignment!r} to the gradebook: {reason}")
+
+
+@contextlib.contextmanager
+def _opened(classroom: Classroom) -> Iterator[Gradebook]:
+    try:
+        with Gradebook(classroom.gradebook, classroom.course_id) as gradebook:
+            yield gradebook
+    except SQLAlchemyError as error:
+        reason = str(getattr(error, "orig", error)).splitlines()[0]
+        raise ClassError(
+            f"the gradebook {classroom.gradebook} cannot be used ({reason}). Move what stands there away, or wait until "
+            "no other program uses it"
+        ) from None
 
 
 def _is_known(gradebook: Gradebook, assignment: str, source: AssignmentSource) -> bool:

@@ -71,12 +71,12 @@ class GradingRecords:
     Args:
         address: the gradebook's URL.
         assignment: nbgrader's name for it.
-        settings: nbgrader's configuration, for late penalties.
+        settings: nbgrader's configuration, for the course's id and late penalties.
     """
 
     def __init__(self, address: str, assignment: str, settings: Config) -> None:
         self._assignment = assignment
-        self._book = Gradebook(address)
+        self._book = Gradebook(address, settings.CourseDirectory.get("course_id", "default_course"))
         self._late = LatePolicy(settings)
         self._patiently(self._make_tables)
 

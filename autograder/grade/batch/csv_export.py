@@ -1,0 +1,95 @@
+"""`nbgrader export` into a CSV file that every program reads alike, and in which no name is a formula."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from typing import Any
+
+from nbgrader.api import Assignment, Gradebook, MissingEntry, Student
+from nbgrader.plugins import CsvExportPlugin
+from traitlets.config import Config
+
+from autograder.printable import printable
+
+# As CsvExportPlugin has them (nbgrader/plugins/export.py, 0.9.6).
+COLUMNS = (
+    "assignment",
+    "duedate",
+    "timestamp",
+    "student_id",
+    "last_name",
+    "first_name",
+    "email",
+    "raw_score",
+    "late_submission_penalty",
+    "score",
+    "max_score",
+)
+# What a spreadsheet may read as a formula (OWASP, "CSV Injection"); full-width forms are taken for it in some languages.
+FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
+
+
+class QuotedCsvExport(CsvExportPlugin):
+    """Writes the columns of nbgrader's own exporter; nbgrader 0.9.6 writes names as they are, commas and formulas included.
+
+    A text that a spreadsheet would compute gets an apostrophe before it, which spreadsheets show as text.
+    """
+
+    def export(self, gradebook: Gradebook) -> None:
+        """Writes a row for each assignment and student to the file `to`, or to grades.csv."""
+        destination = self.to or "grades.csv"
+        self.log.info("Exporting grades to %s", destination)
+        with open(destination, "w", encoding="utf-8", newline="") as file:
+            table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            table.writeheader()
+            table.writerows(self._rows(gradebook))
+
+    def _rows(self, gradebook: Gradebook) -> Iterator[dict[str, Any]]:
+        assignments, students = set(map(str, self.assignment)), set(map(str, self.student))
+        for assignment in gradebook.assignments:
+            for student in gradebook.students:
+                if assignment.name in (assignments or {assignment.name}) and student.id in (students or {student.id}):
+                    row = _row(gradebook, assignment, student)
+                    yield {name: _harmless(value) for name, value in row.items()}
+
+
+def configure_export(config: Config) -> None:
+    """Makes `nbgrader export` write such files; for `nbgrader_config.py`."""
+    config.ExportApp.plugin_class = QuotedCsvExport
+
+
+def _row(gradebook: Gradebook, assignment: Assignment, student: Student) -> dict[str, Any]:
+    row = {
+        "assignment": assignment.name,
+        "duedate": assignment.duedate,
+        "timestamp": None,
+        "student_id": student.id,
+        "last_name": student.last_name,
+        "first_name": student.first_name,
+        "email": student.email,
+        "raw_score": 0.0,
+        "late_submission_penalty": 0.0,
+        "score": 0.0,
+        "max_score": assignment.max_score,
+    }
+    try:
+        submission = gradebook.find_submission(assignment.name, student.id)
+    except MissingEntry:  # nothing was handed in
+        return row
+    penalty = submission.late_submission_penalty
+    return row | {
+        "timestamp": submission.timestamp,
+        "raw_score": submission.score,
+        "late_submission_penalty": penalty,
+        "score": max(0.0, submission.score - penalty),
+    }
+
+
+def _harmless(value: Any) -> Any:
+    if value is None or value == "":
+        return ""
+    if not isinstance(value, str):
+        return str(value)
+    shown = printable(value)
+    return f"'{shown}" if shown.startswith(FORMULA) else shown

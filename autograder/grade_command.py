@@ -1,0 +1,110 @@
+"""The command `grade`: its options, and how they reach the grader."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from autograder.another_python import continue_in
+from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from autograder.loading import loading
+
+if TYPE_CHECKING:
+    from autograder.grade.sandbox.launch import ServerPool
+
+Number = TypeVar("Number", int, float)
+
+
+def _positive(form: type[Number]) -> Callable[[str], Number]:
+    def read(words: str) -> Number:
+        with contextlib.suppress(ValueError):
+            if 0 < (number := form(words)) < float("inf"):
+                return number
+        raise argparse.ArgumentTypeError(f"{words!r} is not a positive number")
+
+    return read
+
+
+# Option of `grade`, its form, and what it limits for one submission; each has the name of a setting c.Autograder in
+# nbgrader_config.py.
+LIMIT_OPTIONS = (
+    ("--cell-seconds", _positive(float), "seconds for one cell"),
+    ("--submission-seconds", _positive(float), "seconds for all cells together"),
+    ("--memory-mib", _positive(int), "MiB of memory"),
+    ("--processes", _positive(int), "processes and threads at once"),
+)
+
+
+def add_to(verbs: Any) -> None:
+    """Adds the command and its options to the parser's verbs."""
+    grade = verbs.add_parser("grade", help="grade a class: isolated, into nbgrader's gradebook")
+    grade.add_argument("assignment", help="a lesson's name")
+    grade.add_argument(
+        "--course",
+        type=Path,
+        metavar="DIR",
+        help="holds submitted/STUDENT/ASSIGNMENT (default: class/ in a clone, else here)",
+    )
+    grade.add_argument(
+        "--jobs", type=_positive(int), default=0, help="submissions at once (default: one for each core)"
+    )
+    grade.add_argument(
+        "--isolation", choices=tuple(LEVELS), default=STRONGEST, help="grade nothing if this machine does not reach it"
+    )
+    grade.add_argument("--resume", action="store_true", help="continue an interrupted run")
+    grade.add_argument("--force", action="store_true", help="grade unchanged submissions again")
+    grade.add_argument("--one-process", action="store_true", help="run tests beside the answers, as nbgrader does")
+    grade.add_argument(
+        "--feedback", choices=("off", "none", "name", "message"), default="name", help="what to show of hidden tests"
+    )
+    for option, form, limited in LIMIT_OPTIONS:
+        grade.add_argument(option, type=form, help=f"{limited} (default: the course's nbgrader_config.py)")
+    grade.add_argument("--python", metavar="PATH", help="grade with the packages of another Python")
+    grade.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    grade.set_defaults(run=_grade)
+
+
+def _grade(chosen: argparse.Namespace) -> int:
+    from autograder.course.paths import CLASS
+    from autograder.grade.batch.pending import has_pending_work
+    from autograder.grade.sandbox.isolation.levels import require_level
+    from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
+
+    if chosen.python:
+        continue_in(chosen.python, chosen.words)
+    course = chosen.course or CLASS
+    with ServerPool(require_level(chosen.isolation), parallel_jobs(chosen.jobs)) as servers:
+        if chosen.force or has_pending_work(course, chosen.assignment):
+            servers.start()  # they import PyTorch while this process does
+        return _grade_class(chosen, course, servers)
+
+
+def _grade_class(chosen: argparse.Namespace, course: Path, servers: ServerPool) -> int:
+    with loading():
+        from autograder.grade.sandbox.warmup import import_nbformat
+
+        import_nbformat()
+        from autograder.grade.batch.assignment import Options, grade_assignment
+        from autograder.grade.batch.report_lines import as_json, print_report, progress_bar
+
+    options = Options(
+        jobs=chosen.jobs,
+        isolation=chosen.isolation,
+        resume=chosen.resume,
+        force=chosen.force,
+        one_process=chosen.one_process,
+        feedback=chosen.feedback,
+        chosen_limits=_chosen_limits(chosen),
+    )
+    with progress_bar() as draw:
+        rows = grade_assignment(chosen.assignment, course, options, draw, servers)
+    print(as_json(rows)) if chosen.json else print_report(rows)
+    return 1 if any(row.problems for row in rows) else 0
+
+
+def _chosen_limits(chosen: argparse.Namespace) -> dict[str, float]:
+    names = [option.removeprefix("--").replace("-", "_") for option, _, _ in LIMIT_OPTIONS]
+    return {name: value for name in names if (value := getattr(chosen, name)) is not None}

@@ -1,0 +1,110 @@
+"""A grade is computed again when something that decides it has changed, and only then."""
+
+import datetime
+
+import pytest
+from nbgrader.api import Gradebook
+
+from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.wire.limits import Limits
+from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, write_source
+from tests.grade.hostile.school import FULL, hand_in, place
+
+pytestmark = pytest.mark.thorough
+LATE = "2026-02-03 04:05:06.000000 UTC"
+ZERO = "c = get_config()\nc.LateSubmissionPlugin.penalty_method = 'zero'\n"
+
+
+@pytest.fixture
+def course(bubblewrap, tmp_path):
+    """A course in which one student's right work is graded."""
+    write_source(tmp_path)
+    (tmp_path / "source" / ASSIGNMENT / "data.csv").write_text("1,2")
+    hand_in(tmp_path, "ann", RIGHT)
+    (place(tmp_path, "ann") / "timestamp.txt").write_text(LATE)
+    assert not graded(tmp_path).unchanged
+    return tmp_path
+
+
+def graded(course, **options):
+    """Returns the student's row after one more run."""
+    [row] = grade_assignment(ASSIGNMENT, course, Options(jobs=1, **options))
+    return row
+
+
+def in_gradebook(course, change):
+    """Changes the assignment's row."""
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}") as gradebook:
+        change(gradebook)
+        gradebook.db.commit()
+
+
+def due(course, year):
+    """Sets the due date."""
+    in_gradebook(
+        course, lambda book: setattr(book.find_assignment(ASSIGNMENT), "duedate", datetime.datetime(year, 1, 1))
+    )
+
+
+def test_nothing_changed(course):
+    """The same again is not graded again."""
+    assert graded(course).unchanged
+
+
+@pytest.mark.parametrize("name", ["data.csv", "new_helper.py", "img/a.png"])
+def test_the_teachers_files(course, name):
+    """A data file or a helper module that is changed or added."""
+    path = course / "source" / ASSIGNMENT / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("3,4")
+    assert not graded(course).unchanged
+    assert graded(course).unchanged
+
+
+def test_a_limit(course):
+    """More seconds may be what a submission lacked."""
+    assert not graded(course, limits=Limits(cell_seconds=31)).unchanged
+
+
+def test_a_due_date_changes_the_penalty_without_grading(course):
+    """Late work loses its points, and has them again when the date is moved or the policy taken back."""
+    (course / "nbgrader_config.py").write_text(ZERO)
+    due(course, 2025)
+    assert (True, 0.0, FULL) == _row(course)
+    due(course, 2027)
+    assert (True, FULL, 0.0) == _row(course)
+    due(course, 2025)
+    assert (True, 0.0, FULL) == _row(course)
+    (course / "nbgrader_config.py").unlink()
+    assert (True, FULL, 0.0) == _row(course)
+
+
+def _row(course) -> tuple:
+    row = graded(course)
+    return row.unchanged, row.score, row.late_penalty
+
+
+def test_a_time_and_an_extension(course):
+    """So do the time of the hand-in and an extension; one without any due date stops nothing."""
+    (course / "nbgrader_config.py").write_text(ZERO)
+    in_gradebook(course, lambda book: book.grant_extension(ASSIGNMENT, "ann", days=1))
+    assert (True, FULL, 0.0) == _row(course)
+    due(course, 2025)
+    assert (True, 0.0, FULL) == _row(course)
+    (place(course, "ann") / "timestamp.txt").write_text("2024-02-03 04:05:06.000000 UTC")
+    assert (True, FULL, 0.0) == _row(course)
+    (place(course, "ann") / "timestamp.txt").write_text(LATE)
+    in_gradebook(course, lambda book: book.grant_extension(ASSIGNMENT, "ann", days=900))
+    assert (True, FULL, 0.0) == _row(course)
+
+
+def test_marks_of_a_person_are_in_the_score(course):
+    """What a person entered, and extra credit, is what the student gets; the tests' own points stay beside it."""
+
+    def enter(book):
+        grade = book.find_grade("scaled", ASSIGNMENT, ASSIGNMENT, "ann")
+        grade.manual_score, grade.extra_credit = 0.5, 0.25
+
+    in_gradebook(course, enter)
+    row = graded(course)
+    assert (True, FULL, FULL - 2 + 0.75) == (row.unchanged, row.points, row.score)
