@@ -101,6 +101,10 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument(
         "--no-repair", action="store_true", help="do not look for repairs, which takes up to 20 seconds"
     )
+    explain.add_argument("--diff", action="store_true", help="print the best repair as a patch, and nothing else")
+    explain.add_argument(
+        "--apply", action="store_true", help="make the best repair; the file as it was is kept beside it as FILE.orig"
+    )
     explain.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs no network")
     explain.add_argument("--svg", type=Path, metavar="FILE", help="write the picture of the telling step")
     explain.set_defaults(run=_explain)
@@ -170,13 +174,21 @@ def _explain_here(chosen: argparse.Namespace) -> int:
         from autograder import view
         from autograder.api import Explanation, write_text
         from autograder.tape import explain_json, explain_program
+        from autograder.tape.repair.patch_file import apply_best_repair
 
     factory = _named_program(chosen)
     explanation = Explanation(explain_program(factory, repair=not chosen.no_repair))
     for target, draw in ((chosen.html, view.as_html), (chosen.svg, view.as_svg)):
         if target:
             write_text(target, draw(explanation.recording))
-    print(json.dumps(explain_json(explanation.recording, factory.file)) if chosen.json else explanation)
+    if chosen.apply:
+        print(apply_best_repair(factory, explanation.fixes), file=sys.stderr)
+    if chosen.json:
+        print(json.dumps(explain_json(explanation.recording, factory.file)))
+    elif chosen.diff:
+        print("".join(fix.diff for fix in explanation.fixes[:1]), end="")
+    else:
+        print(explanation)
     return 0 if explanation.outcome == "correct" else 1
 
 

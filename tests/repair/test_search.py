@@ -105,10 +105,10 @@ def test_search_ends_in_time(monkeypatch):
         monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     tried, attempt = [], search.run_trial
 
-    def slow(program, **options):
+    def slow(program, trial, **options):
         clock[0] += 1.0
         tried.append(program)
-        return attempt(program, **options)
+        return attempt(program, trial, **options)
 
     monkeypatch.setattr(search, "run_trial", slow)
     verdict = record(BROKEN, file="slow.py").verdict

@@ -61,14 +61,31 @@ class Gradient(msgspec.Struct, frozen=True):
     unlisted: int = 0
 
 
+Effect = Literal["same losses and gradients", "changes what is computed"]
+
+
 class Fix(msgspec.Struct, frozen=True):
-    """One change of the source that repairs it; `proven` says that it was run and both oracles agreed."""
+    """One change of the source after which every gradient is right; it was run, and both oracles agreed.
+
+    Attributes:
+        kind: what it does.
+        line: the first line that it changes, with the lines `before` and `after`.
+        proven: whether it is of the first of these effects.
+        effect: "same losses and gradients": every backward started from the numbers that the program was meant to compute and gave
+            the gradients that belong to them, and every leaf ended with the value that it was meant to get. "changes what is
+            computed": something of this differs, as `changes` says.
+        changes: what is computed differently, as a sentence; "" for nothing.
+        diff: the change as a unified diff of the file, for `patch`.
+    """
 
     kind: str
     line: int
     before: str
     after: str
     proven: bool
+    effect: Effect = "same losses and gradients"
+    changes: str = ""
+    diff: str = ""
 
 
 class Verdict(msgspec.Struct, frozen=True):

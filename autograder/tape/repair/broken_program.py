@@ -20,12 +20,14 @@ class Candidate:
         kind: what it does, in a few words a reader knows.
         changes: what it does to the gradients, as a sentence; None where they should stay the same.
         may_change: what to say if backward starts from other numbers after it; None where that rules the change out.
+        may_silence: whether it can take the error away and leave the fault, so that it is offered only where all stays the same.
     """
 
     kind: str
     edits: Edits
     changes: str | None = None
     may_change: str | None = None
+    may_silence: bool = False
 
 
 class BrokenProgram:

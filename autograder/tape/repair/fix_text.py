@@ -14,6 +14,13 @@ def changed_lines(before: str, after: str) -> int:
     return sum(max(stop - start, end - first) for step, start, stop, first, end in steps if step != "equal")
 
 
+def as_diff(before: str, after: str, file: str) -> str:
+    """Returns the change as a unified diff, as `patch` applies it; a last line without an end is marked as `diff` marks it."""
+    old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
+    lines = difflib.unified_diff(old, new, f"a/{file}", f"b/{file}")
+    return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
+
+
 def as_fix(before: str, after: str, kind: str) -> Fix:
     """Returns the change as the lines it replaces and the lines it puts there, without the indentation they share."""
     old, new = before.split("\n"), after.split("\n")

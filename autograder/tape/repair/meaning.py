@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from torch import Tensor
 
-from autograder.tape.repair.trial_run import TrialRun, same
+from autograder.tape.repair.trial_run import CallValues, TrialRun, same
 
 FEW = 3  # names listed in one sentence
 
@@ -18,10 +18,12 @@ class Reference:
     Attributes:
         plain: the run as it is, up to its error.
         meant: the run in which every saved tensor is a private copy: the same values, and gradients that no write can change.
+        right: the gradients that the verdict calls right, where the program makes one backward call.
     """
 
     plain: TrialRun
     meant: TrialRun
+    right: tuple[Tensor, ...] = ()
 
     @property
     def ran(self) -> bool:
@@ -29,27 +31,87 @@ class Reference:
         return self.meant.error is None
 
     @property
+    def stopped_early(self) -> bool:
+        """Whether PyTorch stopped the program outside backward, so that not even the next loss is known."""
+        stopped = self.plain.error is not None and self.meant.error == self.plain.error
+        return stopped and not (self.plain.calls and self.plain.calls[-1].raised)
+
+    @property
     def gradients_known(self) -> bool:
-        """Whether private copies change anything; if not, what follows a wrong gradient cannot be compared."""
-        return self.plain.error is not None or bool(different(self.plain.values, self.meant.values))
+        """Whether private copies give the right gradients; if not, what follows a wrong gradient cannot be compared.
+
+        They do not where the write was to be part of the graph and autograd did not see it.
+        """
+        if self.plain.error is not None:
+            return True
+        changes = bool(different(self.plain.values, self.meant.values))
+        return changes and among(list(self.right), self.meant.calls[0].gradients, near=True)
 
 
-def keeps_losses(reference: Reference, trial: TrialRun) -> bool:
-    """Whether backward starts from the same numbers, in each call that is known of the program as meant."""
-    meant, now = reference.meant.losses, trial.losses
+def known_calls(reference: Reference, trial: TrialRun) -> list[tuple[CallValues, CallValues]] | None:
+    """Returns each backward call as meant beside the same call of a run; None where the run makes another number of calls."""
+    meant, now = reference.meant.calls, trial.calls
     if not reference.ran:
         now = now[: len(meant)]
     elif not reference.gradients_known:
         meant, now = meant[:1], now[:1]
+    return list(zip(meant, now, strict=True)) if len(meant) == len(now) else None
+
+
+def keeps_losses(reference: Reference, trial: TrialRun) -> bool:
+    """Whether backward starts from the same numbers, in each call that is known of the program as meant."""
+    calls = known_calls(reference, trial)
+    return calls is not None and all(same_all(meant.losses, now.losses) for meant, now in calls)
+
+
+def keeps_training(reference: Reference, trial: TrialRun) -> bool:
+    """Whether each known call gives every gradient that it was meant to give, and every leaf ends with the value it was meant to have.
+
+    Where private copies change nothing, the right gradients are not known here; `prove` has found them by other means.
+    """
+    if not reference.gradients_known:
+        return True
+    if reference.stopped_early:
+        return False
+    calls = known_calls(reference, trial)
+    given = calls is not None and all(meant.raised or among(meant.gradients, now.gradients) for meant, now in calls)
+    return given and keeps_updates(reference, trial)
+
+
+def keeps_updates(reference: Reference, trial: TrialRun) -> bool:
+    """Whether every leaf ends with the value and the gradient that it was meant to have, as far as that is known."""
+    meant = reference.meant
+    left = among(meant.left, trial.left) and among(trial.left, meant.left)
+    return not reference.ran or (left and among(meant.trained, trial.trained))
+
+
+def same_all(meant: list[Tensor], now: list[Tensor]) -> bool:
+    """Whether two lists hold the same numbers in the same order."""
     return len(meant) == len(now) and all(same(one, other) for one, other in zip(meant, now, strict=True))
+
+
+def among(wanted: list[Tensor], found: list[Tensor], *, near: bool = False) -> bool:
+    """Whether each of `wanted` is in `found`, in any order, each once; zeros need not be there.
+
+    With `near`, numbers may differ by the step of finite differences.
+    """
+    left = list(found)
+    for one in wanted:
+        place = next((n for n, other in enumerate(left) if same(one, other, near=near)), None)
+        if place is not None:
+            left.pop(place)
+        elif one.any():
+            return False
+    return True
 
 
 def changed_losses(reference: Reference, trial: TrialRun) -> str | None:
     """Returns a sentence on the first call where backward starts from other numbers; None where more than that differs."""
-    meant, now = reference.meant.losses, trial.losses
-    if not reference.ran or keeps_losses(reference, trial) or len(meant) != len(now):
+    calls = known_calls(reference, trial)
+    if not reference.ran or keeps_losses(reference, trial) or calls is None:
         return None
-    first = next((pair for pair in zip(meant, now, strict=True) if not same(*pair)), None)
+    pairs = [pair for meant, now in calls for pair in zip(meant.losses, now.losses, strict=False)]
+    first = next((pair for pair in pairs if not same(*pair)), None)
     return f"backward starts from {text(first[1])}, not {text(first[0])}." if first else None
 
 
@@ -90,7 +152,7 @@ def hides_a_leaf(reference: Reference, trial: TrialRun) -> bool:
 def is_gradient(name: str, trial: TrialRun) -> bool:
     """Whether a name holds a gradient, which the oracles compare, and not this module."""
     value = trial.values[name]
-    return name.endswith(".grad") or any(same(value, one) for one in trial.gradients)
+    return name.endswith(".grad") or any(same(value, one) for call in trial.calls for one in call.gradients)
 
 
 def text(value: Tensor) -> str:

@@ -7,13 +7,15 @@ import time
 import warnings
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.verdict_types import Fix, Problem, Verdict
 from autograder.tape.repair.broken_program import BrokenProgram
 from autograder.tape.repair.edits import EditableSource
-from autograder.tape.repair.fix_text import as_fix
+from autograder.tape.repair.fix_text import as_diff, as_fix
 from autograder.tape.repair.program_factory import ProgramFactory
-from autograder.tape.repair.search import Prove, Search
+from autograder.tape.repair.search import Prove, Search, TriedChange
 from autograder.tape.repair.wrong_cures import cures_in_use
 from autograder.tape.run.source_text import ProgramError
 
@@ -25,7 +27,8 @@ class Repairs:
     """What repairs a program.
 
     Attributes:
-        fixes: the proven changes, the smallest first; `apply_fix` makes them.
+        fixes: those that keep every loss and gradient, the smallest first; where there is none, those that change what is computed.
+            `apply_fix` makes them.
         meanings: for each fix, what it changes in what the program computes, None where every value is kept.
         warnings: what the program does against the error that does not help, each with the gradient it gave.
         reason: why there is no fix; None where there is one, or where none is needed.
@@ -67,13 +70,24 @@ def find_repairs(
     try:
         with warnings.catch_warnings(action="ignore"):
             search = Search(factory, verdict, prove or prove_by_recording(factory), time.monotonic() + seconds)
-            found = search.look(text, verdict) or search.last_resort()
+            found = search.look(text, verdict) or search.changing_repairs()
             named = tuple(dict.fromkeys(cures_in_use(BrokenProgram(EditableSource(text), verdict, factory.file))))
     finally:
         if known:
             linecache.cache[path] = known  # so that tracebacks show the user's own text again
-    fixes = tuple(as_fix(text, one.text, one.candidate.kind) for one in found)
+    fixes = tuple(_fix(factory, one) for one in found)
     return Repairs(fixes, tuple(one.changes for one in found), named, None if fixes else _why_none(search))
+
+
+def _fix(factory: ProgramFactory, found: TriedChange) -> Fix:
+    text = factory.source
+    return replace(
+        as_fix(text, found.text, found.candidate.kind),
+        proven=found.keeps_training,
+        effect="same losses and gradients" if found.keeps_training else "changes what is computed",
+        changes=found.changes or "",
+        diff=as_diff(text, found.text, factory.file),
+    )
 
 
 def _why_none(search: Search) -> str:

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+import ast
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
 
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import EditableSource
 from autograder.tape.repair.fix_text import changed_lines
+from autograder.tape.repair.kinds.order import names_bound, names_loaded
 from autograder.tape.repair.kinds.registry import KINDS
-from autograder.tape.repair.meaning import Reference, changed_losses, changed_values, hides_a_leaf, keeps_losses
+from autograder.tape.repair.meaning import (
+    Reference,
+    changed_losses,
+    changed_values,
+    hides_a_leaf,
+    keeps_losses,
+    keeps_training,
+    keeps_updates,
+)
+from autograder.tape.repair.meant_run import MeantRun
 from autograder.tape.repair.program_factory import ProgramFactory
 from autograder.tape.repair.trial_run import TrialRun, run_trial
 
 CANDIDATES = 90  # candidates tried for one text
 DEEPER = 6  # texts with one fault less that are searched once more
-KEPT = 5
-LAST = 3  # the level of changes that are only offered where nothing else repairs
+KEPT = 5  # repairs that are offered
+CHANGING = 3  # changes of what is computed that are offered, where nothing repairs
+OTHER = 2  # the level of changes after which other gradients or updates are computed
+LAST = 3  # the level of changes after which backward starts from other numbers
+STOPPED = "PyTorch stopped the program before its next backward, so there is no loss to compare with."
+UPDATES = "a leaf ends with another value or gradient than it was meant to."
 Prove = Callable[[str], Verdict]
 
 
@@ -28,7 +46,8 @@ class TriedChange:
 
     Attributes:
         changes: what it computes differently, as a sentence; None where every value stays the same.
-        level: 0 where every value stays the same, then 1 for other values, 2 for other gradients, `LAST` for other losses.
+        level: 0 where every value stays the same, 1 where only names hold other values; `OTHER` where gradients or updates differ,
+            `LAST` where losses do, or where there are none to compare with.
         lines: how many lines it changes.
         rank: the place of its kind in `KINDS`.
     """
@@ -39,7 +58,12 @@ class TriedChange:
     rank: int
     level: int = 0
     changes: str | None = None
-    other_gradients: bool = False
+    is_pair: bool = False
+
+    @property
+    def keeps_training(self) -> bool:
+        """Whether every loss, gradient and update is as the program was meant to have them."""
+        return self.level < OTHER
 
     @property
     def order(self) -> tuple[int, int, int]:
@@ -57,21 +81,28 @@ class Search:
     deadline: float
     texts: set[str] = field(default_factory=set)
     tried: int = 0
-    last_resorts: list[TriedChange] = field(default_factory=list)
+    changing: list[TriedChange] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         """Runs the program as it is, and with private copies of what it saves."""
         source = self.factory.source
         self.texts.add(source)
-        self.reference = Reference(self.run(source), self.run(source, cloned_saves=True))
+        twice = self.verdict.error is not None and "second time" in self.verdict.error.message
+        plain, meant = self.run(source), self.run(source, MeantRun(keeps_graph=twice))
+        self.reference = Reference(plain, meant, self.right_gradients() if len(plain.calls) == 1 else ())
 
-    def run(self, text: str, *, cloned_saves: bool = False) -> TrialRun:
+    def right_gradients(self) -> tuple[Tensor, ...]:
+        """Returns the gradients that the verdict lists as right."""
+        listed = [one.true for one in self.verdict.gradients.values() if one.true is not None]
+        return tuple(torch.tensor(one, dtype=torch.float64) for one in listed)
+
+    def run(self, text: str, trial: TrialRun | None = None) -> TrialRun:
         """Returns one run, cut off at the deadline."""
         left = max(self.deadline - time.monotonic(), 0.05)
-        return run_trial(self.factory.make(text), seconds=left, cloned_saves=cloned_saves)
+        return run_trial(self.factory.make(text), trial or TrialRun(), seconds=left)
 
     def look(self, text: str, verdict: Verdict, depth: int = 2) -> list[TriedChange]:
-        """Returns the proven changes of `text`, best first; where one change is not enough, pairs of changes."""
+        """Returns the proven repairs of `text`, best first; where one change is not enough, pairs of changes."""
         working, failing = self.try_changes(text, verdict)
         proven: list[TriedChange] = []
         for found in sorted(working, key=lambda one: one.order):
@@ -80,35 +111,36 @@ class Search:
             if any(is_like(found.candidate, one.candidate) for one in proven):
                 continue
             seen = self.prove(found.text)
-            if seen.outcome == "correct":
-                proven += [found] if found.other_gradients or self.keeps_gradients(seen) else []
-            else:
+            if seen.outcome != "correct":
                 failing.append(found)
-        if proven or depth == 1:
-            return proven
-        return self.look_deeper(failing, depth)
-
-    def last_resort(self) -> list[TriedChange]:
-        """Returns proven changes after which backward starts from other numbers; each says so."""
-        proven: list[TriedChange] = []
-        for found in sorted(self.last_resorts, key=lambda one: one.order):
-            if len(proven) == KEPT or self.is_late():
-                break
-            if not any(is_like(found.candidate, one.candidate) for one in proven):
-                proven += [found] if self.prove(found.text).outcome == "correct" else []
-        return proven
+            elif self.is_confirmed(seen):
+                proven.append(found)
+        return proven if proven or depth == 1 else self.look_deeper(failing, depth)
 
     def look_deeper(self, failing: list[TriedChange], depth: int) -> list[TriedChange]:
         """Returns the repairs that take one more change after one of `failing`."""
         for failed in failing[:DEEPER]:
             if self.is_late():
                 return []
-            if found := self.look(failed.text, self.prove(failed.text), depth - 1):
+            known = len(self.changing)
+            found = self.look(failed.text, self.prove(failed.text), depth - 1)
+            self.changing[known:] = [join(failed, one) for one in self.changing[known:]]
+            if found:
                 return [join(failed, one) for one in found]
         return []
 
+    def changing_repairs(self) -> list[TriedChange]:
+        """Returns proven changes after which something else is computed; each says what."""
+        proven: list[TriedChange] = []
+        for found in sorted(self.changing, key=lambda one: (one.lines, one.rank)):
+            if len(proven) == CHANGING or self.is_late():
+                break
+            if not (proven and found.is_pair) and not any(is_like(found.candidate, one.candidate) for one in proven):
+                proven += [found] if self.prove(found.text).outcome == "correct" else []
+        return proven
+
     def try_changes(self, text: str, verdict: Verdict) -> tuple[list[TriedChange], list[TriedChange]]:
-        """Returns the changes that run to the end and keep the values, and those that only fail with another error."""
+        """Returns the changes that run to the end and keep the training, and those that only fail with another error."""
         working: list[TriedChange] = []
         failing: list[TriedChange] = []
         for rank, candidate, changed in self.candidates(text, verdict):
@@ -121,21 +153,27 @@ class Search:
                 continue
             tried = TriedChange(candidate, changed, changed_lines(self.factory.source, changed), rank)
             if found := self.weigh(tried, trial):
-                (self.last_resorts if found.level == LAST else working).append(found)
+                (working if found.keeps_training else self.changing).append(found)
         return working, failing
 
     def weigh(self, found: TriedChange, trial: TrialRun) -> TriedChange | None:
         """Returns the change with a sentence on what it computes differently; None where no sentence covers it."""
-        candidate = found.candidate
-        if hides_a_leaf(self.reference, trial):
+        candidate, reference = found.candidate, self.reference
+        if hides_a_leaf(reference, trial):
             return None
-        said = candidate.changes if keeps_losses(self.reference, trial) else candidate.changes or candidate.may_change
-        if not said and not keeps_losses(self.reference, trial):
-            lost = changed_losses(self.reference, trial)
-            return replace(found, changes=lost, other_gradients=True, level=LAST) if lost else None
-        named = changed_values(self.reference, trial)
-        level = 2 if said else 1 if named else 0
-        return replace(found, changes=said or named, other_gradients=bool(said), level=level)
+        keeps = keeps_losses(reference, trial)
+        # Where the right gradients are not known from a run, the kind's own word counts.
+        if keeps and keeps_training(reference, trial) and (reference.gradients_known or not candidate.changes):
+            named = changed_values(reference, trial)
+            return replace(found, changes=named, level=1 if named else 0)
+        if candidate.may_silence:
+            return None
+        said = candidate.changes or (None if keeps else candidate.may_change or changed_losses(reference, trial))
+        if reference.stopped_early:
+            said = said or STOPPED
+        elif keeps and not keeps_updates(reference, trial):
+            said = said or changed_values(reference, trial) or UPDATES
+        return replace(found, changes=said, level=OTHER if keeps else LAST) if said else None
 
     def candidates(self, text: str, verdict: Verdict) -> Iterator[tuple[int, Candidate, str]]:
         """Yields each new text that a kind proposes, with the rank of its kind, at most `CANDIDATES` of them."""
@@ -144,13 +182,18 @@ class Search:
         proposed = [(rank, one) for rank, kind in enumerate(KINDS) for one in kind(program)]
         for rank, candidate in [*join_by_kind(program, proposed), *proposed][:CANDIDATES]:
             changed = source.apply(candidate.edits)
-            if changed and changed not in self.texts and is_python(changed):
+            if changed and changed not in self.texts and is_python(changed) and not drops_a_value(text, changed):
                 self.texts.add(changed)
                 self.tried += 1
                 yield rank, candidate, changed
 
-    def keeps_gradients(self, seen: Verdict) -> bool:
-        """Whether each leaf gets the gradient that the oracles found for the program as it was written."""
+    def is_confirmed(self, seen: Verdict) -> bool:
+        """Whether the leaves get the gradients that the oracles found for the program as it was written, where only they know them.
+
+        They know those at the end: after several calls and updates, a right program has others.
+        """
+        if self.reference.gradients_known or len(self.reference.plain.calls) > 1:
+            return True
         known = {name: one.true for name, one in self.verdict.gradients.items() if one.true is not None}
         return all(near(true, seen.gradients[name].got) for name, true in known.items() if name in seen.gradients)
 
@@ -162,7 +205,7 @@ class Search:
 def join(first: TriedChange, second: TriedChange) -> TriedChange:
     """Returns the second change, whose text holds both, under the names of both."""
     kinds = dict.fromkeys([first.candidate.kind, second.candidate.kind])
-    return replace(second, candidate=replace(second.candidate, kind=", then ".join(kinds)))
+    return replace(second, candidate=replace(second.candidate, kind=", then ".join(kinds)), is_pair=True)
 
 
 def is_like(one: Candidate, other: Candidate) -> bool:
@@ -185,6 +228,25 @@ def join_by_kind(program: BrokenProgram, proposed: list[tuple[int, Candidate]]) 
                 edits |= set(candidate.edits)
         if len(some) > 1:
             yield rank, Candidate(kind, tuple(sorted(edits)), some[0].changes, some[0].may_change)
+
+
+def drops_a_value(before: str, after: str) -> bool:
+    """Whether a change binds a loop's variable to a value that nothing reads: an update that reaches no tensor."""
+    return len(unread_loop_variables(after)) > len(unread_loop_variables(before))
+
+
+def unread_loop_variables(text: str) -> list[str]:
+    """Returns the loop variables that are assigned somewhere and not read in the rest of that block."""
+    nodes = list(ast.walk(ast.parse(text)))
+    own = set().union(*(names_bound(loop.target) for loop in nodes if isinstance(loop, ast.For)))
+    found = []
+    blocks = [node.body for node in nodes if isinstance(getattr(node, "body", None), list)]  # type: ignore[attr-defined]
+    for block in blocks:
+        for at, statement in enumerate(block):
+            bound = {ast.unparse(one) for one in statement.targets} if isinstance(statement, ast.Assign) else set()
+            read = set().union(*(names_loaded(later) for later in block[at + 1 :]))
+            found += sorted((bound & own) - read)
+    return found
 
 
 def is_python(text: str) -> bool:

@@ -13,7 +13,6 @@ import torch
 from torch import Tensor
 
 from autograder.tape.internals.tensor_fields import unheard
-from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.once import run_once
 from autograder.tape.run.program import Program
@@ -24,33 +23,62 @@ MEMBERS = 100  # of a list or dictionary that are compared
 
 
 @dataclass
+class CallValues:
+    """The numbers of one backward call.
+
+    Attributes:
+        losses: what it started from.
+        gradients: what it left in each target, or returned for it; those that it has a gradient for.
+        raised: whether it was refused or stopped with an error.
+    """
+
+    losses: list[Tensor]
+    gradients: list[Tensor] = field(default_factory=list)
+    raised: bool = False
+
+
+@dataclass
 class TrialRun(Listener):
     """What one run computed.
 
     Attributes:
         error: the exception's text, or None.
-        losses: what backward was called on, call by call.
+        calls: what each backward started from and gave.
         values: the tensors that names held when their function returned, keyed "name" or "function.name"; and the results.
         leaves: the names among them that held a leaf which requires grad, each with the leaf's `id`.
-        gradients: what backward left in leaves or returned.
+        trained: the values at the end of every leaf that a backward reached; `left` what is in their `.grad` then.
     """
 
     error: str | None = None
-    losses: list[Tensor] = field(default_factory=list)
+    calls: list[CallValues] = field(default_factory=list)
     values: dict[str, Tensor] = field(default_factory=dict)
     leaves: dict[str, int] = field(default_factory=dict)
-    gradients: list[Tensor] = field(default_factory=list)
-    cloned_saves: Listener = field(default_factory=Listener)
+    trained: list[Tensor] = field(default_factory=list)
+    left: list[Tensor] = field(default_factory=list)
+    reached: dict[int, Tensor] = field(default_factory=dict)
 
     def before_backward(self, call: Backward) -> None:
         """Records the numbers that backward starts from."""
-        self.cloned_saves.before_backward(call)
-        self.losses += [snapshot(root) for root in call.roots if isinstance(root, Tensor)]
+        self.calls.append(CallValues([snapshot(root) for root in call.roots if isinstance(root, Tensor)]))
 
     def after_backward(self, call: Backward) -> None:
         """Records the gradients that it gave."""
-        self.cloned_saves.after_backward(call)
-        self.gradients += [snapshot(one) for one in call.gradients if one is not None]
+        self.calls[-1].raised = call.error is not None
+        self.calls[-1].gradients = [snapshot(one) for one in self.given(call) if one is not None]
+        self.reached |= {id(target): target for target in call.targets if target.is_leaf}
+
+    def given(self, call: Backward) -> list[Tensor | None]:
+        """Returns the gradients of a call that count."""
+        return call.gradients
+
+    @contextlib.contextmanager
+    def around(self, program: Program) -> Iterator[None]:
+        """The context of the program's own code; at its end, before anything is restored, the leaves are noted."""
+        with names_noted(self, program):
+            yield
+        self.trained = [snapshot(leaf) for leaf in self.reached.values()]
+        self.left = [snapshot(leaf.grad) for leaf in self.reached.values() if leaf.grad is not None]
+        self.reached = {}
 
     def keep(self, name: str, value: Any) -> None:
         """Keeps the tensors in a value: its own, those in lists and dictionaries, a module's parameters, and their gradients."""
@@ -76,21 +104,10 @@ def members(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{place}]", one) for place, one in enumerate(value[:MEMBERS]))
 
 
-def run_trial(program: Program, *, cloned_saves: bool = False, seconds: float) -> TrialRun:
-    """Returns what the program computes in plain PyTorch, or with private copies of everything that backward needs.
-
-    The copies show what backward would use if nothing ever wrote into a saved tensor.
-    """
-    care = ClonedSavesRun() if cloned_saves else None
-    trial = TrialRun(cloned_saves=care or Listener())
-
-    @contextlib.contextmanager
-    def around() -> Iterator[None]:
-        with care.around() if care else contextlib.nullcontext(), names_noted(trial, program):
-            yield
-
+def run_trial(program: Program, trial: TrialRun, *, seconds: float) -> TrialRun:
+    """Returns `trial` with what the program computed."""
     try:
-        run = run_once(program, trial, around, seconds=seconds)
+        run = run_once(program, trial, lambda: trial.around(program), seconds=seconds)
     except ProgramError as error:
         trial.error = f"ProgramError: {error}"
         return trial
@@ -132,8 +149,9 @@ def snapshot(tensor: Tensor) -> Tensor:
         return flat.to("cpu", torch.complex128 if flat.is_complex() else torch.float64, copy=True)
 
 
-def same(one: Tensor, other: Tensor) -> bool:
-    """Whether two snapshots agree up to rounding in single precision."""
+def same(one: Tensor, other: Tensor, *, near: bool = False) -> bool:
+    """Whether two snapshots agree up to rounding in single precision, or up to the step of finite differences."""
     if one.shape != other.shape or one.dtype != other.dtype:  # allclose raises where one is complex and the other real
         return False
-    return torch.allclose(one, other, rtol=1e-4, atol=1e-6, equal_nan=True)
+    relative, absolute = (2e-3, 1e-4) if near else (1e-4, 1e-6)
+    return torch.allclose(one, other, rtol=relative, atol=absolute, equal_nan=True)

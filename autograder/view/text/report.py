@@ -120,6 +120,6 @@ def _gradient(name: str, gradient: Gradient) -> str:
 
 def _fix(fix: Fix) -> str:
     """Returns one repair as a diff: the lines that it removes, marked -, and those that it adds, marked +."""
-    proof = "run and proven" if fix.proven else "not proven"
+    proof = f"run: {fix.effect}"
     changed = [f"- {line}" for line in fix.before.splitlines()] + [f"+ {line}" for line in fix.after.splitlines()]
     return "\n      ".join([f"line {fix.line}, {fix.kind} ({proof})", *changed])

@@ -10,7 +10,6 @@ from autograder.tape.repair.edits import Edit, EditableSource, before, every, re
 from autograder.tape.repair.inplace_finder import InPlaceWrite, called
 
 SUMMED = "The gradients of all its elements are added up."
-ADDS_UP = "Both backward calls run over one graph, and their gradients add up."
 
 
 def write_under_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
@@ -57,7 +56,7 @@ def retain_graph(program: BrokenProgram) -> Iterator[Candidate]:
         return
     for call in every(ast.Call, program.source.tree):
         if called(call) in ("backward", "grad") and isinstance(call.func, ast.Attribute):
-            yield Candidate("keep the graph", (with_retain(program.source, call),), ADDS_UP)
+            yield Candidate("keep the graph", (with_retain(program.source, call),), may_silence=True)
 
 
 def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:

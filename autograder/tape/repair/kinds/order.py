@@ -13,6 +13,21 @@ from autograder.tape.repair.kinds.clones import loops
 AGAIN = "The loss is computed again after the write, so its value and gradients are those of the new values."
 PER_BACKWARD = "Each backward starts from a loss that is computed again, with the values at that point."
 EARLIER = "The write comes before the operation, which then uses the new values."
+ACTS = {
+    "step",
+    "sample",
+    "next",
+    "pop",
+    "append",
+    "popleft",
+    "randn",
+    "rand",
+    "randint",
+    "randperm",
+    "normal",
+    "reset",
+    "read",
+}
 LONGEST = 8  # statements that are repeated at most
 CUT = "No gradient flows through {0} into earlier iterations of the loop any more."
 
@@ -90,10 +105,19 @@ def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
         return
     for last in program.at([error.line or 0]):
         for place in [last, *first_statements(program.source, last)]:
+            carried = {name for loop in loops(program.source, last) for name in carried_names(loop)}
             for count in range(1, 5):
-                if text := last_assignments(program.source, place, last, count):
+                text = last_assignments(program.source, place, last, count)
+                if text and not is_more_than_forward(text, carried):
                     edits = (before(program.source, place, text),)
                     yield Candidate("forward again for each backward", edits, may_change=PER_BACKWARD)
+
+
+def is_more_than_forward(text: str, carried: set[str]) -> bool:
+    """Whether running the statements again would do more than compute: it steps, draws or takes, or starts a carried state anew."""
+    tree = ast.parse(text)
+    acts = {called(call) for call in every(ast.Call, tree)} & ACTS
+    return bool(acts or names_bound(tree) & carried)
 
 
 def first_statements(source: EditableSource, statement: ast.stmt) -> list[ast.stmt]:
@@ -181,7 +205,7 @@ def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
                     )
 
 
-def carried_names(loop: ast.For | ast.While) -> list[str]:
+def carried_names(loop: ast.For | ast.AsyncFor | ast.While) -> list[str]:
     """Returns the names that an iteration reads before it assigns them, `self.h` included."""
     bound: set[str] = set()
     found = []

@@ -1,0 +1,59 @@
+"""Repairs of two losses that share a part of one graph, of which each is to train its own network."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from autograder.tape.repair.broken_program import BrokenProgram, Candidate
+from autograder.tape.repair.edits import EditableSource, every, insert
+from autograder.tape.repair.inplace_finder import called
+from autograder.tape.repair.kinds.order import calls_backward, names_bound
+
+CUT = "No gradient flows from the second loss through {0} any more."
+
+
+def detach_shared(program: BrokenProgram) -> Iterator[Candidate]:
+    """A value that an earlier loss was computed from is detached where the second loss uses it: `-(log_prob * adv.detach())`."""
+    error = program.verdict.error
+    if not error or program.verdict.outcome != "raises-backward":
+        return
+    for last in program.at([error.line or 0]):
+        if sum(map(calls_backward, program.source.block(last))) < 2:
+            continue
+        for statement in computing(program.source, last):
+            for name in used_names(program.source, statement):
+                if is_used_elsewhere(program.source, name, statement):
+                    edits = (insert(program.source, name, ".detach()", after=True),)
+                    yield Candidate("detach what the other loss trains", edits, CUT.format(name.id))
+
+
+def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
+    """Returns the assignments, in the block of a backward call, to the tensors that it is called on."""
+    roots = {
+        one.id for call in every(ast.Call, last) if called(call) == "backward" for one in every(ast.Name, call.func)
+    }
+    block = source.block(last)
+    return [
+        one for one in block if isinstance(one, ast.Assign) and one.lineno <= last.lineno and names_bound(one) & roots
+    ]
+
+
+def used_names(source: EditableSource, statement: ast.stmt) -> list[ast.Name]:
+    """Returns the names that the statement computes with; not those that it calls or whose attributes it reads."""
+    loaded = [one for one in every(ast.Name, statement) if isinstance(one.ctx, ast.Load)]
+    return [
+        one
+        for one in loaded
+        if not isinstance(source.parents[one], ast.Attribute)
+        and not (isinstance(holder := source.parents[one], ast.Call) and holder.func is one)
+    ]
+
+
+def is_used_elsewhere(source: EditableSource, name: ast.Name, statement: ast.stmt) -> bool:
+    """Whether another statement of the block assigns the name, and yet another computes with it."""
+    others = [one for one in source.block(statement) if one is not statement]
+    made = [one for one in others if isinstance(one, ast.Assign) and name.id in names_bound(one)]
+    return bool(made) and any(
+        other.id == name.id and isinstance(other.ctx, ast.Load) for one in others for other in every(ast.Name, one)
+    )

@@ -1,0 +1,84 @@
+"""What a broken program was meant to compute: one run in which no write can harm backward."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from torch import Tensor
+
+from autograder.tape.internals.tensor_fields import unheard
+from autograder.tape.oracle.cloned_saves import ClonedSavesRun
+from autograder.tape.oracle.leaf_writes import PermittedLeafWrites
+from autograder.tape.repair.trial_run import TrialRun
+from autograder.tape.run.engine import Backward, nodes_below
+from autograder.tape.run.program import Program
+
+
+@dataclass
+class MeantRun(TrialRun):
+    """A run with private copies of everything backward needs, in which writes into leaves are carried out.
+
+    Where the program calls backward twice over one graph, the graph is kept. A leaf that was written between the two calls gets
+    no gradient from the second: it would be that of its old value.
+
+    Attributes:
+        keeps_graph: whether the graph is kept for a second call.
+    """
+
+    keeps_graph: bool = False
+    _walked: list[tuple[set, dict[int, tuple]]] = field(default_factory=list)
+    _before: dict[int, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Prepares the copies."""
+        self._copies = ClonedSavesRun(keep_graph=self.keeps_graph)
+
+    @contextlib.contextmanager
+    def around(self, program: Program) -> Iterator[None]:
+        """The context of the program's own code."""
+        with self._copies.around(), PermittedLeafWrites(), super().around(program):
+            yield
+        self._walked = []
+
+    def keep_graph(self, asked: bool) -> bool:
+        """Returns whether the graph is kept."""
+        return self._copies.keep_graph(asked)
+
+    def before_backward(self, call: Backward) -> None:
+        """Notes the gradients of the leaves that will get none."""
+        self._copies.before_backward(call)
+        super().before_backward(call)
+        if self.keeps_graph:
+            self._before = {id(leaf): (leaf, _copied(leaf.grad)) for leaf in self._stale(call)}
+
+    def after_backward(self, call: Backward) -> None:
+        """Takes back the gradients of old values."""
+        self._copies.after_backward(call)
+        with unheard():
+            for leaf, gradient in self._before.values():
+                leaf.grad = gradient
+        super().after_backward(call)
+
+    def given(self, call: Backward) -> list[Tensor | None]:
+        """Returns the gradients of a call, without those of old values."""
+        pairs = zip(call.gradients, call.targets, strict=False)
+        return [gradient for gradient, leaf in pairs if id(leaf) not in self._before]
+
+    def _stale(self, call: Backward) -> list[Tensor]:
+        """Returns the leaves that were written since an earlier call over a part of this call's graph."""
+        # A leaf's own node lives as long as the leaf and is part of every graph.
+        nodes = {node for node in nodes_below(call.roots) if not hasattr(node, "variable")}
+        keys = dict(zip(map(id, call.targets), call.keys, strict=False))
+        earlier = [seen for walked, seen in self._walked if walked & nodes]
+        self._walked.append((nodes, keys))
+        return [
+            leaf
+            for leaf in call.targets
+            if any(seen.get(id(leaf), keys[id(leaf)]) != keys[id(leaf)] for seen in earlier)
+        ]
+
+
+def _copied(gradient: Tensor | None) -> Tensor | None:
+    return None if gradient is None else gradient.detach().clone()

@@ -1,0 +1,212 @@
+"""What a repair does to a whole training run, told as it is: plain PyTorch runs the program repaired by hand beside it."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import torch
+
+from autograder.tape.diagnose.record import record_program
+from autograder.tape.repair.fix_text import apply_fix
+from autograder.tape.repair.program_factory import factory_of_text
+from autograder.tape.repair.repairs import Repairs, find_repairs
+from tests.commands import autograder
+
+LOOP = """import torch
+w = torch.ones(2, requires_grad=True)
+sgd = torch.optim.SGD([w], lr=0.1)
+for step in range(3):
+    sgd.zero_grad()
+    h = torch.exp(w * 2)
+    h.mul_(2)
+    h.sum().backward()
+    sgd.step()
+"""
+MASK = """import torch
+torch.manual_seed(0)
+net = torch.nn.Linear(4, 4)
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+x, hidden = torch.randn(3, 4), torch.eye(4)[:3].bool()
+for step in range(2):
+    sgd.zero_grad()
+    attention = torch.softmax(net(x), -1)
+    attention.masked_fill_(hidden, 0)
+    (attention ** 2).sum().backward()
+    sgd.step()
+"""
+BY_HAND = """import torch
+torch.manual_seed(0)
+net = torch.nn.Linear(3, 1)
+x, y = torch.randn(5, 3), torch.randn(5, 1)
+for step in range(3):
+    net.zero_grad()
+    ((net(x) - y) ** 2).mean().backward()
+    for p in net.parameters():
+        p.add_(p.grad, alpha=-0.1)
+"""
+ACTOR_CRITIC = """import torch
+torch.manual_seed(0)
+actor, critic = torch.nn.Linear(3, 2), torch.nn.Linear(3, 1)
+actor_sgd = torch.optim.SGD(actor.parameters(), lr=0.1)
+critic_sgd = torch.optim.SGD(critic.parameters(), lr=0.1)
+states, actions, rewards = torch.randn(4, 3), torch.tensor([0, 1, 1, 0]), torch.randn(4, 1)
+for step in range(3):
+    advantage = rewards - critic(states)
+    critic_loss = advantage.pow(2).mean()
+    critic_sgd.zero_grad()
+    critic_loss.backward()
+    critic_sgd.step()
+    log = torch.log_softmax(actor(states), -1).gather(1, actions[:, None])
+    actor_loss = -(log * advantage).mean()
+    actor_sgd.zero_grad()
+    actor_loss.backward()
+    actor_sgd.step()
+"""
+CLOSURE = """import torch
+torch.manual_seed(0)
+w, x = torch.randn(3, requires_grad=True), torch.randn(5, 3)
+lbfgs = torch.optim.LBFGS([w], max_iter=3)
+h = torch.exp(x @ w)
+def closure():
+    lbfgs.zero_grad()
+    loss = (h ** 2).sum()
+    loss.backward()
+    return loss
+lbfgs.step(closure)
+"""
+INNER_STEPS = """import torch
+torch.manual_seed(0)
+net = torch.nn.Linear(3, 1)
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+x, y = torch.randn(5, 3), torch.randn(5, 1)
+for outer in range(2):
+    sgd.zero_grad()
+    fast = list(net.parameters())
+    loss = ((x @ fast[0].t() + fast[1] - y) ** 2).mean()
+    grads = torch.autograd.grad(loss, fast, create_graph=True)
+    for w, g in zip(fast, grads):
+        w -= 0.1 * g
+    ((x @ fast[0].t() + fast[1] - y) ** 2).mean().backward()
+    sgd.step()
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a text did: the loss and the gradients of each backward, and the parameters at its end."""
+
+    losses: list[float]
+    gradients: list[list[float]]
+    trained: list[float]
+
+
+def plain(text: str, monkeypatch) -> Run:
+    """Returns what a text does in plain PyTorch; of each backward the gradients in the leaves that it reached."""
+    losses, gradients, leaves = [], [], {}  # type: ignore[var-annotated]
+    backward = torch.Tensor.backward
+
+    def noted(self, *args, **options):
+        losses.append(self.item())
+        backward(self, *args, **options)
+        found = [leaf for leaf in leaves.values() if leaf.grad is not None]
+        gradients.append([number for leaf in found for number in leaf.grad.flatten().tolist()])
+
+    with monkeypatch.context() as patch:
+        patch.setattr(torch.Tensor, "backward", noted)
+        space: dict = {"__name__": "plain"}
+        before = text.partition("for " if "for " in text else "lbfgs.step")[0]  # there, every leaf is made
+        exec(before, space)
+        modules = [one for one in space.values() if isinstance(one, torch.nn.Module)]
+        leaves |= {id(p): p for module in modules for p in module.parameters()}
+        leaves |= {id(v): v for v in space.values() if isinstance(v, torch.Tensor) and v.requires_grad and v.is_leaf}
+        exec(text[len(before) :], space)
+    return Run(losses, gradients, [number for leaf in leaves.values() for number in leaf.flatten().tolist()])
+
+
+def repairs(text: str) -> Repairs:
+    """Returns what is offered for a text."""
+    factory = factory_of_text(text, "train.py")
+    return find_repairs(factory, record_program(factory.original).verdict)
+
+
+@pytest.mark.parametrize(
+    ("broken", "old", "new"),
+    [
+        pytest.param(LOOP, "h.mul_(2)", "h = h * 2", id="a loop"),
+        pytest.param(MASK, "attention.masked_fill_(", "attention = attention.masked_fill(", id="a mask in a loop"),
+        pytest.param(BY_HAND, "p.add_(p.grad, alpha=-0.1)", "p.data.add_(p.grad, alpha=-0.1)", id="steps by hand"),
+        pytest.param(ACTOR_CRITIC, "(log * advantage)", "(log * advantage.detach())", id="actor and critic"),
+    ],
+)
+def test_every_repair_that_is_called_the_same_trains_the_same(broken, old, new, monkeypatch):
+    """Losses, gradients and trained parameters are those of the program repaired by hand; such a repair is found and stands first."""
+    wanted = plain(broken.replace(old, new), monkeypatch)
+    found = repairs(broken)
+    assert found.fixes[0].proven
+    for fix in found.fixes:
+        got = plain(apply_fix(broken, fix), monkeypatch)
+        assert fix.proven == (fix.effect == "same losses and gradients")
+        assert not fix.proven or pytest.approx(wanted.losses, rel=1e-4) == got.losses, fix
+        assert not fix.proven or pytest.approx(wanted.trained, rel=1e-4) == got.trained, fix
+
+
+def test_an_update_that_reaches_no_parameter_is_not_offered(monkeypatch):
+    """`p = p.add(...)` in a loop over parameters trains nothing."""
+    for fix in repairs(BY_HAND).fixes:
+        assert len(set(plain(apply_fix(BY_HAND, fix), monkeypatch).losses)) == 3, fix
+
+
+def test_a_graph_that_is_kept_over_a_step_is_not_offered(monkeypatch):
+    """With `retain_graph=True` the closure would go on with the loss of old values; what is offered computes it anew."""
+    found = repairs(CLOSURE)
+    assert found.fixes
+    for fix in found.fixes:
+        assert "changes what is computed" == fix.effect
+        assert not fix.proven
+        assert fix.changes
+        assert len(set(plain(apply_fix(CLOSURE, fix), monkeypatch).losses)) > 1, fix
+
+
+def test_the_inner_step_of_meta_learning_builds_its_list_anew(monkeypatch):
+    """The first repair is the functional one, and is not called proven: PyTorch stopped before any loss could be compared."""
+    first = repairs(INNER_STEPS).fixes[0]
+    assert ("fast = [w - (0.1 * g) for w, g in zip(fast, grads)]", False) == (first.after.strip(), first.proven)
+    by_hand = INNER_STEPS.replace(
+        "    for w, g in zip(fast, grads):\n        w -= 0.1 * g",
+        "    fast = [w - 0.1 * g for w, g in zip(fast, grads)]",
+    )
+    assert plain(by_hand, monkeypatch) == plain(apply_fix(INNER_STEPS, first), monkeypatch)
+
+
+def test_the_diff_is_one_that_patch_applies(tmp_path):
+    """`--diff` prints the best repair; after `patch` the program is correct."""
+    path = tmp_path / "train.py"
+    path.write_text(LOOP)
+    done = autograder("explain", "train.py", "--diff", cwd=tmp_path)
+    assert 1 == done.returncode
+    subprocess.run(["patch", "-p1"], input=done.stdout, text=True, cwd=tmp_path, check=True, capture_output=True)
+    assert "correct" == record_program(factory_of_text(path.read_text(), "train.py").original).verdict.outcome
+
+
+def test_apply_keeps_the_file_as_it_was(tmp_path):
+    """`--apply` writes the repair, line ends and coding kept, and leaves the old text beside it."""
+    path = tmp_path / "train.py"
+    before = ("# -*- coding: latin-1 -*-\n# é\n" + LOOP).replace("\n", "\r\n").encode("latin-1")
+    path.write_bytes(before)
+    done = autograder("explain", "train.py", "--apply", cwd=tmp_path)
+    assert (1, "train.py: line 9, out of place; as it was in train.py.orig.\n") == (done.returncode, done.stderr)
+    assert before == Path(f"{path}.orig").read_bytes()
+    assert before.replace(b"h.mul_(2)", b"h = h.mul(2)") == path.read_bytes()
+
+
+def test_apply_writes_nothing_that_changes_what_is_computed(tmp_path):
+    """A repair that computes something else is only shown."""
+    path = tmp_path / "train.py"
+    path.write_text(CLOSURE)
+    done = autograder("explain", "train.py", "--apply", cwd=tmp_path)
+    assert "train.py is left as it is: no repair keeps every loss and gradient.\n" == done.stderr
+    assert CLOSURE == path.read_text()
+    assert [path] == list(tmp_path.iterdir())
