@@ -107,6 +107,9 @@ class Shell(InteractiveShell):
         self.execution_count = 1
         self.outputs.take()
 
+    def enable_gui(self, gui: str | None = None) -> None:
+        """Starts no event loop. IPython 9.18 raises NotImplementedError here, and `%matplotlib inline` calls it first."""
+
     @contextlib.contextmanager
     def separate_outputs(self, budget: int) -> Iterator[Outputs]:
         """A block whose outputs, up to `budget` bytes, are collected separately: those of a function that a check calls."""
