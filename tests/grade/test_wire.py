@@ -12,7 +12,9 @@ import torch
 
 from autograder.grade.wire import channel
 from autograder.grade.wire.outputs import CUT, Outputs
-from autograder.grade.wire.wire_values import Unsendable, from_plain, tensors, to_plain
+from autograder.grade.wire.values.array_types import tensors
+from autograder.grade.wire.values.codec import Unsendable
+from autograder.grade.wire.values.value_table import Values, packed, unpacked
 
 
 class Note(msgspec.Struct):
@@ -73,15 +75,15 @@ def test_a_silent_side_is_waited_for_until_the_deadline(ends):
 )
 def test_plain_values_come_back(value):
     """With their types; they are msgpack on the way."""
-    there = msgspec.msgpack.decode(msgspec.msgpack.encode(to_plain(value)))
-    assert (type(value), value) == (type(from_plain(there)), from_plain(there))
+    there = msgspec.msgpack.decode(msgspec.msgpack.encode(packed(value)), type=Values)
+    assert (type(value), value) == (type(unpacked(there)), unpacked(there))
 
 
 def test_arrays_come_back_with_their_bytes():
     """dtype, shape and every bit, of tensors and of NumPy's arrays."""
     odd = torch.tensor([[1.5, float("nan")], [-0.0, 3.0]], dtype=torch.bfloat16)
     array = numpy.arange(6, dtype="int16").reshape(2, 3)
-    tensor, other = from_plain(msgspec.msgpack.decode(msgspec.msgpack.encode(to_plain([odd, array]))))
+    tensor, other = unpacked(msgspec.msgpack.decode(msgspec.msgpack.encode(packed([odd, array])), type=Values))
 
     assert (torch.bfloat16, (2, 2)) == (tensor.dtype, tuple(tensor.shape))
     assert torch.equal(odd.view(torch.int16), tensor.view(torch.int16))
@@ -95,7 +97,7 @@ def test_arrays_come_back_with_their_bytes():
 def test_what_is_no_data_stays(value):
     """Nothing with a behaviour of its own crosses."""
     with pytest.raises(Unsendable):
-        to_plain(value)
+        packed(value)
 
 
 def test_outputs_are_nbformats():

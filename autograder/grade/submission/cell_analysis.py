@@ -17,6 +17,11 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _ipython = TransformerManager()
 
 
+def transformed(text: str) -> str:
+    """Returns a cell's text with magics and `!commands` turned into Python as IPython does."""
+    return _ipython.transform_cell(text)
+
+
 @functools.lru_cache(maxsize=2000)  # a class shares most of its cells
 def statements(text: str) -> list[ast.stmt]:
     """Returns a cell's statements, with magics and `!commands` turned into Python as IPython does; none if it is not Python.
@@ -24,7 +29,7 @@ def statements(text: str) -> list[ast.stmt]:
     The list and its trees are cached and shared, so they must not be changed.
     """
     try:
-        return ast.parse(_ipython.transform_cell(text)).body
+        return ast.parse(transformed(text)).body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return []
 

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import types
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from autograder.check.message import Unsolved
 from autograder.check.subject.call_report import Call, CallProblem, ProgramText, Report
-from autograder.grade.submission.cell_analysis import SubmissionText
-from autograder.grade.submission.proxies import LearnerFunction, TestInputs
+from autograder.grade.submission.cell_analysis import SubmissionText, bound_names, statements, used_names
+from autograder.grade.submission.stand_ins.function_text import function_code
+from autograder.grade.submission.stand_ins.refusals import NotPlain
+from autograder.grade.submission.stand_ins.session import Session
+from autograder.grade.submission.stand_ins.source_facts import SourceFacts
+from autograder.grade.submission.stand_ins.test_names import TestNames
 from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.wire import messages
-from autograder.grade.wire.wire_values import Unsendable, from_plain
+from autograder.grade.wire.shared.shared_folder import SharedFolder
 
 LONGEST_MESSAGE = 2000
+NOTHING_KNOWN = SourceFacts()
 Lookup = tuple[str, messages.NameDescription]
 
 
@@ -27,24 +35,35 @@ class RemoteNames:
 
     What a check asks about an answer's *text* (is it untouched? does it use a forbidden word?) is read here, on the trusted
     side, from the notebook; what the worker says about it is not used.
+
+    Args:
+        worker: the submission's process.
+        facts: what the source allows to cross: its modules, and the operators of its classes.
     """
 
-    def __init__(self, worker: WorkerClient) -> None:
+    def __init__(
+        self, worker: WorkerClient, facts: SourceFacts = NOTHING_KNOWN
+    ) -> None:
         self.worker = worker
         self._cells: list[str] = []
         self._lookups: list[Lookup] = []
         self._only_data = True
-        self._given = TestInputs()
-
-    @property
-    def unexpected_writes(self) -> bool:
-        """Whether a call has written into an argument of the test's own, which was kept as it was."""
-        return self._given.keep and self._given.written
+        self._session = Session(worker, facts, self._code)
 
     @property
     def wrote_inputs(self) -> bool:
         """Whether a call has written into an argument of the test's own."""
-        return self._given.written
+        return self._session.wrote_inputs
+
+    @property
+    def unexpected_writes(self) -> bool:
+        """Whether a call has written into an argument of the test's own, which was kept as it was."""
+        return self._session.keep_inputs and self._session.wrote_inputs
+
+    @property
+    def refusal(self) -> str:
+        """Why this test cannot be judged in two processes, whether or not it passed; "" if nothing was refused."""
+        return self._session.refusal
 
     def add_cell(self, text: str) -> None:
         """Adds a learner's cell that has run."""
@@ -53,54 +72,75 @@ class RemoteNames:
     def begin_test(self, keep_inputs: bool = False) -> None:
         """Begins a new list of lookups; with `keep_inputs`, no call changes the arguments that the test itself made."""
         self._lookups, self._only_data = [], True
-        self._given = TestInputs(keep_inputs)
+        self._session.begin_test(keep_inputs)
+
+    def watch(self, namespace: dict[str, Any], text: str) -> None:
+        """Shares the test's names and files with the learner's code from here on, as one process would.
+
+        Args:
+            namespace: the test's, with the values that it was given.
+            text: the test's.
+        """
+        used = frozenset(name for cell in self._cells for name in used_names(cell) | _bound(cell))
+        borrowed = frozenset(name for name, _ in self._lookups)
+        self._session.watch(TestNames(namespace, text, used, borrowed))
+
+    def share_folder(self, folder: Path, kept: Iterable[str]) -> None:
+        """Shares the files of the tests' folder with the learner's code, which may not write the files to be kept."""
+        self._session.folder = SharedFolder(folder, frozenset(kept))
+
+    def end_test(self) -> None:
+        """Tells the learner's code what the test has bound or deleted last; call it before names are taken away."""
+        self._session.end_test()
 
     def lookups(self) -> tuple[Lookup, ...] | None:
         """Returns what the test has looked up since it began, if all of it was data; None if it can call something."""
-        return tuple(self._lookups) if self._only_data else None
+        return tuple(self._lookups) if self._only_data and self._session.has_only_data() else None
 
     def are_unchanged(self, lookups: tuple[Lookup, ...]) -> bool:
         """Returns whether these names still have these values."""
+        self._session.begin_test(keep_inputs=False)
         try:
-            # Not `==`: to Python, 1, 1.0 and True are equal, and a test may tell them apart.
-            return all(_encoded(self._describe(name)) == _encoded(description) for name, description in lookups)
-        except Unreachable:
+            # Not `==` on the values: to Python, 1, 1.0 and True are equal, and a test may tell them apart.
+            return all(_encoded(self._described(name)[0]) == _encoded(description) for name, description in lookups)
+        except Unsolved:
             return False
 
     def subject(self, name: str) -> RemoteSubject:
         """Returns the learner's function or class of that name; raises KeyError if there is none."""
         self._only_data = False
-        if self._describe(name).kind not in ("function", "class"):
+        try:
+            kind = self.worker.ask(messages.AskName(name), messages.NameDescription).kind
+        except WorkerEnded as error:
+            raise _ended(name, error) from None
+        if kind not in ("function", "class"):
             raise KeyError(name)
         return RemoteSubject(self.worker, name, SubmissionText(self._cells))
 
     def value(self, name: str) -> Any:
-        """Returns the learner's value of that name: data as a copy, a function as a proxy that calls it in the worker.
+        """Returns the learner's value of that name: data as a copy, anything else as a stand-in.
 
         Raises:
             KeyError: there is no such name.
             Unreachable: it is something that cannot be sent.
         """
-        found = self._describe(name)
+        found, value = self._described(name)
         self._lookups.append((name, found))
-        self._only_data = self._only_data and found.kind in ("absent", "data")
         if found.kind == "absent":
             raise KeyError(name)
-        if found.kind == "function":
-            return LearnerFunction(self.worker, name, found.type_name[:100], self._given)
-        if found.kind == "data":
-            received = _received(found.value)
-            self._given.borrowed.add(id(received))
-            return received
-        reason = str(found.value) if found.kind == "other" else str(Unsendable(type))
-        raise Unreachable(f"{name}: {reason}")
+        return value
 
-    def _describe(self, name: str) -> messages.NameDescription:
+    def _described(self, name: str) -> tuple[messages.NameDescription, Any]:
         try:
-            return self.worker.ask(messages.AskName(name), messages.NameDescription)
+            return self._session.describe(name)
         except WorkerEnded as error:
             self._only_data = False  # that this program has ended says nothing about the next one
-            raise Unreachable(f"{name} cannot be checked, because the program was ended: {error}") from None
+            raise _ended(name, error) from None
+        except NotPlain as error:
+            raise Unreachable(str(error)) from None
+
+    def _code(self, qualified: str) -> types.CodeType | None:
+        return function_code(self._cells, qualified)
 
 
 class RemoteSubject:
@@ -133,11 +173,13 @@ class RemoteSubject:
 _encoded = msgspec.msgpack.encode
 
 
-def _received(plain: Any) -> Any:
-    try:
-        return from_plain(plain)
-    except ValueError as error:
-        raise Unreachable(str(error)) from None
+def _bound(cell: str) -> set[str]:
+    """Returns the names that a cell binds."""
+    return {name for part in statements(cell) for name in bound_names(part)}
+
+
+def _ended(name: str, error: WorkerEnded) -> Unreachable:
+    return Unreachable(f"{name} cannot be checked, because the program was ended: {error}")
 
 
 def _well_formed(report: Report) -> None:

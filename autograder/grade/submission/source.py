@@ -12,6 +12,7 @@ from autograder.course.author_cells import AUTHOR_TAGS
 from autograder.course.canonical import read
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.cell_analysis import definitions
+from autograder.grade.submission.stand_ins.source_facts import SourceFacts
 from autograder.grade.submission.teacher.setup_cells import SetupCells
 from autograder.grade.submission.teacher.source_cells import SourceCell, SourceError, source_cell
 from autograder.grade.submission.teacher.teacher_files import files_beside, files_digest
@@ -29,6 +30,7 @@ class AssignmentSource:
         by_id: the cells that nbgrader knows, by grade_id.
         setup: which of the teacher's cells each test needs.
         digest: a hash of everything in the notebook and the files that decides a grade.
+        facts: which modules are imported and which operators the classes have, in the model solution, too.
         late_modules: what the cells will make PyTorch import.
     """
 
@@ -41,7 +43,9 @@ class AssignmentSource:
         deciding = [(cell.id, cell.kind, cell.text, cell.full, cell.points, cell.process) for cell in self.cells]
         self.digest = hashlib.sha256(repr([deciding, files_digest(self.files)]).encode()).hexdigest()
         self.setup = SetupCells(self.cells)
-        self.late_modules = late_modules(cell.text for cell in self.cells if cell.cell.cell_type == "code")
+        code = [cell for cell in self.cells if cell.cell.cell_type == "code"]
+        self.facts = SourceFacts.of(cell.full for cell in code)
+        self.late_modules = late_modules(cell.text for cell in code)
 
     @classmethod
     def read(cls, path: Path, files: dict[str, bytes] | None = None) -> AssignmentSource:

@@ -27,7 +27,7 @@ class TrustedProcessGrader(SubmissionGrader):
 
     def run_cells(self, run: SubmissionRun, worker: WorkerClient, seed: int | None) -> None:
         """Runs the learner's cells in the worker and the tests here."""
-        names = RemoteNames(worker)
+        names = RemoteNames(worker, run.source.facts)
         seed = secrets.randbits(63) if seed is None else seed
         with self._tests.for_submission(run.source, names, seed) as tests:
             for cell, own, _ in run.cells:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Callable
 from typing import TypeVar
 
 from autograder.errors import UnfinishedError
@@ -15,6 +16,7 @@ from autograder.grade.wire.limits import Limits
 GRACE_SECONDS = 2.0  # between the interrupt, which a cell may swallow, and the end of its process
 
 Answer = TypeVar("Answer", bound=messages.Answer)
+CallBack = Callable[[messages.CallbackAsked], messages.CallbackReturned]
 
 
 class WorkerEnded(UnfinishedError):
@@ -33,31 +35,48 @@ class WorkerClient:
         self.ended = ""
         self.ask(messages.BeginSubmission(files, limits.cell_seconds, limits.output_bytes), messages.NameDescription)
 
-    def ask(self, request: messages.Request, form: type[Answer]) -> Answer:
+    def ask(self, request: messages.Request, form: type[Answer], call_back: CallBack | None = None) -> Answer:
         """Returns the answer to a request.
+
+        Args:
+            request: the question.
+            form: what the answer must be.
+            call_back: calls functions of the test's that the learner's code has been given; may ask questions of its own.
 
         Raises:
             WorkerEnded: the process is gone, too slow or too large, or it sent something else. So does every later request.
             KeyError: the worker has no such name, or could not answer; it continues to run.
         """
-        if self.ended:
-            raise WorkerEnded(self.ended)
         self._number += 1
-        try:
-            send(self._connection, messages.Question(self._number, request))
-            answer = self._answer()
-            if not isinstance(answer, form | messages.Failure):
-                raise ChannelError("it gave the answer to another question")
-        except (ChannelError, MemoryError) as error:
-            self.ended = self._watch.verdict or str(error) or "it answered with too much"
-            self._connection.close()
-            raise WorkerEnded(self.ended) from None
+        number, deadline = self._number, self._next_deadline()
+        answer = self._exchange(number, request, deadline)
+        while isinstance(answer, messages.CallbackAsked) and call_back is not None:
+            returned = call_back(answer)
+            answer = self._exchange(number, returned, deadline)
         if isinstance(answer, messages.Failure):
             raise KeyError(answer.reason[:2000])
+        if not isinstance(answer, form):
+            raise self._end(ChannelError("it gave the answer to another question"))
         return answer
 
-    def _answer(self) -> messages.Answer:
-        deadline = min(self._deadline, time.monotonic() + self.limits.cell_seconds + GRACE_SECONDS)
+    def _exchange(self, number: int, request: messages.Request, deadline: float) -> messages.Answer:
+        if self.ended:
+            raise WorkerEnded(self.ended)
+        try:
+            send(self._connection, messages.Question(number, request))
+            return self._answer(number, deadline)
+        except (ChannelError, MemoryError) as error:
+            raise self._end(error) from None
+
+    def _end(self, error: BaseException) -> WorkerEnded:
+        self.ended = self._watch.verdict or str(error) or "it answered with too much"
+        self._connection.close()
+        return WorkerEnded(self.ended)
+
+    def _next_deadline(self) -> float:
+        return min(self._deadline, time.monotonic() + self.limits.cell_seconds + GRACE_SECONDS)
+
+    def _answer(self, number: int, deadline: float) -> messages.Answer:
         while True:
             reply = receive(
                 self._connection,
@@ -66,6 +85,6 @@ class WorkerClient:
                 deadline=deadline,
                 watch=self._watch.check,
             )
-            if reply.number == self._number:
+            if reply.number == number:
                 return reply.answer
             # A late answer from a process that a cell forked; one that keeps sending them runs into the deadline.

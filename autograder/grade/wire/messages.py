@@ -6,11 +6,10 @@ number of its question, so that a process forked by a submission cannot slip in 
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from autograder.check.subject.call_report import Call, ProgramText, Report
+from autograder.grade.wire.values.value_table import Values
 
 
 class BeginSubmission(msgspec.Struct, frozen=True, tag="begin"):
@@ -34,9 +33,14 @@ class RunCell(msgspec.Struct, frozen=True, tag="run"):
 
 
 class AskName(msgspec.Struct, frozen=True, tag="describe"):
-    """Say what a name refers to now, and send its value if that is data."""
+    """Say what a name refers to now; with `start`, how many values of the table both sides know, send it, too.
+
+    `begins` says that a test begins, for which nothing has been looked up.
+    """
 
     name: str
+    start: int | None = None
+    begins: bool = False
 
 
 class AskCall(msgspec.Struct, frozen=True, tag="call"):
@@ -52,24 +56,41 @@ class AskProgram(msgspec.Struct, frozen=True, tag="program"):
     name: str
 
 
-class AskInvocation(msgspec.Struct, frozen=True, tag="invoke"):
-    """Call a function with plain arguments, as an assertion of a grade cell does."""
+class AskOperation(msgspec.Struct, frozen=True, tag="operate"):
+    """Do something with the learner's objects: call one, read an attribute, iterate.
 
-    name: str
-    arguments: list[Any]
-    keywords: dict[str, Any]
+    Attributes:
+        operation: "call", "getattr", "setattr", "delattr", or the name of a special method.
+        operands: three values: a tuple of the operands, the names that the test has bound or deleted, and random states.
+        start: how many values of the table both sides still know.
+        files: those that the test wrote, by name.
+    """
+
+    operation: str
+    operands: Values
+    start: int
+    files: dict[str, bytes] = {}
 
 
 class AskGradients(msgspec.Struct, frozen=True, tag="pull"):
-    """Run backward through what an earlier invocation returned.
+    """Run backward through what an earlier operation returned.
 
     Attributes:
         invocation: its number.
-        cotangents: the gradients of some of the returned tensors, by position.
+        cotangents: two values: the positions of some returned tensors, and their gradients.
+        start: how many values of the table both sides still know.
     """
 
     invocation: int
-    cotangents: dict[int, Any]
+    cotangents: Values
+    start: int
+
+
+class CallbackReturned(msgspec.Struct, frozen=True, tag="callback returned"):
+    """What the test's own function returned or raised, which the learner's code had called."""
+
+    value: Values
+    raised: bool = False
 
 
 class CellOutputs(msgspec.Struct, frozen=True, tag="ran"):
@@ -83,12 +104,14 @@ class NameDescription(msgspec.Struct, frozen=True, tag="described"):
     """What a name refers to: "absent", "function", "class", "data" or "other".
 
     Attributes:
-        value: the data; for "other", why it cannot be sent.
+        value: what it refers to.
+        unsendable: why that cannot be sent, "" if it can.
     """
 
     kind: str
     type_name: str = ""
-    value: Any = None
+    value: Values = Values()
+    unsendable: str = ""
 
 
 class CallAnswer(msgspec.Struct, frozen=True, tag="reported"):
@@ -103,36 +126,40 @@ class ProgramAnswer(msgspec.Struct, frozen=True, tag="recorded"):
     program: ProgramText
 
 
-class ReturnValue(msgspec.Struct, frozen=True, tag="returned"):
-    """What a function returned, or the exception it raised.
+class Returned(msgspec.Struct, frozen=True, tag="returned"):
+    """What an operation returned or raised.
 
     Attributes:
-        value: in the form of `wire_values`.
-        arguments: the positional arguments after the call; `keywords` are those by name.
+        value: two values: the result or the exception, and the names that it bound anew.
+        raised: whether it is an exception.
         invocation: a number for asking for gradients later.
-        differentiable: positions of the value's tensors that require grad.
-        printed: what the function wrote to stdout.
-        error: the exception's type, "" if none was raised, and its `message`.
-        unsendable: why the value cannot be sent, "" if it can.
+        differentiable: positions of the result's tensors that came out of operations on tensors that require grad.
+        printed: what the learner's code wrote to stdout.
+        unsendable: why the result cannot be sent, "" if it can.
+        files: those that the learner's code wrote, by name.
+        drew: whether it drew random numbers after the test has set a seed.
     """
 
-    value: Any = None
-    arguments: list[Any] = []
-    keywords: dict[str, Any] = {}
+    value: Values = Values()
+    raised: bool = False
     invocation: int = 0
     differentiable: list[int] = []
     printed: str = ""
-    error: str = ""
-    message: str = ""
     unsendable: str = ""
+    files: dict[str, bytes] = {}
+    drew: bool = False
 
 
-class GradientAnswer(msgspec.Struct, frozen=True, tag="pulled"):
-    """The gradients of the invocation's tensor arguments, in order, None where none arrived; or the error of backward."""
+class CallbackAsked(msgspec.Struct, frozen=True, tag="call back"):
+    """The learner's code calls a function that the test gave it; the operation waits for what it returns.
 
-    gradients: list[Any] = []
-    error: str = ""
-    message: str = ""
+    Attributes:
+        callback: the function's number.
+        arguments: two values: a tuple, and a dictionary of the arguments by name.
+    """
+
+    callback: int
+    arguments: Values
 
 
 class Failure(msgspec.Struct, frozen=True, tag="failed"):
@@ -141,8 +168,8 @@ class Failure(msgspec.Struct, frozen=True, tag="failed"):
     reason: str
 
 
-Request = BeginSubmission | RunCell | AskName | AskCall | AskProgram | AskInvocation | AskGradients
-Answer = CellOutputs | NameDescription | CallAnswer | ProgramAnswer | ReturnValue | GradientAnswer | Failure
+Request = BeginSubmission | RunCell | AskName | AskCall | AskProgram | AskOperation | AskGradients | CallbackReturned
+Answer = CellOutputs | NameDescription | CallAnswer | ProgramAnswer | Returned | CallbackAsked | Failure
 
 
 class Question(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from autograder.check.memo import use_memo
 from autograder.check.subject.inputs import use_seed
 from autograder.grade.sandbox.shell import Shell
 from autograder.grade.submission.notebook_grade import CellGrade
-from autograder.grade.submission.remote_names import RemoteNames
+from autograder.grade.submission.remote_names import RemoteNames, Unreachable
 from autograder.grade.submission.source import AssignmentSource, SourceCell
 from autograder.grade.submission.trusted.cell_verdict import error_output, verdict
 from autograder.grade.submission.trusted.process_state import random_state, restored_state, seed_all
@@ -55,7 +55,8 @@ class TestRunner:
         self._shell.forget()
         self._shell.outputs = Outputs(self._limits.output_bytes)
         setup = self._setups.setdefault((source.digest, seed), TestSetup(source, seed, {}, VerdictMemory()))
-        with restored_state(), working_folder(source.files):
+        with restored_state(), working_folder(source.files) as folder:
+            names.share_folder(folder, source.files)
             yield SubmissionTests(self._shell, setup, names, self._limits.cell_seconds * TEST_TIME_FACTOR)
 
 
@@ -98,9 +99,13 @@ class SubmissionTests:
             # What the learner defined may compute the expected values of this test, so they are kept for this submission only.
             memory = {} if given.borrowed else self._setup.memories.setdefault(cell.id, {})
             with use_names(self._names), use_seed(seed), use_memo(memory):
+                self._names.watch(self._shell.user_ns, cell.text)
                 ran = self._shell.run(cell.text, self._seconds)
+                self._names.end_test()
             drew = given.seeded and random_state() != before
         error, outputs = ran.error, ran.outputs
+        if error is None and self._names.refusal:
+            error = Unreachable(self._names.refusal)  # the test has swallowed it
         if isinstance(error, NameError) and error.name in given.unreachable:
             error = given.unreachable[error.name]
             outputs = [error_output(error) if output["output_type"] == "error" else output for output in outputs]

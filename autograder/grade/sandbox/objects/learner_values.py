@@ -1,0 +1,142 @@
+"""Answers the grader's questions about the learner's names and objects."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import torch
+
+from autograder.grade.sandbox.objects.object_table import ObjectTable
+from autograder.grade.sandbox.objects.operations import perform
+from autograder.grade.sandbox.shell import CellTimeoutError, Shell, cell_time_limit
+from autograder.grade.wire import messages
+from autograder.grade.wire.limits import MEBIBYTE
+from autograder.grade.wire.shared.random_state import random_states, set_random_states
+from autograder.grade.wire.shared.shared_folder import SharedFolder
+from autograder.grade.wire.values.array_types import tensors
+from autograder.grade.wire.values.codec import Unsendable
+from autograder.grade.wire.values.value_table import ValueTable, packed
+
+PRINTED = MEBIBYTE // 4  # bytes that are kept of what a function prints while a test calls it
+DELETED = "deleted"
+
+
+class LearnerValues:
+    """The learner's names and objects, as the grader sees them.
+
+    Args:
+        shell: holds the names.
+        exchange: sends an answer that asks back, and returns what was answered.
+        folder: where the learner's code writes files.
+    """
+
+    def __init__(self, shell: Shell, exchange: Callable[[messages.CallbackAsked], Any], folder: SharedFolder) -> None:
+        self.shell, self._exchange, self.folder = shell, exchange, folder
+        self.cell_seconds = 30.0
+        self.table = ValueTable(ObjectTable(self._call_back))
+        self._invocations: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = []
+        self._known: dict[str, Any] = {}
+
+    def describe(self, request: messages.AskName) -> messages.NameDescription:
+        """Says what a name refers to."""
+        if request.begins:
+            self._known = {}
+        if request.name not in self.shell.user_ns:
+            return messages.NameDescription("absent")
+        value = self.shell.user_ns[request.name]
+        kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
+        type_name = type(value).__name__[:100]
+        if request.start is None:
+            return messages.NameDescription(kind, type_name)
+        self.table.truncate(request.start)
+        self._known[request.name] = value
+        try:
+            return messages.NameDescription(kind, type_name, self.table.pack(value))
+        except Unsendable as error:
+            return messages.NameDescription("other", type_name, unsendable=str(error))
+
+    def operate(self, request: messages.AskOperation) -> messages.Returned:
+        """Performs an operation."""
+        self.table.truncate(request.start)
+        operands, names, random_states_sent = self.table.unpack(request.operands)
+        self._bind(names)
+        set_random_states(random_states_sent)
+        self.folder.write(request.files)
+        inputs = [getattr(tensor, "origin", tensor) for tensor in tensors(operands)]
+        with self.shell.separate_outputs(PRINTED) as outputs:
+            value, raised = self._guarded(lambda: perform(request.operation, operands))
+        drew = bool(random_states_sent) and packed(random_states()) != packed(random_states_sent)
+        returned = self._returned(value, raised, inputs, outputs.text())
+        return msgspec.structs.replace(returned, drew=drew)
+
+    def pull(self, request: messages.AskGradients) -> messages.Returned:
+        """Runs backward, which also adds to the gradients of the learner's own leaves."""
+        self.table.truncate(request.start)
+        positions, cotangents = self.table.unpack(request.cotangents)
+        inputs, outputs = self._invocations[request.invocation]
+        chosen = [outputs[position] for position in positions]
+        with self.shell.separate_outputs(PRINTED) as printed:
+            value, raised = self._guarded(lambda: _gradients(inputs, chosen, cotangents))
+        return self._returned(value, raised, [], printed.text())
+
+    def _guarded(self, action: Callable[[], Any]) -> tuple[Any, bool]:
+        try:
+            with cell_time_limit(self.cell_seconds):
+                return action(), False
+        except (Exception, CellTimeoutError, SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+            return error, True
+
+    def _returned(self, value: Any, raised: bool, inputs: list[torch.Tensor], printed: str) -> messages.Returned:
+        outputs = [] if raised else tensors(value)
+        results = [index for index, tensor in enumerate(outputs) if tensor.requires_grad and not tensor.is_leaf]
+        if results:
+            self._invocations.append((inputs, outputs))
+        try:
+            values = self.table.pack(value, self._rebound())
+        except Unsendable as error:
+            return messages.Returned(unsendable=str(error), printed=printed)
+        number = len(self._invocations) - 1
+        return messages.Returned(values, raised, number, results, printed, files=self.folder.changed())
+
+    def _rebound(self) -> dict[str, Any]:
+        """Returns the names that the learner's code has bound anew since the test looked them up."""
+        space = self.shell.user_ns
+        changed = {
+            name: space[name] for name, value in self._known.items() if name in space and space[name] is not value
+        }
+        self._known |= changed
+        return changed
+
+    def _bind(self, names: dict[str, Any]) -> None:
+        """Binds and deletes names as the test did."""
+        for name, (action, value) in names.items():
+            if action == DELETED:
+                self.shell.user_ns.pop(name, None)
+                self._known.pop(name, None)
+            else:
+                self.shell.user_ns[name] = self._known[name] = value
+
+    def _call_back(self, number: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
+        answer = self._exchange(messages.CallbackAsked(number, self.table.pack(arguments, keywords)))
+        (value,) = self.table.unpack(answer.value)
+        if answer.raised:
+            raise value
+        return value
+
+
+def _gradients(
+    inputs: list[torch.Tensor], outputs: list[torch.Tensor], cotangents: list[torch.Tensor]
+) -> list[torch.Tensor | None]:
+    wanted = [tensor for tensor in inputs if tensor.requires_grad]
+    before = [tensor.grad for tensor in wanted]
+    for tensor in wanted:
+        tensor.grad = None
+    try:
+        torch.autograd.backward(outputs, cotangents, retain_graph=True)
+        return [tensor.grad if tensor.requires_grad else None for tensor in inputs]
+    finally:
+        for tensor, gradient in zip(wanted, before, strict=True):
+            tensor.grad = gradient

@@ -1,0 +1,113 @@
+"""The learner's objects that the grader holds by handle: the same object always has the same handle."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Callable
+from typing import Any
+
+from autograder.grade.wire.values.codec import Part, Unsendable
+from autograder.grade.wire.values.library_names import imported, library_name
+
+LONGEST_NAME = 200
+LONGEST_MESSAGE = 2000
+FUNCTIONS = (types.FunctionType, types.MethodType, types.BuiltinFunctionType, types.MethodWrapperType)
+
+
+class ObjectTable:
+    """The references of the worker's side.
+
+    Args:
+        call_back: calls a function of the test's by its number.
+    """
+
+    def __init__(self, call_back: Callable[..., Any]) -> None:
+        self._call_back = call_back
+        self._objects: list[Any] = []
+        self._handles: dict[int, int] = {}
+        self._callbacks: dict[int, Any] = {}
+        self._callback_numbers: dict[int, int] = {}
+
+    def take_apart(self, value: Any, part: Part) -> list[Any]:
+        """Returns the node of an object that is no data: its handle and a description."""
+        if id(value) in self._callback_numbers:
+            return ["callback", self._callback_numbers[id(value)]]
+        if type(value) is types.ModuleType or value is Ellipsis or value is NotImplemented:
+            name = library_name(value)
+            if name is None:
+                raise Unsendable(value)
+            return ["library", *name]
+        if inspect.isclass(value):
+            return self._class(value, part)
+        if isinstance(value, BaseException):
+            return ["error", self.handle(value), part(type(value)), *_arguments(value, part), _text(value)]
+        if isinstance(value, FUNCTIONS):
+            names = (str(getattr(value, name, ""))[:LONGEST_NAME] for name in ("__name__", "__qualname__"))
+            return ["function", self.handle(value), type(value).__name__, *names]
+        return ["instance", self.handle(value), part(type(value))]
+
+    def put_together(self, tag: str, parts: list[Any]) -> Any:
+        """Returns what the grader refers to."""
+        if tag == "handle":
+            return self._objects[parts[0]]
+        if tag == "callback":
+            return self._callback(*parts)
+        if tag == "library":
+            return imported(*parts)
+        if tag == "error":
+            kind, arguments, message = parts
+            return _exception(kind, arguments, message)
+        raise ValueError(f"{tag!r} is no kind of reference")
+
+    def handle(self, value: Any) -> int:
+        """Returns the object's handle."""
+        if id(value) not in self._handles:
+            self._handles[id(value)] = len(self._objects)
+            self._objects.append(value)
+        return self._handles[id(value)]
+
+    def _class(self, value: type, part: Part) -> list[Any]:
+        module, name = library_name(value) or ("", "")
+        specials = sorted(
+            {name for base in value.__mro__ if base is not object for name in vars(base) if _is_special(name)}
+        )
+        bases = [] if module else [part(base) for base in value.__bases__ if base is not object]
+        texts = (value.__name__[:LONGEST_NAME], value.__qualname__[:LONGEST_NAME], " ".join(specials))
+        return ["class", self.handle(value), module, name, *texts, *bases]
+
+    def _callback(self, number: int, name: str) -> Any:
+        if number not in self._callbacks:
+
+            def callback(*arguments: Any, **keywords: Any) -> Any:
+                return self._call_back(number, arguments, keywords)
+
+            callback.__name__ = callback.__qualname__ = name
+            self._callbacks[number] = callback
+            self._callback_numbers[id(callback)] = number
+        return self._callbacks[number]
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__") and len(name) < LONGEST_NAME
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error)[:LONGEST_MESSAGE]
+    except Exception:  # noqa: BLE001 - a `__str__` of the learner's
+        return ""
+
+
+def _arguments(error: BaseException, part: Part) -> list[Any]:
+    try:
+        return [part(tuple(error.args))]
+    except Unsendable:
+        return [part((_text(error),))]
+
+
+def _exception(kind: Any, arguments: tuple[Any, ...], message: str) -> BaseException:
+    try:
+        return kind(*arguments)
+    except Exception:  # noqa: BLE001 - some exceptions want other arguments than they keep
+        return RuntimeError(message)

@@ -1,0 +1,222 @@
+"""A learner's class on the trusted side: a real class without the learner's code, so that isinstance and except work."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from autograder.grade.submission.stand_ins.refusals import Asks, steers
+from autograder.grade.submission.stand_ins.special_methods import is_hidden, special_methods
+
+LOCAL = frozenset(
+    f"__{name}__"
+    for name in [
+        "name",
+        "qualname",
+        "module",
+        "mro",
+        "bases",
+        "base",
+        "class",
+        "subclasses",
+        "basicsize",
+        "flags",
+        "itemsize",
+        "dictoffset",
+        "weakrefoffset",
+        "instancecheck",
+        "subclasscheck",
+        "text_signature",
+        "abstractmethods",
+        "copy",
+        "deepcopy",
+        "prepare",
+        "type_params",
+        "hash",
+    ]
+) | {"mro", "_asks", "_claims", "_data"}
+HASH_AND_EQ = ("__hash__", "__eq__")
+
+
+class ClassStandIn(type):
+    """The type of the stand-ins of classes: calls and attributes are asked of the learner's class."""
+
+    def __new__(cls, name: str, bases: tuple[type, ...], _: dict[str, Any]) -> Any:
+        raise asks_of(bases[0]).refuse(
+            f"{name}: a test cannot extend a class of the learner's from outside its process"
+        )
+
+    def __init__(cls, *_: Any) -> None:
+        pass
+
+    def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
+        return asks_of(cls).operate("call", cls, arguments, keywords)
+
+    def __getattribute__(cls, name: str) -> Any:
+        if name in LOCAL:
+            return type.__getattribute__(cls, name)
+        if name == "__signature__":
+            return _signature(cls)
+        if is_hidden(name):
+            raise AttributeError(name)
+        return asks_of(cls).operate("getattr", cls, name)
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        asks_of(cls).operate("setattr", cls, name, value)
+
+    def __delattr__(cls, name: str) -> None:
+        asks_of(cls).operate("delattr", cls, name)
+
+    def __dir__(cls) -> Any:
+        return asks_of(cls).operate("__dir__", cls)
+
+    def __repr__(cls) -> str:
+        return f"<class '__main__.{cls.__qualname__}'>"
+
+    # The members of an Enum.
+    def __iter__(cls) -> Any:
+        return asks_of(cls).operate("__iter__", cls)
+
+    def __len__(cls) -> int:
+        return asks_of(cls).operate("__len__", cls)
+
+    def __bool__(cls) -> bool:
+        return True
+
+    def __getitem__(cls, key: Any) -> Any:
+        return asks_of(cls).operate("__getitem__", cls, key)
+
+
+class InstanceStandIn:
+    """The base of all stand-ins of instances: attributes are asked of the learner's object."""
+
+    def __getattribute__(self, name: str) -> Any:
+        kind = type(self)
+        if name == "__class__":
+            return type.__getattribute__(kind, "_claims") or kind
+        if name in ("__copy__", "__deepcopy__"):
+            return object.__getattribute__(self, name)
+        if is_hidden(name):
+            raise AttributeError(name)
+        return asks_of(kind).operate("getattr", self, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        asks_of(type(self)).operate("setattr", self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        asks_of(type(self)).operate("delattr", self, name)
+
+    def __dir__(self) -> Any:
+        return asks_of(type(self)).operate("__dir__", self)
+
+    def __repr__(self) -> str:
+        return asks_of(type(self)).operate("__repr__", self)
+
+    def __str__(self) -> str:
+        return asks_of(type(self)).operate("__str__", self)
+
+    def __format__(self, form: str) -> str:
+        return asks_of(type(self)).operate("__format__", self, form)
+
+    def __copy__(self) -> Any:
+        return asks_of(type(self)).operate("copy", self)
+
+    def __deepcopy__(self, _: Any) -> Any:
+        return asks_of(type(self)).operate("deepcopy", self)
+
+    def __init_subclass__(cls) -> None:
+        pass
+
+
+class ErrorStandIn(Exception):
+    """The base of all stand-ins of the learner's own exceptions."""
+
+    text = ""
+
+    def __getattr__(self, name: str) -> Any:
+        if is_hidden(name) or name.startswith("__"):
+            raise AttributeError(name)
+        return asks_of(type(self)).operate("getattr", self, name)
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def asks_of(kind: type) -> Asks:
+    """Returns the session that a stand-in's class belongs to."""
+    return type.__getattribute__(kind, "_asks")
+
+
+def make_class(
+    asks: Asks,
+    name: str,
+    qualified: str,
+    specials: set[str],
+    allowed: frozenset[str],
+    bases: list[type],
+    claims: Any = None,
+) -> type:
+    """Returns the stand-in of a class.
+
+    Args:
+        asks: the session.
+        name: the class's.
+        qualified: its `__qualname__`.
+        specials: the special methods that it has.
+        allowed: the operators that are passed on.
+        bases: stand-ins, or classes of libraries.
+        claims: a library's class, if this is only for its instances: what their `__class__` says.
+
+    Raises:
+        ValueError: its bases do not fit together.
+    """
+    namespace = {"_asks": asks, "_claims": claims, "__module__": "__main__", "__qualname__": qualified, "__doc__": None}
+    namespace["_data"] = next((base.__name__ for base in bases if _is_data(base)), "")
+    errors = [base for base in bases if issubclass(base, Exception) and not steers(base)]
+    if errors:
+        root: tuple[type, ...] = () if any(issubclass(base, ErrorStandIn) for base in errors) else (ErrorStandIn,)
+        real = [*root, *errors]
+    else:
+        kept = [base for base in bases if isinstance(base, ClassStandIn) or _is_plain(base)]
+        real = kept if any(issubclass(base, InstanceStandIn) for base in kept) else [InstanceStandIn, *kept]
+        namespace |= {"__array_ufunc__": None} | special_methods(asks, specials, allowed, claims is not None)
+    try:
+        return type.__new__(ClassStandIn, name, tuple(real), namespace)
+    except TypeError as error:
+        raise ValueError(f"the class {name} has no stand-in: {error}") from None
+
+
+def new_instance(kind: Any) -> Any:
+    """Returns a new stand-in of an instance.
+
+    Raises:
+        ValueError: it is a kind of list, number or text, which Python would read without asking the learner's object.
+    """
+    if data := type.__getattribute__(kind, "_data"):
+        raise ValueError(f"a {kind.__name__} is a kind of {data}, and cannot leave the submission's own process")
+    return object.__new__(kind)
+
+
+def _is_data(base: type) -> bool:
+    return (
+        not isinstance(base, ClassStandIn)
+        and not issubclass(base, BaseException)
+        and not _is_plain(base)
+        and (type(base) is type and base is not object)
+    )
+
+
+def _is_plain(base: type) -> bool:
+    """Returns whether a library's class can be a base without behaviour of its own: written in Python, as nn.Module is."""
+    if type(base) is not type or base is object:
+        return False
+    try:
+        object.__new__(type("Probe", (InstanceStandIn, base), {}))
+    except TypeError:
+        return False
+    return True
+
+
+def _signature(cls: Any) -> inspect.Signature:
+    whole = inspect.signature(asks_of(cls).operate("getattr", cls, "__init__"))
+    return whole.replace(parameters=list(whole.parameters.values())[1:])

@@ -1,0 +1,232 @@
+"""The trusted side's conversation with the learner's objects during the tests of one submission."""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from autograder.grade.submission.stand_ins.learner_references import LearnerReferences
+from autograder.grade.submission.stand_ins.refusals import LearnerError, NotPlain, steers
+from autograder.grade.submission.stand_ins.remote_gradients import with_history
+from autograder.grade.submission.stand_ins.source_facts import SourceFacts
+from autograder.grade.submission.stand_ins.test_names import TestNames
+from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
+from autograder.grade.wire import messages
+from autograder.grade.wire.shared.random_state import draw, random_states
+from autograder.grade.wire.shared.shared_folder import SharedFolder
+from autograder.grade.wire.values.array_types import tensors
+from autograder.grade.wire.values.codec import Unsendable
+from autograder.grade.wire.values.value_table import ValueTable, packed
+
+MOST_SHARED = 300  # values of a test that stay the same objects on both sides; later ones are copies
+MOST_SHARED_BYTES = 4 << 20
+DEEPEST_CALLBACK = 20
+KEPT_ERRORS = 100
+
+
+class Session:
+    """Performs operations on the learner's objects, and keeps what both sides share in step.
+
+    Args:
+        worker: the submission's process.
+        facts: what the source allows to cross.
+        code_of: returns the code of a learner's function by its qualified name.
+
+    Attributes:
+        folder: whose files the learner's code shares.
+        refusal: why this test cannot be judged here, "" if nothing was refused.
+        wrote_inputs: whether a call has written into an argument of the test's own.
+    """
+
+    def __init__(
+        self,
+        worker: WorkerClient,
+        facts: SourceFacts,
+        code_of: Callable[[str], types.CodeType | None],
+    ) -> None:
+        self._worker, self.folder = worker, SharedFolder(None)
+        self._references = LearnerReferences(self, facts, code_of)
+        self._errors: list[BaseException] = []
+        self._depth = 0
+        self.begin_test(keep_inputs=False)
+
+    def begin_test(self, keep_inputs: bool) -> None:
+        """Begins a test, which knows no value of an earlier one by number."""
+        self.table = ValueTable(self._references)
+        self._references.begin_test()
+        self.names, self.keep_inputs = TestNames(), keep_inputs
+        self.wrote_inputs, self.refusal, self._begins = False, "", True
+        self._random_states: list[Any] = []
+        self._errors.clear()
+
+    def watch(self, names: TestNames) -> None:
+        """Begins to share names, files, and random states if the test sets a seed."""
+        self.names = names
+        self._random_states = random_states() if names.seeds else []
+        if names.reads_files and self.folder.is_shared:
+            self.operate("synchronise")
+
+    def end_test(self) -> None:
+        """Tells the learner's code which names the test has bound or deleted since its last operation."""
+        if self.names.has_changed():
+            self.operate("synchronise")
+
+    def describe(self, name: str) -> tuple[messages.NameDescription, Any]:
+        """Returns what a name of the learner's refers to, and that object or its stand-in.
+
+        Raises:
+            WorkerEnded: the program has ended.
+            NotPlain: it cannot be sent.
+        """
+        found = self._worker.ask(messages.AskName(name, len(self.table), self._begins), messages.NameDescription)
+        self._begins = False
+        if found.kind == "absent":
+            return found, None
+        if found.unsendable:
+            raise self.refuse(f"{name}: {found.unsendable}")
+        try:
+            (value,) = self.table.unpack(found.value)
+        except ValueError as error:
+            raise self.refuse(f"{name}: {error}") from None
+        return found, value
+
+    def has_only_data(self) -> bool:
+        """Returns whether nothing that the test knows can ask for something of the learner's."""
+        return self._references.is_empty
+
+    def operate(self, operation: str, *operands: Any) -> Any:
+        """Returns what an operation on the learner's objects returns.
+
+        Raises:
+            NotPlain: an operand or the result cannot be sent.
+            Exception: what the learner's code raised, as an exception of the same class where that cannot steer the test.
+        """
+        self._references.is_empty = False
+        start, inputs = len(self.table), tensors(operands)
+        returned = self._ask(self._request(operation, operands))
+        value = self._received(returned)
+        if returned.raised:
+            raise self._raisable(value, operation)
+        if len(self.table) > MOST_SHARED or self.table.bytes > MOST_SHARED_BYTES:
+            self.table.truncate(start)
+        invocation = returned.invocation
+        return with_history(
+            value, returned.differentiable, inputs, lambda positions, found: self._pull(invocation, positions, found)
+        )
+
+    def refuse(self, reason: str) -> NotPlain:
+        """Returns the exception for what cannot cross, and notes that this test cannot be judged on this side."""
+        self.refusal = self.refusal or reason
+        return NotPlain(reason)
+
+    def is_learners(self, error: object) -> bool:
+        """Returns whether an exception came out of the worker."""
+        return any(error is known for known in self._errors)
+
+    def _request(self, operation: str, operands: tuple[Any, ...]) -> messages.AskOperation:
+        start, changed = len(self.table), self.names.changed()
+        try:
+            values = self.table.pack(operands, self._sendable(changed), self._seeded())
+        except Unsendable as error:
+            raise self.refuse(str(error)) from None
+        return messages.AskOperation(operation, values, start, self.folder.changed())
+
+    def _sendable(self, names: dict[str, Any]) -> dict[str, Any]:
+        """Returns the names whose values can be sent; the others, such as an object of the test's, stay on this side."""
+        found = {}
+        for name, action in names.items():
+            try:
+                ValueTable(self._references).pack(action)
+                found[name] = action
+            except Unsendable:
+                self.names.forget(name)
+        return found
+
+    def _seeded(self) -> list[Any]:
+        """Returns the states of the random generators if the test has changed them.
+
+        Only a test that sets a seed shares them: the states tell which inputs other tests will draw.
+        """
+        if not self.names.seeds:
+            return []
+        now = random_states()
+        before, self._random_states = self._random_states, now
+        return now if packed(before) != packed(now) else []
+
+    def _received(self, returned: messages.Returned) -> Any:
+        sys.stdout.write(returned.printed)
+        if returned.drew and self.names.seeds:
+            draw()
+            self._random_states = random_states()
+        if returned.unsendable:
+            raise self.refuse(returned.unsendable)
+        self.folder.write(returned.files)
+        try:
+            value, names = self.table.unpack(returned.value, self._may_change)
+        except ValueError as error:
+            raise self.refuse(str(error)) from None
+        if type(names) is dict:
+            self.names.receive(names)
+        return value
+
+    def _may_change(self, number: int) -> bool:
+        if number not in self.table.own:
+            return True
+        self.wrote_inputs = True
+        return not self.keep_inputs
+
+    def _raisable(self, error: Any, operation: str) -> BaseException:
+        own = isinstance(error, BaseException) and self.table.number(error) in self.table.own
+        if own:
+            return error  # what a function of the test's raised, when the learner's code called it
+        if not isinstance(error, Exception):
+            error = LearnerError("an exception that cannot leave the submission's own process")
+        if steers(type(error)) and not (operation == "__next__" and type(error) is StopIteration):
+            error = LearnerError(f"{type(error).__name__}: {error}")
+        self._errors = [*self._errors[-KEPT_ERRORS:], error]
+        return error
+
+    def _pull(self, invocation: int, positions: list[int], cotangents: list[torch.Tensor]) -> Any:
+        start = len(self.table)
+        values = self.table.pack(positions, cotangents)
+        returned = self._ask(messages.AskGradients(invocation, values, start))
+        found = self._received(returned)
+        if returned.raised:
+            raise self._raisable(found, "backward")
+        return found
+
+    def _ask(self, request: messages.Request) -> messages.Returned:
+        try:
+            return self._worker.ask(request, messages.Returned, self._call_back)
+        except WorkerEnded as error:
+            raise LearnerError(f"its process was ended: {error}") from None
+        except KeyError as error:
+            raise LearnerError(f"it gave no answer: {error}") from None
+
+    def _call_back(self, asked: messages.CallbackAsked) -> messages.CallbackReturned:
+        self._depth += 1
+        try:
+            return messages.CallbackReturned(self.table.pack(self._called(asked)))
+        except Exception as error:  # noqa: BLE001 - it is raised in the learner's code, which may expect it
+            return messages.CallbackReturned(self.table.pack(error), raised=True)
+        finally:
+            self._depth -= 1
+
+    def _called(self, asked: messages.CallbackAsked) -> Any:
+        if self._depth > DEEPEST_CALLBACK:
+            raise RecursionError(f"more than {DEEPEST_CALLBACK} calls of the test's functions inside each other")
+        try:
+            arguments, keywords = self.table.unpack(asked.arguments, self._may_change)
+            function = self._references.callback(asked.callback)
+        except (ValueError, IndexError) as error:
+            raise self.refuse(f"a call of the test's function: {error}") from None
+        try:
+            value = function(*arguments, **keywords)
+            ValueTable(self._references).pack(value)
+            return value
+        except Unsendable as error:
+            raise self.refuse(str(error)) from None

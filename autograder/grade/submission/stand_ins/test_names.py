@@ -1,0 +1,73 @@
+"""Names that a test and the learner's code share, as in one kernel: what one side binds or deletes, the other sees."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from autograder.grade.submission.cell_analysis import statements
+
+DELETED, BOUND = "deleted", "bound"
+_MISSING = object()
+SEEDS = {"seed", "manual_seed"}
+READING = ("open", "read", "load", "exists", "isfile", "glob", "listdir", "scandir", "Path", "stat")
+"""Parts of the names by which a test may look at files."""
+
+
+class TestNames:
+    """The names of one test, watched while it runs.
+
+    Args:
+        namespace: the test's; None shares no names.
+        text: the test's.
+        used: the names that the learner's code binds or uses.
+        borrowed: the names that the test has from the learner.
+    """
+
+    def __init__(
+        self,
+        namespace: dict[str, Any] | None = None,
+        text: str = "",
+        used: frozenset[str] = frozenset(),
+        borrowed: frozenset[str] = frozenset(),
+    ) -> None:
+        self._space = namespace
+        nodes = [node for part in statements(text) for node in ast.walk(part)]
+        words = {_word(node) for node in nodes}
+        self.seeds = bool(words & SEEDS)
+        self.reads_files = any(part in word for word in words for part in READING)
+        self._bound = _bound(nodes) & used
+        self._last = {name: self._now(name) for name in self._bound | borrowed}
+
+    def changed(self) -> dict[str, Any]:
+        """Returns what the test has bound or deleted since the last time: the action and the value, by name."""
+        changed = {name: value for name in self._bound if (value := self._now(name)) is not self._last[name]}
+        self._last |= changed
+        return {name: (DELETED, None) if value is _MISSING else (BOUND, value) for name, value in changed.items()}
+
+    def has_changed(self) -> bool:
+        """Returns whether the test has bound or deleted a name since the last time."""
+        return any(self._now(name) is not self._last[name] for name in self._bound)
+
+    def receive(self, names: dict[str, Any]) -> None:
+        """Binds what the learner's code has bound anew, unless the test has done so meanwhile."""
+        for name, value in names.items():
+            if self._space is not None and name in self._last and self._now(name) is self._last[name]:
+                self._space[name] = self._last[name] = value
+
+    def forget(self, name: str) -> None:
+        """Leaves a name to each side."""
+        self._bound.discard(name)
+
+    def _now(self, name: str) -> Any:
+        return _MISSING if self._space is None else self._space.get(name, _MISSING)
+
+
+def _bound(nodes: list[ast.AST]) -> set[str]:
+    """Returns the names that are bound or deleted anywhere in a test, also inside its functions."""
+    names = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
+    return names | {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+
+
+def _word(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else node.id if isinstance(node, ast.Name) else ""

@@ -1,0 +1,70 @@
+"""A folder on each side whose files follow each other: what a test writes, the learner's code can read, and the other way round."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+LARGEST_FILE = 16 << 20  # bytes
+MOST_FILES = 100
+OF_PYTHON = (".py", ".pyc", ".pyd", ".so", ".pth")  # what an import would run
+
+
+class SharedFolder:
+    """One side's folder.
+
+    Args:
+        path: the folder; None shares no files.
+        kept: names that the other side may not write, such as the teacher's data files.
+    """
+
+    def __init__(self, path: Path | None, kept: frozenset[str] = frozenset()) -> None:
+        self._path, self._kept = path, kept
+        self._seen = self._stamps()
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether there is a folder."""
+        return self._path is not None
+
+    def changed(self) -> dict[str, bytes]:
+        """Returns the files that were written here since the last time, by name; only plain files of the folder itself."""
+        now = self._stamps()
+        changed = [name for name, stamp in now.items() if self._seen.get(name) != stamp and stamp[1] <= LARGEST_FILE]
+        self._seen = now
+        return {name: data for name in changed[:MOST_FILES] if (data := self._read(name)) is not None}
+
+    def write(self, files: dict[str, bytes]) -> None:
+        """Writes files of the other side's; names with a folder, names that Python imports, and kept files are left out."""
+        if self._path is None:
+            return
+        for name, data in list(files.items())[:MOST_FILES]:
+            if not self._may_write(name) or len(data) > LARGEST_FILE:
+                continue
+            target = self._path / name
+            with contextlib.suppress(OSError):
+                target.unlink(missing_ok=True)  # it may be a link to somewhere else
+                target.write_bytes(data)
+                status = target.stat()
+                self._seen[name] = (status.st_mtime_ns, status.st_size)
+
+    def _may_write(self, name: str) -> bool:
+        plain = name not in ("", ".", "..") and not set("/\\\0") & set(name)
+        return plain and name not in self._kept and not name.lower().endswith(OF_PYTHON)
+
+    def _read(self, name: str) -> bytes | None:
+        assert self._path is not None
+        with contextlib.suppress(OSError):
+            return (self._path / name).read_bytes()
+        return None
+
+    def _stamps(self) -> dict[str, tuple[int, int]]:
+        """Returns when each file was written, in nanoseconds, and its size."""
+        found: dict[str, tuple[int, int]] = {}
+        with contextlib.suppress(OSError), os.scandir(self._path or os.devnull) as entries:
+            for entry in entries:
+                if entry.is_file(follow_symlinks=False):
+                    status = entry.stat(follow_symlinks=False)
+                    found[entry.name] = status.st_mtime_ns, status.st_size
+        return found
