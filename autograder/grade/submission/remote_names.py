@@ -41,9 +41,7 @@ class RemoteNames:
         facts: what the source allows to cross: its modules, and the operators of its classes.
     """
 
-    def __init__(
-        self, worker: WorkerClient, facts: SourceFacts = NOTHING_KNOWN
-    ) -> None:
+    def __init__(self, worker: WorkerClient, facts: SourceFacts = NOTHING_KNOWN) -> None:
         self.worker = worker
         self._cells: list[str] = []
         self._lookups: list[Lookup] = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from autograder.check.subject.call_report import Call, ProgramText, Report
-from autograder.grade.wire.values.value_table import Values
+from autograder.grade.wire.values.message_form import Values
 
 
 class BeginSubmission(msgspec.Struct, frozen=True, tag="begin"):

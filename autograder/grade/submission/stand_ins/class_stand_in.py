@@ -9,39 +9,21 @@ from autograder.grade.submission.stand_ins.refusals import Asks, steers
 from autograder.grade.submission.stand_ins.special_methods import is_hidden, special_methods
 
 LOCAL = frozenset(
-    f"__{name}__"
-    for name in [
-        "name",
-        "qualname",
-        "module",
-        "mro",
-        "bases",
-        "base",
-        "class",
-        "subclasses",
-        "basicsize",
-        "flags",
-        "itemsize",
-        "dictoffset",
-        "weakrefoffset",
-        "instancecheck",
-        "subclasscheck",
-        "text_signature",
-        "abstractmethods",
-        "copy",
-        "deepcopy",
-        "prepare",
-        "type_params",
-        "hash",
-    ]
-) | {"mro", "_asks", "_claims", "_data"}
-HASH_AND_EQ = ("__hash__", "__eq__")
+    {
+        "__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__base__", "__class__", "__subclasses__",
+        "__basicsize__", "__flags__", "__itemsize__", "__dictoffset__", "__weakrefoffset__", "__instancecheck__",
+        "__subclasscheck__", "__text_signature__", "__abstractmethods__", "__copy__", "__deepcopy__", "__prepare__",
+        "__type_params__", "__hash__", "mro", "_asks", "_claims", "_data",
+    }
+)  # fmt: skip
+"""Attributes that Python's own machinery reads; they are the stand-in's."""
 
 
 class ClassStandIn(type):
     """The type of the stand-ins of classes: calls and attributes are asked of the learner's class."""
 
     def __new__(cls, name: str, bases: tuple[type, ...], _: dict[str, Any]) -> Any:
+        """Refuses a class statement of the test's; stand-ins are made by `make_class`."""
         raise asks_of(bases[0]).refuse(
             f"{name}: a test cannot extend a class of the learner's from outside its process"
         )
@@ -50,6 +32,7 @@ class ClassStandIn(type):
         pass
 
     def __call__(cls, *arguments: Any, **keywords: Any) -> Any:
+        """Returns a new instance, or its stand-in."""
         return asks_of(cls).operate("call", cls, arguments, keywords)
 
     def __getattribute__(cls, name: str) -> Any:

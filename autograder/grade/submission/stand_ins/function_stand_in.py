@@ -39,6 +39,7 @@ class FunctionStandIn:
         object.__getattribute__(self, "__dict__").update(own)
 
     def __call__(self, *arguments: Any, **keywords: Any) -> Any:
+        """Returns what the learner's function returns."""
         return _asks(self).operate("call", self, arguments, keywords)
 
     def __getattribute__(self, name: str) -> Any:

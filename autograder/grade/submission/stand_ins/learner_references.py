@@ -64,14 +64,17 @@ class LearnerReferences:
             return self._callbacks[parts[0]]
         if tag == "library":
             return self._library(*parts)
-        make = {"class": self._class, "function": self._function, "instance": self._instance, "error": self._error}.get(
-            tag
-        )
+        makers: dict[Any, Callable[..., Any]] = {
+            "class": self._class,
+            "function": self._function,
+            "instance": self._instance,
+            "error": self._error,
+        }
         handle, *others = parts
-        if make is None or type(handle) is not int:
+        if tag not in makers or type(handle) is not int:
             raise ValueError(f"{str(tag)[:80]!r} is no kind of reference")
         if handle not in self._stand_ins:
-            made = make(*others)
+            made = makers[tag](*others)
             self._stand_ins[handle] = made
             self._handles[id(made)] = handle
         return self._stand_ins[handle]

@@ -73,7 +73,9 @@ def _operators(classes: list[ast.ClassDef]) -> dict[str, frozenset[str]]:
             name.id for part in node.body for name in ast.walk(part) if isinstance(name, ast.Name) and _stores(name)
         }
         inherited = frozenset[str]().union(*(found.get(_last(base), frozenset()) for base in node.bases))
-        found[node.name] = (defined & OPERATORS) | inherited | _decorated(node) | found.get(node.name, frozenset())
+        found[node.name] = (
+            frozenset(defined & OPERATORS) | inherited | _decorated(node) | found.get(node.name, frozenset())
+        )
     return found
 
 

@@ -13,53 +13,17 @@ from typing import Any
 from autograder.grade.submission.stand_ins.refusals import Asks
 
 PASSED_ON = frozenset(
-    f"__{name}__"
-    for name in [
-        "len",
-        "bool",
-        "int",
-        "float",
-        "complex",
-        "index",
-        "bytes",
-        "iter",
-        "next",
-        "reversed",
-        "getitem",
-        "setitem",
-        "delitem",
-        "call",
-        "enter",
-        "exit",
-        "neg",
-        "pos",
-        "abs",
-        "invert",
-        "round",
-        "trunc",
-        "floor",
-        "ceil",
-    ]
-)
-_ARITHMETIC = [
-    "add",
-    "sub",
-    "mul",
-    "matmul",
-    "truediv",
-    "floordiv",
-    "mod",
-    "divmod",
-    "pow",
-    "lshift",
-    "rshift",
-    "and",
-    "xor",
-    "or",
-]
-OPERATORS = frozenset(f"__{side}{name}__" for name in _ARITHMETIC for side in ("", "r", "i")) | frozenset(
-    f"__{name}__" for name in ["eq", "ne", "lt", "le", "gt", "ge", "contains", "hash"]
-)
+    {
+        "__len__", "__bool__", "__int__", "__float__", "__complex__", "__index__", "__bytes__", "__iter__", "__next__",
+        "__reversed__", "__getitem__", "__setitem__", "__delitem__", "__call__", "__enter__", "__exit__", "__neg__",
+        "__pos__", "__abs__", "__invert__", "__round__", "__trunc__", "__floor__", "__ceil__",
+    }
+)  # fmt: skip
+_ARITHMETIC = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "divmod", "pow", "lshift", "rshift",
+               "and", "xor", "or")  # fmt: skip
+OPERATORS = frozenset(f"__{side}{name}__" for name in _ARITHMETIC for side in ("", "r", "i")) | {
+    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__", "__hash__",
+}  # fmt: skip
 HIDDEN = ("__array", "__torch_", "__cuda_", "__dlpack", "__buffer", "__dataframe", "__arrow", "_repr_", "_ipython_")
 """Hooks by which NumPy, PyTorch, pandas and IPython would hand a comparison or a display to the object itself."""
 

@@ -16,6 +16,7 @@ SINGLETONS = {id(Ellipsis): "Ellipsis", id(NotImplemented): "NotImplemented"}
 
 def library_name(value: Any) -> tuple[str, str] | None:
     """Returns the module and the qualified name under which a library has this object, None if none does."""
+    name: Any
     if id(value) in SINGLETONS:
         return "builtins", SINGLETONS[id(value)]
     if isinstance(value, type) and value in ITERATING:

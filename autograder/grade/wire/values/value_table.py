@@ -16,6 +16,7 @@ import msgspec
 
 from autograder.grade.wire.values.array_types import ARRAYS, DTYPE, SCALAR, array_codec
 from autograder.grade.wire.values.codec import Codec, Part, Unsendable
+from autograder.grade.wire.values.message_form import BLOB, Values, from_message, to_message
 from autograder.grade.wire.values.named_tuples import NamedTupleTypes
 from autograder.grade.wire.values.optional_types import PANDAS_TAGS, optional_codec, optional_reader
 from autograder.grade.wire.values.standard_types import STANDARD
@@ -23,20 +24,10 @@ from autograder.grade.wire.values.standard_types import STANDARD
 DEEPEST = 100
 MOST_ITEMS = 5_000_000
 """Items of a value, each counted as often as it is reached: shared parts could make a small message endless to compare."""
-LONGEST_STRUCTURE = 8 << 20
-"""Bytes of a message without its arrays and texts; as Python's objects they take up to a hundred times as much memory."""
-BLOB = 256  # bytes; longer ones stand beside the structure
 
 EXACT = STANDARD | ARRAYS
 BY_TAG = {codec.tag: codec for codec in [*EXACT.values(), SCALAR, DTYPE]}
 SCALARS = (type(None), bool, float)
-
-
-class Values(msgspec.Struct, frozen=True):
-    """Encoded values: nodes, roots and writes as msgpack, and beside them the long bytes of arrays and texts."""
-
-    structure: bytes = b"\x93\x90\x90\x90"
-    blobs: list[bytes] = []
 
 
 class References(Protocol):
@@ -101,7 +92,7 @@ class ValueTable:
         try:
             writes = [[number, *node] for number, node in self._changes(packing.part)]
             found = [packing.part(root) for root in roots]
-            return _with_blobs([packing.nodes, found, writes])
+            return to_message([packing.nodes, found, writes])
         except BaseException:
             self.truncate(start)
             raise
@@ -118,7 +109,7 @@ class ValueTable:
         """
         start = len(self)
         try:
-            nodes, roots, writes = _without_blobs(values)
+            nodes, roots, writes = from_message(values)
             for node in nodes:
                 self._add_node(node)
             kept = dict(self._write(number, node, accept) for number, *node in writes)
@@ -262,37 +253,6 @@ class _Packing:
 
 def _is_text(value: str) -> bool:
     return value.isascii() or not any("\ud800" <= letter <= "\udfff" for letter in value)
-
-
-def _with_blobs(message: list[Any]) -> Values:
-    blobs: list[bytes] = []
-
-    def short(part: Any) -> Any:
-        if type(part) is bytes and len(part) > BLOB:
-            blobs.append(part)
-            return [-len(blobs)]
-        return part
-
-    structure = msgspec.msgpack.encode([[[short(part) for part in node] for node in nodes] for nodes in message[::2]]
-                                       + [[short(root) for root in message[1]]])  # fmt: skip
-    if len(structure) > LONGEST_STRUCTURE:
-        raise Unsendable(message, f"a value with {len(structure)} bytes of small items")
-    return Values(structure, blobs)
-
-
-def _without_blobs(values: Values) -> list[Any]:
-    if len(values.structure) > LONGEST_STRUCTURE:
-        raise ValueError("the value has too many items")
-    try:
-        nodes, writes, roots = msgspec.msgpack.decode(values.structure)
-    except msgspec.MsgspecError as error:
-        raise ValueError(str(error)[:80]) from None
-
-    def long(part: Any) -> Any:
-        return values.blobs[-part[0] - 1] if type(part) is list and part[0] < 0 else part
-
-    return [[[long(part) for part in node] for node in nodes], [long(root) for root in roots],
-            [[long(part) for part in node] for node in writes]]  # fmt: skip
 
 
 def packed(value: Any) -> Values:
