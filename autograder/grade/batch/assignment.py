@@ -8,6 +8,7 @@ import importlib.metadata
 import platform
 import secrets
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -280,6 +281,7 @@ def _unchanged_row(student: str, origin: GradeOrigin) -> StudentRow:
     return msgspec.structs.replace(msgspec.json.decode(origin.cells, type=StudentRow), student=student, unchanged=True)
 
 
+@cache
 def _versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in PACKAGES}
 

@@ -36,7 +36,8 @@ def harmless_tex(text: str) -> str:
 
 @cache
 def _known_paths() -> re.Pattern[str]:
-    return re.compile("|".join(re.escape(path) for path in sorted(_names(), key=len, reverse=True)))
+    longest_first = sorted(_names(), key=len, reverse=True)
+    return re.compile(f"(?:{'|'.join(map(re.escape, longest_first))})(?![\\w.-])")
 
 
 def _short_name(path: str) -> str:

@@ -128,5 +128,6 @@ def _notebook_text(source: AssignmentSource, cells: list[AlignedCell], about: di
     stored = [harmless_cell(item.cell, drawings, released.get(item.cell.source)) for item in cells]
     for index, cell in enumerate(stored):
         cell["id"] = f"cell-{index}"
-    notebook = NotebookNode(nbformat=4, nbformat_minor=5, metadata=metadata, cells=stored)
-    return nbformat.v4.writes(notebook)  # nbformat.writes also validates, which takes longer than writing
+    notebook = {"cells": stored, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    # nbformat.writes copies and validates the notebook first, which takes longer than writing it.
+    return msgspec.json.format(msgspec.json.encode(notebook), indent=1).decode()
