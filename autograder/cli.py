@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Sequence
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 from autograder import grade_command
 from autograder.errors import AutograderError, UnfinishedError
 from autograder.loading import loading
+from autograder.printable import printable
 from autograder.requirements import require
 from autograder.run_in_fork import EndedError, run_in_fork
 
@@ -117,6 +119,10 @@ def _parser() -> argparse.ArgumentParser:
     release.add_argument("--check", action="store_true", help="only say which cells drifted")
     release.add_argument("--seed", type=int, help="write a variant with other numbers to class/variants/SEED instead")
     release.set_defaults(run=_release)
+
+    new = verbs.add_parser("new", help="make a small nbgrader course that works, to begin with")
+    new.add_argument("folder", type=Path, metavar="DIR", help="is made; has to be empty")
+    new.set_defaults(run=_new)
 
     grade_command.add_to(verbs)
 
@@ -232,6 +238,15 @@ def _release(chosen: argparse.Namespace) -> int:
         print("\n".join(lines))
         print("notebooks/ is generated; edit solutions/ instead, run `autograder release` and commit both.")
     return 1 if lines else 0
+
+
+def _new(chosen: argparse.Namespace) -> int:
+    from autograder.course.new_course import ASSIGNMENT, make_course
+
+    make_course(chosen.folder)
+    there = shlex.quote(printable(str(chosen.folder)))
+    print(f"{there} holds a course. Grade its hand-ins: autograder grade {ASSIGNMENT} --course {there}")
+    return 0
 
 
 def _doctor(chosen: argparse.Namespace) -> int:

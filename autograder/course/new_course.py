@@ -1,0 +1,143 @@
+"""`autograder new DIR`: a small nbgrader course that works, to try the commands on and to replace bit by bit."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions
+
+from autograder.course.canonical import KERNEL
+from autograder.errors import InputError
+from autograder.printable import printable
+
+ASSIGNMENT = "first"
+DATA = "temperatures.csv"
+TEMPERATURES = "day,celsius\nmon,11.5\ntue,14.0\nwed,19.5\nthu,21.0\nfri,17.5\n"
+INTRODUCTION = """\
+# Warm days
+
+`temperatures.csv` has the temperature of each day. Answer in the cells that say `YOUR CODE HERE`."""
+SETUP = """\
+import csv
+
+with open("temperatures.csv") as file:
+    celsius = [float(row["celsius"]) for row in csv.DictReader(file)]"""
+SOLUTION = '''\
+def warm_days(temperatures, limit):
+    """Return how many temperatures are above the limit."""
+    ### BEGIN SOLUTION
+    return sum(temperature > limit for temperature in temperatures)
+    ### END SOLUTION'''
+TEST = """\
+assert warm_days(celsius, 15) == 3
+assert warm_days([], 15) == 0
+### BEGIN HIDDEN TESTS: a limit that is reached
+assert warm_days([15.0, 15.1], 15) == 1
+### END HIDDEN TESTS"""
+QUESTION = "Is the mean or the median the better summary of these temperatures? Say why, in two sentences."
+WRONG = "def warm_days(temperatures, limit):\n    return sum(temperature >= limit for temperature in temperatures)"
+RIGHT = "def warm_days(temperatures, limit):\n    return len([one for one in temperatures if one > limit])"
+# What each student wrote, by the cell's id; the others are as they were handed out.
+STUDENTS = {
+    "ann": {"warm_days": RIGHT, "summary": "The median, because one hot day does not move it."},
+    "ben": {"warm_days": WRONG, "summary": "The mean."},
+    "cleo": {},
+}
+CONFIG = """\
+# nbgrader's settings for this course; nbgrader's commands, run from this folder, and `autograder grade` read them.
+from autograder.grade.batch.csv_export import configure_export
+
+c = get_config()
+c.CourseDirectory.course_id = {course!r}
+
+# What one submission may use. A run can set it otherwise: `autograder grade {assignment} --cell-seconds 60`.
+c.Autograder.cell_seconds = 30
+c.Autograder.submission_seconds = 120
+c.Autograder.memory_mib = 1024
+
+configure_export(c)  # `nbgrader export`: names with commas stay in their column, and none becomes a formula
+"""
+README = """\
+An nbgrader course with one assignment, `{assignment}`, and three hand-ins to try the commands on.
+
+    autograder grade {assignment} --course .       grades what lies in submitted/
+    nbgrader formgrader, or `nbgrader export`      works with the result, in gradebook.db
+
+source/{assignment}/      the teacher's notebook, with solutions and hidden tests, and a data file
+submitted/STUDENT/  what was handed in; delete ann, ben and cleo when you have seen enough
+autograded/         the graded notebooks
+feedback/           a page for each student
+nbgrader_config.py  nbgrader's settings, and what one submission may use
+
+`nbgrader generate_assignment {assignment}` makes release/{assignment}/, the notebook to hand out.
+"""
+
+
+class NewCourseError(InputError):
+    """The course cannot be made in this folder."""
+
+
+def make_course(folder: Path) -> None:
+    """Writes a course into a folder, which is made where it is missing.
+
+    Raises:
+        NewCourseError: something lies there already, or the folder cannot be written.
+    """
+    shown = printable(str(folder))
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise NewCourseError(f"{shown} is not an empty folder. Name a new one, such as {shown}-2")
+        for name, text in _files(folder).items():
+            (folder / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name).write_text(text, "utf-8")
+    except OSError as error:
+        raise NewCourseError(f"the course cannot be written to {shown} ({error.strerror})") from None
+
+
+def _files(folder: Path) -> dict[str, str]:
+    """Returns the course's files by their relative paths."""
+    source = _source()
+    place, notebook = f"source/{ASSIGNMENT}", f"{ASSIGNMENT}.ipynb"
+    course = re.sub(r"\W+", "_", folder.resolve().name).strip("_") or "course"
+    files = {
+        "README.txt": README.format(assignment=ASSIGNMENT),
+        "nbgrader_config.py": CONFIG.format(course=course, assignment=ASSIGNMENT),
+        f"{place}/{notebook}": nbformat.writes(source),
+        f"{place}/{DATA}": TEMPERATURES,
+    }
+    for student, answers in STUDENTS.items():
+        files[f"submitted/{student}/{ASSIGNMENT}/{notebook}"] = nbformat.writes(_handed_in(answers))
+        files[f"submitted/{student}/{ASSIGNMENT}/{DATA}"] = TEMPERATURES
+    return files
+
+
+def _source() -> NotebookNode:
+    code, text = nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
+    cells = [
+        text(INTRODUCTION),
+        code(SETUP, metadata=_known("setup", locked=True)),
+        code(SOLUTION, metadata=_known("warm_days", solution=True)),
+        code(TEST, metadata=_known("test_warm_days", grade=True, locked=True, points=3)),
+        text(QUESTION),
+        text("Your answer.", metadata=_known("summary", grade=True, solution=True, points=2)),
+    ]
+    return nbformat.v4.new_notebook(metadata=KERNEL, cells=cells)
+
+
+def _known(name: str, **shape: Any) -> dict[str, Any]:
+    """Returns what nbgrader knows of a cell (nbgrader/preprocessors/checkcellmetadata.py and `nbgrader_schema` 3, 0.9.6)."""
+    plain = {"grade_id": name, "grade": False, "solution": False, "locked": False, "task": False, "schema_version": 3}
+    return {"nbgrader": plain | shape}
+
+
+def _handed_in(answers: dict[str, str]) -> NotebookNode:
+    notebook = _source()
+    for preprocessor in (ClearSolutions(), ClearHiddenTests()):
+        notebook, _ = preprocessor.preprocess(notebook, {})
+    for cell in notebook.cells:
+        cell.source = answers.get(cell.metadata.get("nbgrader", {}).get("grade_id"), cell.source)
+    return notebook

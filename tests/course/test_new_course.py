@@ -1,0 +1,75 @@
+"""`autograder new` makes a course on which nbgrader's commands and ours agree."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from autograder import cli
+from autograder.course.new_course import ASSIGNMENT, NewCourseError, make_course
+from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.sandbox.isolation.levels import LEVELS
+
+SCORES = {"ann": 3.0, "ben": 0.0, "cleo": 0.0}
+
+
+def nbgrader(course, *words):
+    """Runs a plain nbgrader command in a course."""
+    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
+    home = {"HOME": str(course), "JUPYTER_CONFIG_DIR": str(course), "PATH": path, "PYTHONPATH": os.getcwd()}
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", *words], cwd=course, env=os.environ | home, capture_output=True, text=True
+    )
+    assert 0 == done.returncode, done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("name", ["course", "my course", "-odd", "new\nline", "100%"])
+def test_the_files_are_those_of_a_course(tmp_path, name):
+    """Whatever the folder is called, its configuration can be read and its notebooks are valid."""
+    make_course(tmp_path / name)
+    compile((tmp_path / name / "nbgrader_config.py").read_text(), "nbgrader_config.py", "exec")
+    notebooks = list((tmp_path / name).rglob("*.ipynb"))
+    assert 4 == len(notebooks)
+    for path in notebooks:
+        nbformat.validate(nbformat.read(path, 4))
+
+
+def test_hand_ins_hold_no_solution_and_no_hidden_test(tmp_path):
+    """They are what nbgrader hands out, with the students' answers."""
+    make_course(tmp_path)
+    texts = [path.read_text() for path in (tmp_path / "submitted").rglob("*.ipynb")]
+    assert [] == [text for text in texts if "HIDDEN" in text or "SOLUTION" in text]
+
+
+def test_what_is_there_already_is_left_alone(tmp_path, capsys):
+    """A folder with something in it, a file, and a place that cannot be written: one sentence, exit code 2."""
+    (tmp_path / "mine.txt").write_text("mine")
+    assert 2 == cli.main(["new", str(tmp_path)])
+    assert "not an empty folder" in capsys.readouterr().err
+    assert ["mine.txt"] == [path.name for path in tmp_path.iterdir()]
+    for folder in (tmp_path / "mine.txt", tmp_path / "mine.txt" / "below"):
+        with pytest.raises(NewCourseError):
+            make_course(folder)
+
+
+@pytest.mark.slow
+def test_nbgrader_and_we_grade_it_alike(tmp_path):
+    """Stock nbgrader releases and grades it with the same scores; what is handed out scores nothing."""
+    if LEVELS["bubblewrap"].obstacle:
+        pytest.skip(LEVELS["bubblewrap"].obstacle)
+    for name in ("ours", "stock"):
+        make_course(tmp_path / name)
+    rows = grade_assignment(ASSIGNMENT, tmp_path / "ours", Options(feedback="name"))
+    nbgrader(tmp_path / "stock", "generate_assignment", ASSIGNMENT)
+    nbgrader(tmp_path / "stock", "autograde", ASSIGNMENT)
+    query = "SELECT s.student_id, SUM(g.auto_score) FROM grade g JOIN submitted_notebook n ON g.notebook_id = n.id "
+    query += "JOIN submitted_assignment s ON n.assignment_id = s.id GROUP BY 1"
+    with sqlite3.connect(tmp_path / "stock" / "gradebook.db") as database:
+        assert SCORES == dict(database.execute(query)) == {row.student: row.score for row in rows}
+    assert SCORES.keys() == {path.name for path in (tmp_path / "ours" / "feedback").iterdir()}
+    nbgrader(tmp_path / "ours", "generate_assignment", ASSIGNMENT)
+    nbgrader(tmp_path / "ours", "export")
+    assert 3 == (tmp_path / "ours" / "grades.csv").read_text().count(f"{ASSIGNMENT},")
