@@ -108,3 +108,10 @@ def test_marks_of_a_person_are_in_the_score(course):
     in_gradebook(course, enter)
     row = graded(course)
     assert (True, FULL, FULL - 2 + 0.75) == (row.unchanged, row.points, row.score)
+
+
+def test_a_student_removed_from_the_gradebook(course):
+    """Whoever was removed there, and hands in the same again, is graded again."""
+    in_gradebook(course, lambda book: book.remove_student("ann"))
+    row = graded(course)
+    assert (False, FULL) == (row.unchanged, row.score)

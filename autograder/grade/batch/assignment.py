@@ -150,7 +150,9 @@ class _Batch:
         self.on_progress = on_progress
         self.students = classroom.students()
         self.course_files, self.notes = classroom.course_files()
-        self.known = records.origins()
+        # A student whom the teacher removed from the gradebook still has an origin there, and no grade.
+        has_grade = records.scores()
+        self.known = {student: origin for student, origin in records.origins().items() if student in has_grade}
         # A change in any of these may change a grade, so that unchanged work is graded again.
         deciding = [
             *(source.digest for source in terms.sources.values()),
