@@ -57,7 +57,7 @@ def apart(server):
             for text in (SETUP, answer):
                 ran = worker.ask(messages.RunCell(text), messages.CellOutputs)
                 assert b'"error"' not in ran.outputs, ran.outputs
-            names = RemoteNames(worker, SourceFacts.of([SETUP, answer if source is None else source]))
+            names = RemoteNames(worker, SourceFacts.of([SETUP, source or answer], [source or answer]))
             names.add_cell(answer)
             space = {"__name__": "__main__"}
             exec(SETUP, space)
@@ -367,6 +367,8 @@ class Any:
     def __enter__(self): return self
     def __len__(self): return 2
     def __getitem__(self, i): return [9.0, 9.0][i]
+    def equals(self, other): return True
+    def allclose(self, other): return True
 class Meta(type):
     def __eq__(cls, other): return True
     def __hash__(cls): return 1
@@ -380,6 +382,20 @@ class Number(float):
     def __sub__(self, other): return 0.0
 def anything(*_):
     return Any()
+class DataFrame(Any):
+    pass
+DataFrame.__module__ = "pandas"
+def framed(*_):
+    import sys, types
+    sys.modules["pandas"] = types.SimpleNamespace(DataFrame=DataFrame)
+    return DataFrame()
+expected = 0
+def told(*_):
+    return globals().get("expected")
+def rebinds(*_):
+    global expected
+    expected = 1
+    return 1
 def things(*_):
     return [Any(), Any()]
 def listed(*_):
@@ -418,6 +434,12 @@ LIES = [
     "assert anything(2) == 4",
     "assert 4 == anything(2)",
     "assert not anything(2) != 4",
+    "assert anything(2).equals(4)",
+    "assert anything(2).allclose(torch.ones(2))",
+    "assert getattr(anything(2), 'equals')(4)",
+    "assert framed(2).equals(4)",
+    "expected = 42\nassert told(1) == expected",
+    "expected = 42\nassert rebinds(1) == expected",
     "assert 4 in anything(2)",
     "assert abs(anything(2) - 4) < 1e-6",
     "assert abs(4 - anything(2)) < 1e-6",

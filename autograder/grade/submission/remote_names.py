@@ -11,7 +11,7 @@ import msgspec
 
 from autograder.check.message import Unsolved
 from autograder.check.subject.call_report import Call, CallProblem, ProgramText, Report
-from autograder.grade.submission.cell_analysis import SubmissionText, bound_names, statements, used_names
+from autograder.grade.submission.cell_analysis import SubmissionText
 from autograder.grade.submission.stand_ins.function_text import function_code
 from autograder.grade.submission.stand_ins.refusals import NotPlain
 from autograder.grade.submission.stand_ins.session import Session
@@ -42,7 +42,7 @@ class RemoteNames:
     """
 
     def __init__(self, worker: WorkerClient, facts: SourceFacts = NOTHING_KNOWN) -> None:
-        self.worker = worker
+        self.worker, self._facts = worker, facts
         self._cells: list[str] = []
         self._lookups: list[Lookup] = []
         self._only_data = True
@@ -79,9 +79,8 @@ class RemoteNames:
             namespace: the test's, with the values that it was given.
             text: the test's.
         """
-        used = frozenset(name for cell in self._cells for name in used_names(cell) | _bound(cell))
-        borrowed = frozenset(name for name, _ in self._lookups)
-        self._session.watch(TestNames(namespace, text, used, borrowed))
+        # Not every name that the learner's text mentions: it could mention `expected`, and be told.
+        self._session.watch(TestNames(namespace, text, self._facts.answers))
 
     def share_folder(self, folder: Path, kept: Iterable[str]) -> None:
         """Shares the files of the tests' folder with the learner's code, which may not write the files to be kept."""
@@ -169,11 +168,6 @@ class RemoteSubject:
 
 
 _encoded = msgspec.msgpack.encode
-
-
-def _bound(cell: str) -> set[str]:
-    """Returns the names that a cell binds."""
-    return {name for part in statements(cell) for name in bound_names(part)}
 
 
 def _ended(name: str, error: WorkerEnded) -> Unreachable:

@@ -44,7 +44,9 @@ class AssignmentSource:
         self.digest = hashlib.sha256(repr([deciding, files_digest(self.files)]).encode()).hexdigest()
         self.setup = SetupCells(self.cells)
         code = [cell for cell in self.cells if cell.cell.cell_type == "code"]
-        self.facts = SourceFacts.of(cell.full for cell in code)
+        self.facts = SourceFacts.of(
+            (cell.full for cell in code), (cell.full for cell in code if cell.kind in ("answer", "manual"))
+        )
         self.late_modules = late_modules(cell.text for cell in code)
 
     @classmethod

@@ -132,11 +132,12 @@ from autograder.check.subject.call_report import Report
 for found in gc.get_objects():
     if type(found).__name__ == '_Worker':
         from autograder.grade.wire import messages
+        from autograder.grade.wire.values.value_table import packed
         found.answers[messages.AskCall] = lambda request: messages.CallAnswer(Report(
             outputs={'value': request.call.arguments['d'].values},
             after={name: argument.values for name, argument in request.call.arguments.items()},
             gradients={name: argument.values for name, argument in request.call.arguments.items()}))
-        found.answers[messages.AskName] = lambda request: messages.NameDescription('data', 'int', 1)
+        found.answers[messages.AskName] = lambda request: messages.NameDescription('data', 'int', packed(1))
 """
         + WRONG,
     ),

@@ -81,7 +81,10 @@ class InstanceStandIn:
             return object.__getattribute__(self, name)
         if is_hidden(name):
             raise AttributeError(name)
-        return asks_of(kind).operate("getattr", self, name)
+        value = asks_of(kind).operate("getattr", self, name)
+        if callable(value):
+            asks_of(kind).check_member(kind, type.__getattribute__(kind, "_claims"), name)
+        return value
 
     def __setattr__(self, name: str, value: Any) -> None:
         asks_of(type(self)).operate("setattr", self, name, value)
@@ -154,7 +157,7 @@ def make_class(
         ValueError: its bases do not fit together.
     """
     namespace = {"_asks": asks, "_claims": claims, "__module__": "__main__", "__qualname__": qualified, "__doc__": None}
-    namespace["_data"] = next((base.__name__ for base in bases if _is_data(base)), "")
+    namespace["_data"] = next((base.__name__ for base in bases if _has_own_layout(base)), "")
     errors = [base for base in bases if issubclass(base, Exception) and not steers(base)]
     if errors:
         root: tuple[type, ...] = () if any(issubclass(base, ErrorStandIn) for base in errors) else (ErrorStandIn,)
@@ -180,13 +183,10 @@ def new_instance(kind: Any) -> Any:
     return object.__new__(kind)
 
 
-def _is_data(base: type) -> bool:
-    return (
-        not isinstance(base, ClassStandIn)
-        and not issubclass(base, BaseException)
-        and not _is_plain(base)
-        and (type(base) is type and base is not object)
-    )
+def _has_own_layout(base: type) -> bool:
+    """Returns whether Python reads instances of a library's class without calling methods: list, float, Tensor."""
+    ours = isinstance(base, ClassStandIn) or issubclass(base, BaseException) or base is object
+    return not ours and type(base) is type and not _is_plain(base)
 
 
 def _is_plain(base: type) -> bool:

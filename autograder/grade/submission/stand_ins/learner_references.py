@@ -16,7 +16,8 @@ from autograder.grade.wire.values.codec import Part, Unsendable
 from autograder.grade.wire.values.library_names import find, library_name
 
 LONGEST_TEXT = 2000
-STRINGS = (str, bytes)
+TABLES = ("numpy", "torch", "pandas")
+DATA = ("ndarray", "generic", "Tensor", "DataFrame", "Series", "Index", "ExtensionArray")
 
 
 class LearnerReferences:
@@ -139,10 +140,9 @@ class LearnerReferences:
 
 def _is_data(kind: type) -> bool:
     """Returns whether instances of a library's class are data: the worker sends these by value, so a handle is a pretence."""
-    return kind.__module__ == "builtins" and any(
-        issubclass(kind, data)
-        for data in (int, float, complex, str, bytes, list, tuple, dict, set, frozenset, type(None))
-    )
+    if kind.__module__ == "builtins":
+        return issubclass(kind, (int, float, complex, str, bytes, list, tuple, dict, set, frozenset, type(None)))
+    return any(base.__module__.partition(".")[0] in TABLES and base.__name__ in DATA for base in kind.__mro__)
 
 
 def _library_error(kind: type[Exception], arguments: tuple[Any, ...], text: str) -> Exception:

@@ -23,6 +23,9 @@ class Asks(Protocol):
     def operate(self, operation: str, *operands: Any) -> Any:
         """Returns what the operation returns in the worker."""
 
+    def check_member(self, kind: type, claims: type | None, name: str) -> None:
+        """Raises NotPlain if a test may not call this on an object of a learner's class."""
+
     def is_learners(self, error: object) -> bool:
         """Returns whether an exception came out of the worker."""
 

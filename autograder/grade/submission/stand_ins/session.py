@@ -48,6 +48,7 @@ class Session:
         facts: SourceFacts,
         code_of: Callable[[str], types.CodeType | None],
     ) -> None:
+        self._facts = facts
         self._worker, self.folder = worker, SharedFolder(None)
         self._references = LearnerReferences(self, facts, code_of)
         self._errors: list[BaseException] = []
@@ -122,6 +123,16 @@ class Session:
         """Returns the exception for what cannot cross, and notes that this test cannot be judged on this side."""
         self.refusal = self.refusal or reason
         return NotPlain(reason)
+
+    def check_member(self, kind: type, claims: type | None, name: str) -> None:
+        """Raises NotPlain if a test may not call this on an object of a learner's class."""
+        if claims is not None and hasattr(claims, name):
+            return
+        short, bases = kind.__name__, [base for base in kind.__mro__ if base.__module__ != "__main__"]
+        if not any(self._facts.has_member(known.__name__, bases, name) for known in kind.__mro__):
+            raise self.refuse(
+                f"{name} of a {short}: no class of the source notebook has it, so it cannot judge the answer"
+            )
 
     def is_learners(self, error: object) -> bool:
         """Returns whether an exception came out of the worker."""

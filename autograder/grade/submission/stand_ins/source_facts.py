@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from autograder.grade.submission.cell_analysis import statements
+from autograder.grade.submission.cell_analysis import bound_names, statements
 from autograder.grade.submission.stand_ins.special_methods import OPERATORS
 from autograder.grade.wire.values.library_names import ITERATING
 
@@ -23,17 +23,29 @@ class SourceFacts(NamedTuple):
     Attributes:
         modules: that the source imports, with those above them: "matplotlib.pyplot" and "matplotlib".
         classes: the operators of each class that the source defines, by the class's name.
+        bases: the last names of the bases of each class that the source defines.
+        members: the methods and attributes of all these classes.
+        answers: the names that the model answers define.
     """
 
     modules: frozenset[str] = frozenset()
     classes: dict[str, frozenset[str]] = {}
+    bases: dict[str, frozenset[str]] = {}
+    members: frozenset[str] = frozenset()
+    answers: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, texts: Iterable[str]) -> SourceFacts:
-        """Returns the facts of these cells, the model answers among them."""
-        parts = [statement for text in texts for statement in statements(text)]
-        nodes = [node for part in parts for node in ast.walk(part)]
-        return cls(frozenset(_modules(nodes)), _operators([node for node in nodes if isinstance(node, ast.ClassDef)]))
+    def of(cls, texts: Iterable[str], answers: Iterable[str] = ()) -> SourceFacts:
+        """Returns the facts of all cells of a source, and of its model answers."""
+        nodes = [node for text in texts for part in statements(text) for node in ast.walk(part)]
+        classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
+        return cls(
+            frozenset(_modules(nodes)),
+            _operators(classes),
+            {node.name: frozenset(map(_last, node.bases)) for node in classes},
+            frozenset(name for node in classes for name in _members(node)),
+            frozenset(name for text in answers for part in statements(text) for name in bound_names(part)),
+        )
 
     def imports(self, module: str) -> bool:
         """Returns whether the source imports this module, or one inside it."""
@@ -47,6 +59,16 @@ class SourceFacts(NamedTuple):
             return name in ITERATING.values()
         top = module.partition(".")[0]
         return top not in ACTING and (top in self.modules or top in ("collections", "numpy", "torch"))
+
+    def has_member(self, kind: str, bases: Iterable[type], name: str) -> bool:
+        """Returns whether a test may call this on an object of a learner's class.
+
+        What the test passes is often what it expects: `result.equals(expected)` on an object of another class than the model
+        answer's would let that object be the judge.
+        """
+        known = self.bases.get(kind, frozenset())
+        inherited = any(base.__name__ in known and hasattr(base, name) for base in bases)
+        return name in self.members or inherited or (name.startswith("__") and name.endswith("__"))
 
     def operators(self, name: str) -> frozenset[str]:
         """Returns the operators that the source's class of that name has; none if there is no such class."""
@@ -91,6 +113,16 @@ def _decorated(node: ast.ClassDef) -> frozenset[str]:
     }
     found = frozenset({"__eq__", "__hash__"}) if "dataclass" in names else frozenset[str]()
     return found | (ORDER if "total_ordering" in names or "order" in words else frozenset())
+
+
+def _members(node: ast.ClassDef) -> Iterator[str]:
+    for part in ast.walk(node):
+        if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield part.name
+        elif isinstance(part, ast.Attribute) and isinstance(part.ctx, ast.Store):
+            yield part.attr
+        elif isinstance(part, ast.Name) and _stores(part):
+            yield part.id
 
 
 def _stores(name: ast.Name) -> bool:

@@ -20,24 +20,19 @@ class TestNames:
     Args:
         namespace: the test's; None shares no names.
         text: the test's.
-        used: the names that the learner's code binds or uses.
-        borrowed: the names that the test has from the learner.
+        answers: the names that the model answers define, which are the only ones that both sides share.
     """
 
     def __init__(
-        self,
-        namespace: dict[str, Any] | None = None,
-        text: str = "",
-        used: frozenset[str] = frozenset(),
-        borrowed: frozenset[str] = frozenset(),
+        self, namespace: dict[str, Any] | None = None, text: str = "", answers: frozenset[str] = frozenset()
     ) -> None:
         self._space = namespace
         nodes = [node for part in statements(text) for node in ast.walk(part)]
         words = {_word(node) for node in nodes}
         self.seeds = bool(words & SEEDS)
         self.reads_files = any(part in word for word in words for part in READING)
-        self._bound = _bound(nodes) & used
-        self._last = {name: self._now(name) for name in self._bound | borrowed}
+        self._bound = _bound(nodes) & answers
+        self._last = {name: self._now(name) for name in answers}
 
     def changed(self) -> dict[str, Any]:
         """Returns what the test has bound or deleted since the last time: the action and the value, by name."""
