@@ -85,6 +85,12 @@ def parallel_jobs(jobs: int) -> int:
     return jobs or len(os.sched_getaffinity(0))
 
 
+def processor_shares(count: int) -> list[frozenset[int]]:
+    """Returns which processors each of `count` submissions that are graded at once may use: an equal share, at least one."""
+    processors = sorted(os.sched_getaffinity(0))
+    return [frozenset(processors[place::count] or [processors[place % len(processors)]]) for place in range(count)]
+
+
 def launch(level: IsolationLevel, count: int = 1) -> list[ServerProcess]:
     """Starts one process, which loads PyTorch once and forks into `count` servers; returns without waiting for it."""
     pairs = [socket.socketpair() for _ in range(count)]

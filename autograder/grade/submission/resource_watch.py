@@ -1,58 +1,130 @@
-"""Counts, from outside, what a submission's processes use."""
+"""Watches, from outside, what a submission's processes use, and ends what uses more than it may."""
 
 from __future__ import annotations
 
+import time
+
 import psutil
 
-from autograder.grade.wire.channel import ChannelError
-from autograder.grade.wire.limits import MEBIBYTE, Limits
+from autograder.grade.submission.process_usage import (
+    ProcessUsage,
+    child_processes,
+    has_shared_mapping,
+    proportional_bytes,
+    shared_bytes_of_machine,
+    sockets_beside,
+    usage_of,
+)
+from autograder.grade.wire.channel import TICK, ChannelError
+from autograder.grade.wire.limits import LONGEST_WAIT, MEBIBYTE, Limits
 
-OWN_PROCESSES = 3  # the worker, the first process of its namespace, and the one that made that
+MOST_SOCKETS = 256  # each may hold half a megabyte that belongs to no process
 
 
 class ResourceWatch:
-    """The memory and the processes of everything that a server has forked.
+    """The processes of one submission: those below a server, but for the ones that hold its namespaces.
+
+    Args:
+        server: the process that forks the worker.
+        limits: what the submission may use.
+        holders: how many processes stand between the server and the worker, and run nothing of the submission's.
 
     Attributes:
         verdict: which limit was exceeded, in words for the grade's reason; "" if none was.
     """
 
-    def __init__(self, server: psutil.Process, limits: Limits) -> None:
-        self._server, self._limits = server, limits
-        # A fork's pages are the server's own until it writes; what it holds above that is the submission's.
-        self._warm = max((_resident_bytes(process) for process in [server, *child_processes(server)]), default=0)
+    def __init__(self, server: psutil.Process, limits: Limits, holders: int) -> None:
+        self._server, self._limits, self._holders = server, limits, holders
+        self._looked = time.monotonic()
+        self._processor = _ProcessorTime()
+        self._kept_waiting = 0.0
+        self._shared_before = shared_bytes_of_machine()
         self.verdict = ""
+        self._end = self.clock() + limits.submission_seconds
+        self._answer_end = self._end
+
+    def clock(self) -> float:
+        """Returns seconds on the submission's own clock, which stands still while others keep it waiting for a processor."""
+        most = (LONGEST_WAIT - 1) * self._limits.submission_seconds
+        return time.monotonic() - min(self._kept_waiting, most)
+
+    def answer_end(self, seconds: float) -> float:
+        """Returns when an answer that may take so many seconds must be there, on the submission's clock."""
+        return min(self._end, self.clock() + seconds)
+
+    def wait_until(self, end: float) -> None:
+        """Sets until when `check` allows the submission to work on its answer, on the submission's clock."""
+        self._answer_end = end
 
     def check(self) -> None:
-        """Raises ChannelError if the submission uses more than it may."""
-        family = child_processes(self._server)
-        threads = sum(_threads(process) for process in family)
-        memory = sum(max(0, _resident_bytes(process) - self._warm) for process in family)
-        if threads > self._limits.processes + OWN_PROCESSES:
-            self.verdict = f"it started more than {self._limits.processes} processes or threads"
-        elif memory > self._limits.memory_bytes:
-            self.verdict = f"it used more than {self._limits.memory_bytes // MEBIBYTE} MiB of memory"
+        """Raises ChannelError if the submission uses more than it may. Looks ten times a second, however often it is called."""
+        now = time.monotonic()
+        if now - self._looked < TICK:
+            return
+        passed, self._looked = now - self._looked, now
+        self.verdict = self._exceeded(passed)
         if self.verdict:
             raise ChannelError(self.verdict)
 
+    def _exceeded(self, passed: float) -> str:
+        holders, own = self._family()
+        threads = sum(usage.threads for usage in own.values())
+        if threads > self._limits.processes + 1:
+            return f"it started more than {self._limits.processes} processes or threads"
+        used, waited = self._processor.add(own)
+        self._kept_waiting += max(0.0, min(waited, passed - used))
+        if self._processor.seconds > self._limits.submission_seconds:
+            return f"it used more than {self._limits.submission_seconds:g} seconds of processor time"
+        if self._memory_exceeded(holders, own):
+            return f"it used more than {self._limits.memory_bytes // MEBIBYTE} MiB of memory"
+        if holders and sockets_beside(holders[-1]) > MOST_SOCKETS:
+            return f"it opened more than {MOST_SOCKETS} sockets"
+        return "it used up its time" if self.clock() > self._answer_end else ""
 
-def child_processes(process: psutil.Process) -> list[psutil.Process]:
-    """Returns all processes below this one; none if it is gone."""
-    try:
-        return process.children(recursive=True)
-    except psutil.Error:
-        return []
+    def _family(self) -> tuple[list[int], dict[int, ProcessUsage]]:
+        """Returns the holders, outermost first, and what each of the other processes uses."""
+        found = {process.pid: usage_of(process) for process in child_processes(self._server)}
+        own = {pid: usage for pid, usage in found.items() if usage is not None}
+        holders = [self._server.pid]
+        for _ in range(self._holders):
+            inner = next((pid for pid, usage in own.items() if usage.parent == holders[-1]), None)
+            if inner is None:
+                break
+            holders.append(inner)
+            del own[inner]
+        return holders[1:], own
+
+    def _memory_exceeded(self, holders: list[int], own: dict[int, ProcessUsage]) -> bool:
+        most = self._limits.memory_bytes
+        grown = shared_bytes_of_machine() - self._shared_before
+        if grown > most and has_shared_mapping(own):
+            return True
+        if sum(usage.resident_bytes for usage in own.values()) <= most:
+            return False
+        # A fork's pages are the server's until it writes; a holder, which writes nothing, has the same share of them.
+        inherited = proportional_bytes(holders[-1] if holders else self._server.pid)
+        return sum(proportional_bytes(pid) for pid in own) - inherited > most
 
 
-def _resident_bytes(process: psutil.Process) -> int:
-    try:
-        return process.memory_info().rss
-    except psutil.Error:
-        return 0
+class _ProcessorTime:
+    """The processor time of a changing set of processes.
 
+    Attributes:
+        seconds: in all: the larger of two sums, because each misses something: what each process used up to the last look,
+            and what those that exist now used, with their children that have ended.
+    """
 
-def _threads(process: psutil.Process) -> int:
-    try:
-        return process.num_threads()
-    except psutil.Error:
-        return 0
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._looked_at = 0.0
+        self._last: dict[int, ProcessUsage] = {}
+
+    def add(self, processes: dict[int, ProcessUsage]) -> tuple[float, float]:
+        """Returns how many seconds were used since the last call, and for how many a process was kept waiting."""
+        nothing = ProcessUsage(0, 0, 0, 0.0, 0.0, 0.0)
+        pairs = [(usage, self._last.get(pid, nothing)) for pid, usage in processes.items()]
+        self._last = processes
+        self._looked_at += sum(max(0.0, now.own_seconds - before.own_seconds) for now, before in pairs)
+        before, living = self.seconds, sum(usage.own_seconds + usage.ended_seconds for usage in processes.values())
+        self.seconds = max(self.seconds, self._looked_at, living)
+        return self.seconds - before, sum(max(0.0, now.kept_waiting - last.kept_waiting) for now, last in pairs)

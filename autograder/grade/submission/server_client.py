@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import struct
 import time
@@ -13,7 +14,8 @@ import psutil
 from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
 from autograder.grade.sandbox.launch import ServerProcess, launch
 from autograder.grade.sandbox.server import Order, Ready, Start, Stop
-from autograder.grade.submission.resource_watch import ResourceWatch, child_processes
+from autograder.grade.submission.process_usage import child_processes
+from autograder.grade.submission.resource_watch import ResourceWatch
 from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
@@ -21,6 +23,7 @@ from autograder.grade.wire.limits import Limits
 START_SECONDS = 120  # importing PyTorch from a slow disk
 STOP_SECONDS = 20
 CLOSE_SECONDS = 5.0
+HOLDERS = 2  # processes that hold a worker's namespaces: see `_first_process` in server.py
 
 
 class ServerClient:
@@ -30,10 +33,18 @@ class ServerClient:
         level: how submissions are isolated.
         limits: what one submission may use.
         process: a server that was started earlier at this level; None starts one when it is needed.
+        processors: on which submissions run, so that those that are graded at the same time each have their share; None
+            leaves all of them.
     """
 
-    def __init__(self, level: IsolationLevel, limits: Limits, process: ServerProcess | None = None) -> None:
-        self.level, self.limits = level, limits
+    def __init__(
+        self,
+        level: IsolationLevel,
+        limits: Limits,
+        process: ServerProcess | None = None,
+        processors: frozenset[int] | None = None,
+    ) -> None:
+        self.level, self.limits, self._processors = level, limits, processors
         self._prepared = process
         self._server: ServerProcess | None = None
         self._used = False
@@ -61,6 +72,9 @@ class ServerClient:
             raise IsolationError(
                 f"the server for submissions does not start at level {self.level.name!r}: {reason}"
             ) from None
+        if self._processors:
+            with contextlib.suppress(OSError):  # fewer than before: somebody took them from the server
+                os.sched_setaffinity(self._process.pid, self._processors)
         if self._server.is_shared and self.starts_anew:
             self.close()
             self.start()
@@ -104,7 +118,7 @@ class ServerClient:
             socket.send_fds(self._control, [b"s"], [theirs.fileno()])
             theirs.close()
             stack.callback(self._stop)
-            watch = ResourceWatch(self._process, self.limits)
+            watch = ResourceWatch(self._process, self.limits, HOLDERS if self._has_namespaces else 0)
             self._send(Start(self.limits, folder, modules))
             yield WorkerClient(ours, self.limits, watch, files)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import socket
-import time
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -30,7 +29,6 @@ class WorkerClient:
         self, connection: socket.socket, limits: Limits, watch: ResourceWatch, files: dict[str, bytes]
     ) -> None:
         self._connection, self.limits, self._watch = connection, limits, watch
-        self._deadline = time.monotonic() + limits.submission_seconds
         self._number = 0
         self.ended = ""
         self.ask(messages.BeginSubmission(files, limits.cell_seconds, limits.output_bytes), messages.NameDescription)
@@ -48,7 +46,7 @@ class WorkerClient:
             KeyError: the worker has no such name, or could not answer; it continues to run.
         """
         self._number += 1
-        number, deadline = self._number, self._next_deadline()
+        number, deadline = self._number, self._watch.answer_end(self.limits.cell_seconds + GRACE_SECONDS)
         answer = self._exchange(number, request, deadline)
         while isinstance(answer, messages.CallbackAsked) and call_back is not None:
             returned = call_back(answer)
@@ -63,8 +61,9 @@ class WorkerClient:
         if self.ended:
             raise WorkerEnded(self.ended)
         try:
-            send(self._connection, messages.Question(number, request))
-            return self._answer(number, deadline)
+            self._watch.wait_until(deadline)
+            send(self._connection, messages.Question(number, request), watch=self._watch.check)
+            return self._answer(number)
         except (ChannelError, MemoryError) as error:
             raise self._end(error) from None
 
@@ -73,18 +72,15 @@ class WorkerClient:
         self._connection.close()
         return WorkerEnded(self.ended)
 
-    def _next_deadline(self) -> float:
-        return min(self._deadline, time.monotonic() + self.limits.cell_seconds + GRACE_SECONDS)
-
-    def _answer(self, number: int, deadline: float) -> messages.Answer:
+    def _answer(self, number: int) -> messages.Answer:
         while True:
             reply = receive(
                 self._connection,
                 messages.Reply,
                 largest=self.limits.reply_bytes,
-                deadline=deadline,
+                most_items=self.limits.reply_items,
                 watch=self._watch.check,
             )
             if reply.number == number:
                 return reply.answer
-            # A late answer from a process that a cell forked; one that keeps sending them runs into the deadline.
+            # A late answer from a process that a cell forked; one that keeps sending them runs out of time.

@@ -11,24 +11,41 @@ from typing import TypeVar
 import msgspec
 
 from autograder.errors import UnfinishedError
+from autograder.grade.wire.message_items import has_more_items
 
 Message = TypeVar("Message")
+Done = TypeVar("Done")
 HEADER = struct.Struct("!Q")
-TICK = 0.1  # seconds between two checks of the worker's memory while waiting for an answer
+TICK = 0.1  # seconds between two looks at the worker while waiting for it
 
 
 class ChannelError(UnfinishedError):
     """The other side is gone, too slow, or sent something that is not a message; the text fits a grade's reason."""
 
 
-def send(connection: socket.socket, message: msgspec.Struct) -> None:
-    """Sends one message; raises ChannelError if the other side is gone."""
+def send(
+    connection: socket.socket,
+    message: msgspec.Struct,
+    *,
+    deadline: float | None = None,
+    watch: Callable[[], None] | None = None,
+) -> None:
+    """Sends one message.
+
+    Args:
+        connection: a stream socket.
+        message: what to send.
+        deadline: on the clock of `time.monotonic()`, in seconds, for a side that does not read; None waits forever.
+        watch: as in `receive`.
+
+    Raises:
+        ChannelError: the other side is gone, or the time is up.
+    """
     payload = msgspec.msgpack.encode(message)
-    try:
-        connection.sendall(HEADER.pack(len(payload)))
-        connection.sendall(payload)
-    except OSError as error:
-        raise ChannelError("its process has ended") from error
+    for part in (HEADER.pack(len(payload)), payload):
+        rest = memoryview(part)
+        while rest:
+            rest = rest[_patiently(connection, lambda rest=rest: connection.send(rest), deadline, watch) :]
 
 
 def receive(
@@ -36,6 +53,7 @@ def receive(
     form: type[Message],
     *,
     largest: int,
+    most_items: int | None = None,
     deadline: float | None = None,
     watch: Callable[[], None] | None = None,
 ) -> Message:
@@ -45,8 +63,9 @@ def receive(
         connection: a stream socket.
         form: the struct that it must be.
         largest: its maximum size in bytes.
+        most_items: how many values it may hold; they are counted before they are built. None does not count.
         deadline: on the clock of `time.monotonic()`, in seconds; None waits forever.
-        watch: called about ten times a second while waiting; may raise.
+        watch: called at least ten times a second, whether the other side sends or not; may raise.
 
     Raises:
         ChannelError: the other side is gone, the time is up, or it sent something else.
@@ -55,6 +74,8 @@ def receive(
     if size > largest:
         raise ChannelError(f"it sent {size} bytes at once, more than the {largest} that are allowed")
     payload = _exactly(connection, size, deadline, watch)
+    if most_items is not None and has_more_items(payload, most_items):
+        raise ChannelError(f"it sent more than {most_items} values at once")
     try:
         return msgspec.msgpack.decode(payload, type=form)
     except (msgspec.MsgspecError, RecursionError, ValueError) as error:
@@ -66,18 +87,28 @@ def _exactly(
 ) -> bytearray:
     received = bytearray()
     while len(received) < size:
-        if deadline is not None and time.monotonic() > deadline:
-            raise ChannelError("it used up its time")
-        connection.settimeout(TICK if watch or deadline is not None else None)
-        try:
-            chunk = connection.recv(min(size - len(received), 1 << 20))
-        except TimeoutError:
-            if watch:
-                watch()
-            continue
-        except OSError:
-            chunk = b""
+        most = min(size - len(received), 1 << 20)
+        chunk = _patiently(connection, lambda most=most: connection.recv(most), deadline, watch)
         if not chunk:
             raise ChannelError("its process has ended")
         received += chunk
     return received
+
+
+def _patiently(
+    connection: socket.socket, act: Callable[[], Done], deadline: float | None, watch: Callable[[], None] | None
+) -> Done:
+    """Returns what sending or receiving some bytes returns, as soon as that is possible."""
+    while True:
+        # Also if it never has to wait: a side that sends a byte now and then would otherwise not be watched.
+        if deadline is not None and time.monotonic() > deadline:
+            raise ChannelError("it used up its time")
+        if watch:
+            watch()
+        connection.settimeout(TICK if watch or deadline is not None else None)
+        try:
+            return act()
+        except TimeoutError:
+            continue
+        except OSError:
+            raise ChannelError("its process has ended") from None

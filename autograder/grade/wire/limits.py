@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 MEBIBYTE = 2**20
+LONGEST_WAIT = 3
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -12,7 +13,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         cell_seconds: for one cell, or one call that a check makes; nbgrader's own default (`Execute.timeout`, 0.9.6).
-        submission_seconds: for all cells and calls of one submission together.
+        submission_seconds: for all cells and calls of one submission together, on the clock and, summed over all of its
+            processes, of processor time. While others keep it waiting for a processor, the clock stands still, until
+            `LONGEST_WAIT` times as long has passed.
         memory_bytes: of all its processes together, above what the worker uses before it begins.
         processes: how many may exist at once, threads included.
         output_bytes: of text and pictures in one submission's outputs; the rest is cut off, without a penalty.
@@ -22,6 +25,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         attachment_bytes: of all other submitted files.
         attachment_count: of the files and folders beside the notebooks.
         reply_bytes: of one answer from the worker.
+        reply_items: values in one answer: each number, text, key, list and map; an array of NumPy or PyTorch is one.
     """
 
     cell_seconds: float = 30.0
@@ -35,3 +39,4 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     attachment_bytes: int = 50 * MEBIBYTE
     attachment_count: int = 2000
     reply_bytes: int = 64 * MEBIBYTE
+    reply_items: int = 2_000_000

@@ -1,0 +1,94 @@
+"""What processes use of the machine, read from outside: from /proc, as described in proc(5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+import psutil
+
+SHARED_MAPPING = "/dev/zero (deleted)"  # what the kernel calls shared memory without a file
+
+
+class ProcessUsage(NamedTuple):
+    """What one process uses.
+
+    Attributes:
+        parent: the id of its parent.
+        threads: how many it has.
+        resident_bytes: its memory, including what it shares with the process that it was forked from.
+        own_seconds: of processor time, without its children.
+        ended_seconds: of processor time of its children that have ended and that it has waited for.
+        kept_waiting: seconds that its first thread was ready to run, and no processor was free.
+    """
+
+    parent: int
+    threads: int
+    resident_bytes: int
+    own_seconds: float
+    ended_seconds: float
+    kept_waiting: float
+
+
+def child_processes(process: psutil.Process) -> list[psutil.Process]:
+    """Returns all processes below this one; none if it is gone."""
+    try:
+        return process.children(recursive=True)
+    except psutil.Error:
+        return []
+
+
+def usage_of(process: psutil.Process) -> ProcessUsage | None:
+    """Returns what a process uses; None if it is gone."""
+    try:
+        with process.oneshot():
+            times = process.cpu_times()
+            return ProcessUsage(
+                parent=process.ppid(),
+                threads=process.num_threads(),
+                resident_bytes=process.memory_info().rss,
+                own_seconds=times.user + times.system,
+                ended_seconds=times.children_user + times.children_system,
+                kept_waiting=_kept_waiting(process.pid),
+            )
+    except psutil.Error:
+        return None
+
+
+def proportional_bytes(pid: int) -> int:
+    """Returns the memory of a process that belongs to no file; each page that others map, too, counts in part. 0 if it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]
+    except OSError:
+        return 0
+    kibibytes = {name: int(value.split()[0]) for name, _, value in (line.partition(":") for line in lines)}
+    return 1024 * sum(kibibytes.get(name, 0) for name in ("Pss_Anon", "Pss_Shmem", "SwapPss"))
+
+
+def has_shared_mapping(pids: Iterable[int]) -> bool:
+    """Returns whether one of the processes has shared memory without a file, which may hold more than is mapped."""
+    return any(SHARED_MAPPING in _text(f"/proc/{pid}/maps") for pid in pids)
+
+
+def shared_bytes_of_machine() -> int:
+    """Returns the memory of the whole machine that is shared, or in file systems that are kept in memory."""
+    return int(psutil.virtual_memory().shared)
+
+
+def sockets_beside(pid: int) -> int:
+    """Returns how many sockets exist in the network namespace of a process; 0 if it is gone."""
+    words = _text(f"/proc/{pid}/net/sockstat").split()
+    return int(words[2]) if words[:2] == ["sockets:", "used"] else 0
+
+
+def _kept_waiting(pid: int) -> float:
+    words = _text(f"/proc/{pid}/schedstat").split()
+    return int(words[1]) / 1e9 if len(words) > 1 else 0.0  # a kernel without this statistic does not know
+
+
+def _text(path: str) -> str:
+    try:
+        return Path(path).read_text()
+    except OSError:
+        return ""
