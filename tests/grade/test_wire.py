@@ -1,5 +1,7 @@
 """What crosses between the two processes: messages with a deadline and a largest size, plain values, outputs within a budget."""
 
+import random
+import resource
 import socket
 import threading
 import time
@@ -11,6 +13,7 @@ import pytest
 import torch
 
 from autograder.grade.wire import channel
+from autograder.grade.wire.message_items import has_more_items
 from autograder.grade.wire.outputs import CUT, Outputs
 from autograder.grade.wire.values.array_types import tensors
 from autograder.grade.wire.values.codec import Unsendable
@@ -66,6 +69,93 @@ def test_a_silent_side_is_waited_for_until_the_deadline(ends):
     with pytest.raises(channel.ChannelError, match="used up its time"):
         channel.receive(ends[1], Note, largest=10, deadline=time.monotonic() + 0.3, watch=lambda: looks.append(1))
     assert looks
+
+
+def test_a_side_that_sends_a_byte_now_and_then_is_watched(ends):
+    """It never leaves the receiver waiting, and is looked at and ended all the same."""
+    looks = []
+
+    def watch():
+        looks.append(1)
+        if len(looks) == 4:
+            raise channel.ChannelError("it used up its time")
+
+    ends[0].sendall(channel.HEADER.pack(1000) + b"x")
+    sender = threading.Thread(target=lambda: [time.sleep(0.02 * ends[0].send(b"x")) for _ in range(50)])
+    sender.start()
+    with pytest.raises(channel.ChannelError, match="used up its time"):
+        channel.receive(ends[1], Note, largest=1000, watch=watch)
+    assert sender.is_alive()
+    sender.join()
+
+
+def test_a_side_that_does_not_read_is_waited_for_until_the_deadline(ends):
+    """What is sent to it fills the socket; one that reads slowly gets all of it."""
+    note = Note("a" * (1 << 22))
+    with pytest.raises(channel.ChannelError, match="used up its time"):
+        channel.send(ends[0], note, deadline=time.monotonic() + 0.3)
+
+
+def test_a_side_that_reads_slowly_gets_everything(ends):
+    """Though the timeout of the socket, from an earlier message, is shorter than it takes."""
+    note, received = Note("a" * (1 << 22)), []
+    ends[0].settimeout(0.05)
+    sender = threading.Thread(target=channel.send, args=(ends[0], note))
+    sender.start()
+    time.sleep(0.3)
+    received.append(channel.receive(ends[1], Note, largest=1 << 23))
+    sender.join()
+    assert [note] == received
+
+
+def counted(value) -> int:
+    """Returns how many values there are in plain data, itself included."""
+    inner = [*value.keys(), *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else []
+    return 1 + sum(counted(one) for one in inner)
+
+
+def made_up(chance, depth):
+    """Returns plain data with values of every form and length that msgpack has."""
+    sizes = [0, 1, 15, 16, 31, 32, 255, 256, 65_535, 65_536]
+    forms = [
+        lambda: chance.choice([None, True, False, 0.5]),
+        lambda: chance.choice([-1, 1]) * (2 ** chance.randrange(63) + chance.randrange(2)),
+        lambda: "x" * chance.choice(sizes),
+        lambda: b"x" * chance.choice(sizes),
+        lambda: [made_up(chance, depth - 1) for _ in range(chance.choice([0, 1, 15, 16]))],
+        lambda: {str(n): made_up(chance, depth - 1) for n in range(chance.choice([0, 1, 15, 16]))},
+        lambda: [0] * chance.choice(sizes),
+    ]
+    return chance.choice(forms if depth else forms[:4])()
+
+
+def test_the_values_in_a_message_are_counted_without_building_them():
+    """As many as there are when it is decoded, for forms and lengths of every kind."""
+    chance = random.Random(5)
+    for _ in range(60):
+        value = made_up(chance, 3)
+        payload, count = msgspec.msgpack.encode(value), counted(msgspec.msgpack.decode(msgspec.msgpack.encode(value)))
+        assert (True, False) == (has_more_items(payload, count - 1), has_more_items(payload, count))
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        pytest.param(b"\xdd\x03\x00\x00\x00" + b"\x90" * (3 << 24), id="many small lists"),
+        pytest.param(b"\xdd\xff\xff\xff\xff\xc0", id="a length without values"),
+        pytest.param(b"\x91" * (1 << 24), id="a list in a list"),
+        pytest.param(b"\xdf\x00\x80\x00\x00" + b"\x00\x80" * (1 << 23), id="a large map"),
+    ],
+)
+def test_too_many_values_are_refused_before_they_take_memory(ends, payload):
+    """A message of tens of megabytes that would take gigabytes is refused, and the process does not grow by its values."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    sender = threading.Thread(target=ends[0].sendall, args=(channel.HEADER.pack(len(payload)) + payload,))
+    sender.start()
+    with pytest.raises(channel.ChannelError, match="more than 1000000 values"):
+        channel.receive(ends[1], Note, largest=1 << 26, most_items=1_000_000)
+    sender.join()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8 * len(payload) // 1024 + 100_000
 
 
 @pytest.mark.parametrize(

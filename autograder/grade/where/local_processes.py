@@ -6,25 +6,30 @@ import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
+import resource
 import signal
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
+import psutil
 
 from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
-from autograder.grade.sandbox.launch import ServerPool, ServerProcess
+from autograder.grade.sandbox.launch import ServerPool, ServerProcess, processor_shares
 from autograder.grade.sandbox.warmup import DRAWING, import_modules
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.shared_process import SharedProcessGrader
 from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.trusted_process import TrustedProcessGrader
-from autograder.grade.wire.limits import Limits
+from autograder.grade.wire.limits import LONGEST_WAIT, MEBIBYTE, Limits
 
-MARGIN_SECONDS = 60  # for the trusted side's own work on one notebook
+MARGIN_SECONDS = 60  # on the clock, for starting a server and writing what was found
+TRUSTED_SECONDS = 10  # of processor time that a grader process may use for one job, beyond what the submission has
+TRUSTED_BYTES = 2048 * MEBIBYTE  # that it may add to its memory, or twice as much as a submission has if that is more
 TRIES = 2
 
 
@@ -67,15 +72,17 @@ class GradingTerms(NamedTuple):
 class _GraderProcess:
     """One trusted process, and the job that it is working on."""
 
-    def __init__(self, terms: GradingTerms, servers: ServerPool) -> None:
-        self.terms, self.servers = terms, servers
+    def __init__(self, terms: GradingTerms, servers: ServerPool, processors: frozenset[int]) -> None:
+        self.terms, self.servers, self.processors = terms, servers, processors
         self.job: Job | None = None
         self.tries = 0
         self._start()
 
     def give(self, job: Job, tries: int = 1) -> None:
         self.job, self.tries = job, tries
-        self.deadline = time.monotonic() + self.terms.limits.submission_seconds + MARGIN_SECONDS
+        self.overdue = ""
+        self.deadline = time.monotonic() + LONGEST_WAIT * self.terms.limits.submission_seconds + MARGIN_SECONDS
+        self.processor_deadline = self._processor_seconds() + self.terms.limits.submission_seconds + TRUSTED_SECONDS
         with contextlib.suppress(OSError):  # a process that has died is noticed when its result is read
             self.pipe.send_bytes(msgspec.msgpack.encode(job))
 
@@ -95,6 +102,9 @@ class _GraderProcess:
     def _try_again(self, job: Job) -> JobResult | None:
         self.close()
         self._start()
+        if self.overdue:
+            self.job = None
+            return JobResult(job.student, job.notebook, unreadable(self.terms.sources[job.notebook], self.overdue))
         if self.tries < TRIES:
             self.give(job, self.tries + 1)
             return None
@@ -103,12 +113,19 @@ class _GraderProcess:
             job.student, job.notebook, None, f"the grading process ended {TRIES} times over this submission"
         )
 
-    def is_overdue(self) -> bool:
-        return self.job is not None and time.monotonic() > self.deadline
+    def end_overdue(self) -> None:
+        """Ends a process that takes too long over a job; its pipe then reports the end."""
+        is_late = time.monotonic() > self.deadline
+        if self.job is not None and (is_late or self._processor_seconds() > self.processor_deadline):
+            self.overdue = f"grading it took more than {self.terms.limits.submission_seconds:g} seconds"
+            self.process.kill()
 
-    def kill(self) -> None:
-        """Ends a process that takes too long; its pipe then reports the end."""
-        self.process.kill()
+    def _processor_seconds(self) -> float:
+        try:
+            times = psutil.Process(self.process.pid).cpu_times()
+        except psutil.Error:
+            return 0.0
+        return float(times.user + times.system)
 
     def close(self) -> None:
         self.pipe.close()
@@ -122,7 +139,7 @@ class _GraderProcess:
         self.pipe, theirs = multiprocessing.Pipe()
         server = self.servers.take()
         context = multiprocessing.get_context("fork")  # PyTorch is imported already, and there is no thread yet
-        arguments = (self.pipe, theirs, self.terms, self.servers, server)
+        arguments = (self.pipe, theirs, self.terms, self.servers, server, self.processors)
         self.process = context.Process(target=_serve_jobs, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
@@ -142,7 +159,7 @@ def grade_all(jobs: Iterable[Job], terms: GradingTerms, count: int, servers: Ser
     Raises:
         IsolationError: the servers do not start.
     """
-    waiting = iter(jobs)
+    waiting, shares = iter(jobs), processor_shares(count)
     busy: list[_GraderProcess] = []
     free: list[_GraderProcess] = []
     results: list[JobResult | None] = []
@@ -150,7 +167,7 @@ def grade_all(jobs: Iterable[Job], terms: GradingTerms, count: int, servers: Ser
         while True:
             # New jobs before the results: the caller writes each result to disk, and the processes should work during that time.
             while len(busy) < count and (job := next(waiting, None)) is not None:
-                busy.append(free.pop() if free else _GraderProcess(terms, servers))
+                busy.append(free.pop() if free else _GraderProcess(terms, servers, shares[len(busy)]))
                 busy[-1].give(job)
             yield from filter(None, results)
             if not busy:
@@ -162,8 +179,7 @@ def grade_all(jobs: Iterable[Job], terms: GradingTerms, count: int, servers: Ser
                 busy.remove(grader)
                 free.append(grader)
             for grader in busy:
-                if grader.is_overdue():
-                    grader.kill()
+                grader.end_overdue()
     finally:
         # A later process holds a copy of an earlier one's pipe, so none ends before all of these are closed.
         for grader in [*busy, *free]:
@@ -172,7 +188,14 @@ def grade_all(jobs: Iterable[Job], terms: GradingTerms, count: int, servers: Ser
             grader.close()
 
 
-def _serve_jobs(main_end: Any, pipe: Any, terms: GradingTerms, servers: ServerPool, own: ServerProcess | None) -> None:
+def _serve_jobs(
+    main_end: Any,
+    pipe: Any,
+    terms: GradingTerms,
+    servers: ServerPool,
+    own: ServerProcess | None,
+    processors: frozenset[int],
+) -> None:
     """The trusted process: grades until the main process closes the pipe."""
     main_end.close()
     servers.disconnect()
@@ -180,7 +203,8 @@ def _serve_jobs(main_end: Any, pipe: Any, terms: GradingTerms, servers: ServerPo
     import torch
 
     torch.set_num_threads(1)
-    with ServerClient(terms.level, terms.limits, own) as server:
+    _limit_memory(max(TRUSTED_BYTES, 2 * terms.limits.memory_bytes))
+    with ServerClient(terms.level, terms.limits, own, processors) as server:
         kind = SharedProcessGrader if terms.one_process else TrustedProcessGrader
         grader: SubmissionGrader = kind(server, terms.limits)
         while True:
@@ -194,11 +218,21 @@ def _serve_jobs(main_end: Any, pipe: Any, terms: GradingTerms, servers: ServerPo
     os._exit(0)
 
 
+def _limit_memory(more: int) -> None:
+    """Makes this process fail to get memory, which ends one test or one grade, before the machine has none left."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    wanted = psutil.Process().memory_info().vms + more
+    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
+
+
 def _grade(grader: SubmissionGrader, terms: GradingTerms, job: Job) -> JobResult:
     try:
         grade = grader.grade(terms.sources[job.notebook], job.data, job.files, terms.seed)
         return JobResult(job.student, job.notebook, grade)
     except IsolationError as error:
         return JobResult("", "", None, str(error))
+    except MemoryError:
+        reason = "grading it took more memory than the grader has for one submission"
+        return JobResult(job.student, job.notebook, unreadable(terms.sources[job.notebook], reason))
     except Exception as error:  # noqa: BLE001 - the batch continues, and the teacher reads what happened
         return JobResult(job.student, job.notebook, None, f"the grader failed ({type(error).__name__}: {error})")

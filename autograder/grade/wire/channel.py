@@ -6,6 +6,7 @@ import socket
 import struct
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
 import msgspec
@@ -45,7 +46,7 @@ def send(
     for part in (HEADER.pack(len(payload)), payload):
         rest = memoryview(part)
         while rest:
-            rest = rest[_patiently(connection, lambda rest=rest: connection.send(rest), deadline, watch) :]
+            rest = rest[_patiently(connection, partial(connection.send, rest), deadline, watch) :]
 
 
 def receive(
@@ -88,7 +89,7 @@ def _exactly(
     received = bytearray()
     while len(received) < size:
         most = min(size - len(received), 1 << 20)
-        chunk = _patiently(connection, lambda most=most: connection.recv(most), deadline, watch)
+        chunk = _patiently(connection, partial(connection.recv, most), deadline, watch)
         if not chunk:
             raise ChannelError("its process has ended")
         received += chunk
