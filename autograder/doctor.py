@@ -8,6 +8,7 @@ import shutil
 from typing import NamedTuple
 
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from autograder.grade.sandbox.isolation.machine_walls import Wall, walls
 from autograder.requirements import CLONE, install_command, torch_advice
 
 # Package -> the extra that brings it; torch comes with every installation.
@@ -26,7 +27,7 @@ def examine() -> list[Finding]:
     """Returns what was found, each line measured now."""
     python = Finding("Python", platform.python_version())
     packages = [_package(name, install_command(extra)) for name, extra in PACKAGES.items()]
-    return [python, _torch(), *packages, _browser(), _isolation()]
+    return [python, _torch(), *packages, _browser(), _isolation(), *map(_wall, walls())]
 
 
 def _torch() -> Finding:
@@ -52,3 +53,7 @@ def _isolation() -> Finding:
     reached = next((level.name for level in LEVELS.values() if not level.obstacle), "none")
     obstacle = LEVELS[STRONGEST].obstacle
     return Finding("isolation", reached, obstacle and f"to grade at level {STRONGEST!r}: {obstacle}")
+
+
+def _wall(wall: Wall) -> Finding:
+    return Finding(wall.what, wall.found, wall.advice)

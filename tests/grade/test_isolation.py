@@ -10,9 +10,11 @@ import pytest
 from autograder import cli
 from autograder.course.paths import ROOT
 from autograder.doctor import examine
+from autograder.grade.sandbox.isolation import machine_walls
 from autograder.grade.sandbox.isolation.bubblewrap import BubblewrapLevel
 from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
 from autograder.grade.sandbox.isolation.levels import LEVELS, require_level
+from autograder.grade.sandbox.isolation.machine_walls import walls
 from autograder.grade.sandbox.isolation.package_folders import find_copies, hidden_folders
 
 
@@ -105,3 +107,19 @@ def test_importing_the_grader_changes_no_other_import():
         "print('jsonschema' in sys.modules, [name for name, module in sys.modules.items() if module is None])"
     )
     assert "True []\n" == subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
+
+
+def test_doctor_has_a_line_for_each_wall():
+    """What this machine gives to the walls around a submission, and no advice where nothing is missing."""
+    found = {wall.what: wall for wall in walls()}
+    assert ["system calls", "namespaces", "keyring", "memory", "processors"] == list(found)
+    assert "filtered" == found["system calls"].found
+    assert set(found) < {finding.what for finding in examine()}
+
+
+def test_doctor_says_what_a_machine_refuses(monkeypatch):
+    """The reason that was given, and what is weaker."""
+    monkeypatch.setitem(machine_walls.TRIALS, "namespaces", "raise OSError('unshare: Operation not permitted')")
+    (wall,) = [wall for wall in walls() if wall.what == "namespaces"]
+    assert "refused" == wall.found
+    assert wall.advice.startswith("unshare: Operation not permitted; allow user namespaces")
