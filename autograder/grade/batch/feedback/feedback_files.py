@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import multiprocessing
+import re
 
 from nbgrader.apps import NbGraderAPI
 from traitlets.config import Config
@@ -11,6 +12,9 @@ from traitlets.config import Config
 from autograder.grade.batch.classroom import Classroom
 from autograder.grade.batch.feedback.feedback_page import FeedbackExporter, GetGradesAndWaiting
 from autograder.grade.batch.feedback.hidden_tests import CoverHiddenTests
+
+# The last line of a Python traceback, without the number of a system error; nbgrader's own error only points at the others.
+REASON = re.compile(r"^ *(?:[\w.]*Error|[\w.]*Exception): (?:\[Errno \d+\] )?(?!Please see the)(.+)$", re.MULTILINE)
 
 
 def configure_feedback(config: Config, level: str = "name") -> None:
@@ -42,7 +46,9 @@ def _write(classroom: Classroom, students: list[str], level: str) -> list[str]:
     config = classroom.settings()
     configure_feedback(config, level)
     api = NbGraderAPI(config=config)
-    api.log.setLevel(logging.CRITICAL)
+    # nbgrader catches the log for its answer, where it looks for the reason; only the log's own way to the terminal is closed.
+    api.log.handlers, api.log.propagate = [], False
+    api.log.setLevel(logging.ERROR)
     problems = {student: _write_one(api, classroom, student) for student in students}
     return [f"{student}: there is no feedback page ({problem})" for student, problem in problems.items() if problem]
 
@@ -55,11 +61,8 @@ def _write_one(api: NbGraderAPI, classroom: Classroom, student: str) -> str:
         return f"{type(error).__name__}: {error}"[:300]
     if result["success"]:
         return _missing(classroom, student)
-    text = ((result.get("error") or "") + (result.get("log") or "")).strip()
-    lines = [
-        line for line in text.splitlines() if line[:1].strip()
-    ]  # the last one that begins at the margin names the error
-    return lines[-1][:300] if lines else "nbgrader gave no reason"
+    reasons = REASON.findall(f"{result.get('error') or ''}\n{result.get('log') or ''}")
+    return reasons[-1][:300] if reasons else "nbgrader gave no reason"
 
 
 def _missing(classroom: Classroom, student: str) -> str:
