@@ -109,3 +109,26 @@ def test_a_special_method_is_called_as_python_does():
     shouts = Shouts()
     shouts.__add__ = lambda other: 0
     assert shouts + 3 == perform("__add__", (shouts, 3))
+
+
+def test_tables_come_back_and_are_written_once():
+    """Oracle: pandas' own comparison; an unchanged table is no write, and a changed one is the same object here."""
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
+    dates = pandas.date_range("2020-01-01", periods=2, tz="UTC")
+    columns = {
+        "n": [1, 2],
+        "s": ["x", None],
+        "d": dates,
+        "c": pandas.Categorical(["a", "b"]),
+        "i": pandas.array([1, None]),
+    }
+    table = pandas.DataFrame(columns)
+    pandas.testing.assert_frame_equal(table, unpacked(packed(table)))
+    ours, theirs = ValueTable(), ValueTable()
+    (there,) = theirs.unpack(ours.pack(table))
+    quiet = theirs.pack()
+    there["twice"] = there["n"] * 2
+    ours.unpack(theirs.pack())
+
+    assert Values(b"\x93\x90\x90\x90") == quiet
+    assert [2, 4] == table["twice"].tolist()

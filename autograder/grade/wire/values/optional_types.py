@@ -50,6 +50,7 @@ def pandas_codecs() -> dict[type, Codec]:
                 pandas.TimedeltaIndex,
                 pandas.CategoricalIndex,
                 pandas.PeriodIndex,
+                pandas.IntervalIndex,
             )
         },
         pandas.RangeIndex: Codec(
@@ -163,7 +164,7 @@ def _picture(mode: str, width: int, height: int, data: bytes, palette: list[int]
 
 PICTURE = Codec("Image", _picture_parts, _picture)
 PANDAS_TAGS = ("DataFrame", "Series", "Timestamp", "Timedelta", "Interval", "Period", "NaT", "NA", "Index", "DatetimeIndex",
-               "TimedeltaIndex", "CategoricalIndex", "PeriodIndex", "RangeIndex", "MultiIndex", "Categorical")  # fmt: skip
+               "TimedeltaIndex", "CategoricalIndex", "PeriodIndex", "IntervalIndex", "RangeIndex", "MultiIndex", "Categorical")  # fmt: skip
 
 
 def optional_reader(tag: str) -> Codec | None:

@@ -123,6 +123,7 @@ class ValueTable:
             RecursionError,
             RuntimeError,
             SyntaxError,
+            msgspec.MsgspecError,
         ) as error:
             self.truncate(start)
             raise ValueError(f"no plain value: {str(error)[:80]}") from None
@@ -135,6 +136,10 @@ class ValueTable:
         codec = self._codec(value)
         if codec is None:
             return self._references.take_apart(value, part), False
+        if codec is optional_codec(value):
+            # A table's columns are new objects each time it is asked for them, so they get no numbers of their own.
+            parts = ValueTable().pack(codec.take_apart(value, lambda item: item))
+            return [codec.tag, msgspec.msgpack.encode(parts)], codec.write is not None
         return [codec.tag, *codec.take_apart(value, part)], codec.write is not None
 
     def add(self, value: Any, node: list[Any], changes: bool, own: bool) -> int:
@@ -191,11 +196,11 @@ class ValueTable:
     def _put_together(self, node: list[Any]) -> tuple[Any, Codec | None]:
         tag, *parts = node
         found = [self._whole(part) for part in parts]
-        codec = (
-            BY_TAG.get(tag)
-            or self._types.reader(tag)
-            or (optional_reader(tag) if tag in (*PANDAS_TAGS, "Image") else None)
-        )
+        if tag in (*PANDAS_TAGS, "Image"):
+            codec = optional_reader(tag)
+            found = ValueTable().unpack(msgspec.msgpack.decode(found[0], type=Values))[0]
+        else:
+            codec = BY_TAG.get(tag) or self._types.reader(tag)
         if codec is None:
             return self._references.put_together(tag, found), None
         return codec.put_together(*found), codec
