@@ -30,6 +30,7 @@ THOROUGH = {
     "grade/test_isolation.py",
     "grade/test_memo.py",
     "grade/test_remote_names.py",
+    "grade/test_stand_ins.py",
     "lessons/test_bad_input.py",
     "lessons/test_cases.py",
     "lessons/test_mutations.py",
