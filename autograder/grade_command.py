@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,6 +14,7 @@ from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
 from autograder.loading import loading
 
 if TYPE_CHECKING:
+    from autograder.grade.rehearsal.rehearsal import Rehearsal
     from autograder.grade.sandbox.launch import ServerPool
 
 Number = TypeVar("Number", int, float)
@@ -58,6 +60,11 @@ def add_to(verbs: Any) -> None:
     grade.add_argument("--force", action="store_true", help="grade unchanged submissions again")
     grade.add_argument("--one-process", action="store_true", help="run tests beside the answers, as nbgrader does")
     grade.add_argument(
+        "--two-processes",
+        action="store_true",
+        help="a test that cannot be judged from outside the submission marks nobody",
+    )
+    grade.add_argument(
         "--feedback", choices=("off", "none", "name", "message"), default="name", help="what to show of hidden tests"
     )
     for option, form, limited in LIMIT_OPTIONS:
@@ -89,6 +96,7 @@ def _grade_class(chosen: argparse.Namespace, course: Path, servers: ServerPool) 
         import_nbformat()
         from autograder.grade.batch.assignment import Options, grade_assignment
         from autograder.grade.batch.report_lines import as_json, print_report, progress_bar
+        from autograder.grade.rehearsal.rehearsal_report import announcement
 
     options = Options(
         jobs=chosen.jobs,
@@ -96,13 +104,20 @@ def _grade_class(chosen: argparse.Namespace, course: Path, servers: ServerPool) 
         resume=chosen.resume,
         force=chosen.force,
         one_process=chosen.one_process,
+        two_processes=chosen.two_processes,
         feedback=chosen.feedback,
         chosen_limits=_chosen_limits(chosen),
     )
+    announced: list[str] = []
+
+    def announce(rehearsals: list[Rehearsal]) -> None:
+        announced.extend(announcement(rehearsals))
+        print("".join(f"{line}\n" for line in announced), end="", file=sys.stderr, flush=True)
+
     with progress_bar() as draw:
-        rows = grade_assignment(chosen.assignment, course, options, draw, servers)
+        rows = grade_assignment(chosen.assignment, course, options, draw, servers, announce)
     print(as_json(rows)) if chosen.json else print_report(rows)
-    return 1 if any(row.problems for row in rows) else 0
+    return 1 if announced or any(row.problems for row in rows) else 0
 
 
 def _chosen_limits(chosen: argparse.Namespace) -> dict[str, float]:

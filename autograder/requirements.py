@@ -18,7 +18,15 @@ MODULES = {
     "grade": ("latex2mathml", "nbgrader", "nh3", "psutil", "sqlalchemy"),
     "test": ("pytest", "pytest_timeout", "xdist"),
 }
-EXTRAS = {"lab": "course", "check": "course", "release": "course", "grade": "grade", "new": "grade", "test": "test"}
+EXTRAS = {
+    "lab": "course",
+    "check": "course",
+    "release": "course",
+    "grade": "grade",
+    "rehearse": "grade",
+    "new": "grade",
+    "test": "test",
+}
 IN_A_CLONE = ("release", "test")
 ALWAYS = ("doctor",)
 

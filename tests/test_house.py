@@ -33,7 +33,16 @@ ROOMS = {
     "grade.clean": {"tape.recording", "tape.run", "view"},
     "grade.submission": {"check", "course", "grade.wire", "grade.sandbox", "grade.clean"},
     "grade.where": {"grade.wire", "grade.sandbox", "grade.submission"},
-    "grade.batch": {"course", "grade.clean", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
+    "grade.rehearsal": {"grade.submission", "grade.where"},
+    "grade.batch": {
+        "course",
+        "grade.rehearsal",
+        "grade.clean",
+        "grade.wire",
+        "grade.sandbox",
+        "grade.submission",
+        "grade.where",
+    },
     "grade": {"tape", "view", "check", "course", "grade"},
 }
 EVERYWHERE = {"errors", "printable", "requirements"}  # what a user may be told, and what is installed here

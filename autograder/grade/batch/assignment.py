@@ -15,16 +15,20 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from autograder.grade.batch.classroom import Classroom, open_class, register
-from autograder.grade.batch.course_config import limits_of
+from autograder.grade.batch.course_config import forbids_one_process, limits_of
 from autograder.grade.batch.feedback.feedback_files import write_feedback
 from autograder.grade.batch.gradebook import GradeOrigin, GradingRecords, GradingRun, StoppedError
 from autograder.grade.batch.hand_in import HandIn, is_about_the_machine
+from autograder.grade.batch.rehearsals import rehearsals_of
 from autograder.grade.batch.scores import Score
+from autograder.grade.rehearsal.rehearsal import Rehearsal
 from autograder.grade.sandbox.isolation.levels import STRONGEST, require_level
 from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
+from autograder.grade.submission.judging_plan import JudgingPlan, all_in_one_process
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
+from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.where.local_processes import GradingTerms, Job, grade_all
+from autograder.grade.where.local_processes import GraderProcesses, GradingTerms, Job
 from autograder.grade.wire.limits import Limits
 from autograder.printable import printable
 
@@ -40,6 +44,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         resume: continue the run that was interrupted.
         force: grade also what has not changed since it was graded.
         one_process: run the tests in the submission's own process, for notebooks whose tests need more than data.
+        two_processes: let a test that cannot be judged in two processes mark nobody, instead of running it in one.
         feedback: what the feedback shows of hidden tests: "none", "name" or "message"; "off" writes no feedback.
         limits: what one submission may use; None asks the course's nbgrader_config.py.
         chosen_limits: for this run, by the names of `course_config.Autograder`; these go before the course's own.
@@ -50,6 +55,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     resume: bool = False
     force: bool = False
     one_process: bool = False
+    two_processes: bool = False
     feedback: Literal["off", "none", "name", "message"] = "off"
     limits: Limits | None = None
     chosen_limits: dict[str, float] = {}
@@ -99,6 +105,7 @@ def grade_assignment(
     options: Options,
     on_progress: Callable[[BatchProgress], None] = lambda progress: None,
     servers: ServerPool | None = None,
+    on_rehearsal: Callable[[list[Rehearsal]], None] = lambda rehearsals: None,
 ) -> list[StudentRow]:
     """Grades a class into its gradebook, and returns a row for every student with a submission, by name.
 
@@ -108,6 +115,7 @@ def grade_assignment(
         options: how to grade.
         on_progress: called after each submission.
         servers: at the level asked for; the caller closes them. None makes some, if there is anything to grade.
+        on_rehearsal: called with what was found of the sources, before the first student's folder is opened.
 
     Raises:
         ClassError: there is no such class or assignment.
@@ -127,8 +135,14 @@ def grade_assignment(
     ):
         run = records.unfinished() if options.resume else None
         run = run or records.begin(secrets.randbits(63), forced=options.force)
-        terms = GradingTerms(sources, level, limits, run.seed, options.one_process)
-        rows = _Batch(classroom, terms, records, run, on_progress).grade(jobs, pool)
+        terms = GradingTerms(sources, level, limits, run.seed)
+        with GraderProcesses(terms, jobs, pool) as processes:
+            forbid = options.two_processes or forbids_one_process(settings)
+            deciding = (limits, level.name, _versions())
+            found = rehearsals_of(sources.values(), records, deciding, processes, forbid_one_process=forbid)
+            on_rehearsal(list(found.values()))
+            plans = _plans(sources, found, options)
+            rows = _Batch(classroom, terms, plans, records, run, on_progress).grade(processes)
         if options.feedback != "off":
             new = [row.student for row in rows if row.in_gradebook and not _has_feedback(classroom, row)]
             unwritten = write_feedback(classroom, new, options.feedback, jobs)
@@ -137,16 +151,26 @@ def grade_assignment(
     return sorted(rows, key=lambda row: row.student)
 
 
+def _plans(
+    sources: dict[str, AssignmentSource], found: dict[str, Rehearsal], options: Options
+) -> dict[str, JudgingPlan]:
+    """Returns how each notebook's tests are judged: with `--one-process` all in one, else as the rehearsal found."""
+    if options.one_process:
+        return {name: all_in_one_process(source) for name, source in sources.items()}
+    return {name: rehearsal.plan for name, rehearsal in found.items()}
+
+
 class _Batch:
     def __init__(
         self,
         classroom: Classroom,
         terms: GradingTerms,
+        plans: dict[str, JudgingPlan],
         records: GradingRecords,
         run: GradingRun,
         on_progress: Callable[[BatchProgress], None],
     ) -> None:
-        self.classroom, self.terms, self.records, self.run = classroom, terms, records, run
+        self.classroom, self.terms, self.plans, self.records, self.run = classroom, terms, plans, records, run
         self.on_progress = on_progress
         self.students = classroom.students()
         self.course_files, self.notes = classroom.course_files()
@@ -157,7 +181,7 @@ class _Batch:
         deciding = [
             *(source.digest for source in terms.sources.values()),
             terms.limits,
-            terms.one_process,
+            msgspec.json.encode(plans, order="deterministic"),
             terms.level.name,
             _versions(),
         ]
@@ -165,9 +189,8 @@ class _Batch:
         self.at_work: dict[str, HandIn] = {}
         self.finished: list[StudentRow] = []
 
-    def grade(self, jobs: int, servers: ServerPool) -> list[StudentRow]:
-        count = min(jobs, len(self.students))
-        for result in grade_all(self._jobs(), self.terms, count, servers):
+    def grade(self, processes: GraderProcesses) -> list[StudentRow]:
+        for result in processes.grade(self._jobs()):
             work = self.at_work[result.student]
             source = self.terms.sources[result.notebook]
             work.grades[result.notebook] = result.grade or unreadable(source, result.failure)
@@ -188,7 +211,7 @@ class _Batch:
             self.at_work[student] = work
             files = work.files
             for name, data in work.notebooks.items():
-                yield Job(student, name, data, files)
+                yield Job(student, name, data, files, self.plans[name])
             self._settle(work)
 
     def _has_grade(self, work: HandIn) -> bool:
@@ -222,10 +245,13 @@ class _Batch:
             return reason
         return ""
 
+    def _all_in_one_process(self) -> bool:
+        return all(self.plans[name] == all_in_one_process(source) for name, source in self.terms.sources.items())
+
     def _origin(self, work: HandIn, row: StudentRow) -> GradeOrigin:
         made_with = {
             "isolation": self.terms.level.name,
-            "one process": self.terms.one_process,
+            "one process": self._all_in_one_process(),
             "seed": str(self.run.seed),
             "limits": self.terms.limits,
             "versions": _versions(),

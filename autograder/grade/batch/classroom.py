@@ -116,8 +116,13 @@ class Classroom(NamedTuple):
             return None
 
 
-def open_class(folder: Path, assignment: str) -> Classroom:
+def open_class(folder: Path, assignment: str, *, before_hand_in: bool = False) -> Classroom:
     """Returns the class in a folder, with the paths that its nbgrader_config.py names.
+
+    Args:
+        folder: the course's.
+        assignment: its folder's name.
+        before_hand_in: whether nobody has to have submitted anything yet, and nothing is going to be written.
 
     Raises:
         ClassError: there is no such folder or assignment, nobody submitted anything, or the folder is read-only.
@@ -133,14 +138,20 @@ def open_class(folder: Path, assignment: str) -> Classroom:
     if not assignment or not (sources / assignment).is_dir():
         raise ClassError(_no_source(course.sources, sources, assignment))
     classroom = Classroom(course.root, assignment, sources, course.steps, course.gradebook, course.course_id)
-    _check(classroom)
+    _check_source(classroom)
+    if not before_hand_in:
+        _check_hand_ins(classroom)
     return classroom
 
 
-def _check(classroom: Classroom) -> None:
-    source, submitted = classroom.sources / classroom.assignment, classroom.steps["submitted"]
+def _check_source(classroom: Classroom) -> None:
+    source = classroom.sources / classroom.assignment
     if not classroom.has_notebooks():
         raise ClassError(f"there is no notebook in {source}. Put the assignment's source notebook there")
+
+
+def _check_hand_ins(classroom: Classroom) -> None:
+    submitted = classroom.steps["submitted"]
     if not classroom.students():
         raise ClassError(
             f"nobody has submitted {classroom.assignment!r}: there is no {submitted}/STUDENT/{classroom.assignment}/. "

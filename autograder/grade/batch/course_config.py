@@ -12,7 +12,7 @@ from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
-from traitlets import Float, Integer, TraitError
+from traitlets import Bool, Float, Integer, TraitError
 from traitlets.config import Config, Configurable, PyFileConfigLoader
 
 from autograder.errors import InputError
@@ -48,7 +48,7 @@ class CourseFolders(NamedTuple):
 
 
 class Autograder(Configurable):
-    """What one submission may use: `c.Autograder.cell_seconds = 60` and the like, in nbgrader_config.py."""
+    """What one submission may use, and how it is judged: `c.Autograder.cell_seconds = 60` and the like, in nbgrader_config.py."""
 
     cell_seconds = Float(None, allow_none=True, min=0.1, help="for one cell; else nbgrader's own Execute.timeout").tag(
         config=True
@@ -61,6 +61,7 @@ class Autograder(Configurable):
     )
     file_mib = Integer(STANDARD.file_bytes // MEBIBYTE, min=1, help="MiB of the largest file written").tag(config=True)
     disk_mib = Integer(STANDARD.disk_bytes // MEBIBYTE, min=1, help="MiB of all files written").tag(config=True)
+    two_processes = Bool(False, help="a test that cannot be judged in two processes marks nobody").tag(config=True)
 
 
 def read_config(folder: Path) -> Config | None:
@@ -154,3 +155,8 @@ def limits_of(settings: Config, chosen: dict[str, float]) -> Limits:
         file_bytes=given.file_mib * MEBIBYTE,
         disk_bytes=given.disk_mib * MEBIBYTE,
     )
+
+
+def forbids_one_process(settings: Config) -> bool:
+    """Returns whether the course's configuration lets no test run in the submission's own process."""
+    return bool(Autograder(config=settings).two_processes)

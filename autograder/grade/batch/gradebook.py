@@ -28,6 +28,9 @@ TABLES = (
     """CREATE TABLE IF NOT EXISTS autograder_grade (
         assignment TEXT NOT NULL, student TEXT NOT NULL, run INTEGER NOT NULL, submission TEXT NOT NULL, source TEXT NOT NULL,
         made_with TEXT NOT NULL, cells TEXT NOT NULL, graded TEXT NOT NULL, PRIMARY KEY (assignment, student))""",
+    """CREATE TABLE IF NOT EXISTS autograder_rehearsal (
+        assignment TEXT NOT NULL, notebook TEXT NOT NULL, source TEXT NOT NULL, found TEXT NOT NULL, rehearsed TEXT NOT NULL,
+        PRIMARY KEY (assignment, notebook))""",
 )
 
 
@@ -192,6 +195,27 @@ class GradingRecords:
         found = read_scores(self._book, self._assignment)
         self._book.db.rollback()  # otherwise the read transaction stays open
         return found
+
+    def rehearsal(self, notebook: str, source: str) -> str | None:
+        """Returns what the last rehearsal of a notebook found, if it was made with the same source; else None."""
+        query = "SELECT found FROM autograder_rehearsal WHERE assignment = :a AND notebook = :n AND source = :s"
+        row = self._book.db.execute(text(query), {"a": self._assignment, "n": notebook, "s": source}).first()
+        self._book.db.rollback()  # otherwise the read transaction stays open
+        return None if row is None else str(row.found)
+
+    def keep_rehearsal(self, notebook: str, source: str, found: str) -> None:
+        """Keeps what a rehearsal found instead of what an earlier one of this notebook did.
+
+        Raises:
+            StoppedError: the gradebook stays locked, or the disk is full.
+        """
+        row = {"a": self._assignment, "n": notebook, "s": source, "f": found, "t": _now()}
+
+        def write() -> None:
+            with self._transaction() as session:
+                session.execute(text("INSERT OR REPLACE INTO autograder_rehearsal VALUES (:a, :n, :s, :f, :t)"), row)
+
+        self._patiently(write)
 
     def _make_tables(self) -> None:
         with self._transaction() as session:

@@ -17,6 +17,7 @@ class CellGrade(msgspec.Struct, frozen=True, kw_only=True):
         reason: why points are missing, in words for the learner; "" if none are.
         seconds: how long the test took, including the calls of the learner's code.
         hidden: whether the reason comes from a hidden part of the test, so that feedback must not quote it.
+        process: of a test that ran: "two" if it ran in the trusted process, "one" if it ran in the submission's own.
     """
 
     status: Status
@@ -25,6 +26,7 @@ class CellGrade(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     seconds: float = 0.0
     hidden: bool = False
+    process: Literal["", "one", "two"] = ""
 
 
 class NotebookGrade(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,6 +39,7 @@ class NotebookGrade(msgspec.Struct, frozen=True, kw_only=True):
         ended: why the program ended before its last cell, or could not be read; "" if it ran to its end.
         notes: what else a teacher should know, one line each.
         seconds: how long grading took.
+        wrote_inputs: ids of the tests in which a call wrote into an argument that the test itself made.
     """
 
     cells: dict[str, CellGrade]
@@ -45,6 +48,7 @@ class NotebookGrade(msgspec.Struct, frozen=True, kw_only=True):
     ended: str = ""
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    wrote_inputs: frozenset[str] = frozenset()
 
     @property
     def points(self) -> float:

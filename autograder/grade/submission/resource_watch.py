@@ -48,6 +48,11 @@ class ResourceWatch:
         most = (LONGEST_WAIT - 1) * self._limits.submission_seconds
         return time.monotonic() - min(self._kept_waiting, most)
 
+    @property
+    def seconds_left(self) -> float:
+        """What is left of the submission's time."""
+        return max(0.0, self._end - self.clock())
+
     def answer_end(self, seconds: float) -> float:
         """Returns when an answer that may take so many seconds must be there, on the submission's clock."""
         return min(self._end, self.clock() + seconds)

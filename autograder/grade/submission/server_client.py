@@ -9,6 +9,7 @@ import struct
 import time
 from collections.abc import Iterator
 
+import msgspec
 import psutil
 
 from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
@@ -96,12 +97,15 @@ class ServerClient:
         return psutil.Process(process), self._receive(START_SECONDS).has_namespaces
 
     @contextlib.contextmanager
-    def worker(self, files: dict[str, bytes], modules: tuple[str, ...] = ()) -> Iterator[WorkerClient]:
+    def worker(
+        self, files: dict[str, bytes], modules: tuple[str, ...] = (), seconds: float | None = None
+    ) -> Iterator[WorkerClient]:
         """Yields a new worker with the submission's files in its folder; afterwards it and all that it started is ended.
 
         Args:
             files: by relative path.
             modules: what the notebook will make PyTorch import, so that the server imports it once for all workers.
+            seconds: how long it may run; None gives it all the time that a submission has.
 
         Raises:
             WorkerEnded: its process could not be started.
@@ -118,9 +122,12 @@ class ServerClient:
             socket.send_fds(self._control, [b"s"], [theirs.fileno()])
             theirs.close()
             stack.callback(self._stop)
-            watch = ResourceWatch(self._process, self.limits, HOLDERS if self._has_namespaces else 0)
-            self._send(Start(self.limits, folder, modules))
-            yield WorkerClient(ours, self.limits, watch, files)
+            limits = self.limits
+            if seconds is not None:
+                limits = msgspec.structs.replace(limits, submission_seconds=seconds)
+            watch = ResourceWatch(self._process, limits, HOLDERS if self._has_namespaces else 0)
+            self._send(Start(limits, folder, modules))
+            yield WorkerClient(ours, limits, watch, files)
 
     def left_over(self) -> list[str]:
         """Returns the names of processes below the server: none, between two submissions."""

@@ -8,9 +8,9 @@ from autograder.grade.sandbox.isolation.levels import STRONGEST, require_level
 from autograder.grade.submission.notebook_grade import CellGrade
 from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.source import AssignmentSource
+from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.submitted_files import UnreadableSubmission, attachments, notebook_bytes
-from autograder.grade.submission.trusted_process import TrustedProcessGrader
 from autograder.grade.wire.limits import Limits
 
 
@@ -41,4 +41,4 @@ def grade(
         return unreadable(teachers, str(error)).cells
     files, _ = attachments(submission.parent, limits)
     with ServerClient(level, limits) as server:
-        return TrustedProcessGrader(server, limits).grade(teachers, data, files).cells
+        return SubmissionGrader(server, limits).grade(teachers, data, files).cells

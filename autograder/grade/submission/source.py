@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+import itertools
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 from nbformat import NotebookNode
@@ -36,8 +37,7 @@ class AssignmentSource:
 
     def __init__(self, name: str, notebook: NotebookNode, files: dict[str, bytes] | None = None) -> None:
         self.name, self.metadata, self.files = name, notebook.metadata, files or {}
-        kept = [cell for cell in notebook.cells if not set(AUTHOR_TAGS) & set(cell.metadata.get("tags", []))]
-        self.cells = [source_cell(cell) for cell in kept]
+        self.cells = list(_cells(notebook))
         self.by_id = {cell.id: cell for cell in self.cells if cell.id}
         # The model solution is hashed too: it decides which names are the learner's.
         deciding = [(cell.id, cell.kind, cell.text, cell.full, cell.points, cell.process) for cell in self.cells]
@@ -71,12 +71,45 @@ class AssignmentSource:
 
     def with_dependents(self, tests: Iterable[str]) -> frozenset[str]:
         """Returns the ids of these tests, and of all that use a name which one of them binds."""
+        return self._with_all(tests, self.setup.dependents)
+
+    def with_binders(self, tests: Iterable[str]) -> frozenset[str]:
+        """Returns the ids of these tests, and of all that bind a name which one of them uses."""
+        return self._with_all(tests, self.setup.binders)
+
+    def _with_all(self, tests: Iterable[str], related: Callable[[SourceCell], list[SourceCell]]) -> frozenset[str]:
         waiting, found = list(tests), set[str]()
         while waiting:
             found.add(name := waiting.pop())
-            waiting += [cell.id for cell in self.setup.dependents(self.by_id[name]) if cell.id not in found]
+            waiting += [cell.id for cell in related(self.by_id[name]) if cell.id not in found]
         return frozenset(found)
+
+    def has_model(self, test: SourceCell) -> bool:
+        """Returns whether the source answers what a test asks: the cells between it and the test before all have a model answer."""
+        before = self.cells[: self.cells.index(test)]
+        since = itertools.takewhile(lambda cell: cell.kind != "test", reversed(before))
+        return all(cell.has_model for cell in since if cell.kind == "answer")
 
     def for_learners(self, cell: SourceCell) -> str:
         """Returns the part of a test cell that the learner's process may run: the definitions in its visible part."""
         return definitions(cell.visible)
+
+
+def _cells(notebook: NotebookNode) -> Iterator[SourceCell]:
+    """Yields the cells that are released. Of a program handed out for repair, the author's answer below it is the model."""
+    for index, cell in enumerate(notebook.cells):
+        tags = cell.metadata.get("tags", [])
+        if set(AUTHOR_TAGS) & set(tags):
+            continue
+        own = source_cell(cell)
+        yield own._replace(full=_authors_answer(notebook.cells[index + 1 :]) or own.full) if "stub" in tags else own
+
+
+def _authors_answer(cells: list[NotebookNode]) -> str:
+    for cell in cells:
+        tags = cell.metadata.get("tags", [])
+        if "answer" in tags:
+            return cell.source
+        if not set(AUTHOR_TAGS) & set(tags):
+            break
+    return ""

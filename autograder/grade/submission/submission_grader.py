@@ -1,29 +1,57 @@
-"""What both graders do: read a submission, start its worker, run its cells, and return one grade."""
+"""Grades one submission: reads it, runs it in fresh workers as its source's plan says, and returns one grade."""
 
 from __future__ import annotations
 
+import functools
+import secrets
 import time
-from abc import ABC, abstractmethod
+from collections.abc import Callable
 
+import msgspec
+from nbformat import NotebookNode
+
+from autograder.grade.submission import one_process
 from autograder.grade.submission.align import align
+from autograder.grade.submission.judging_plan import JudgingPlan, plan_of_cells
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.submission_run import SubmissionRun, unreadable
 from autograder.grade.submission.submitted_files import UnreadableSubmission
+from autograder.grade.submission.two_processes import TwoProcesses
 from autograder.grade.submission.untrusted_notebook import parse
 from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.wire.limits import Limits
 
 
-class SubmissionGrader(ABC):
-    """Grades submissions one after another, each in a worker of its own."""
+class _Work(msgspec.Struct):
+    """What is the same for all runs of one submission; they share its seconds."""
+
+    source: AssignmentSource
+    cells: list[NotebookNode]
+    files: dict[str, bytes]
+    seed: int
+    plan: JudgingPlan
+    seconds_left: float
+
+
+class SubmissionGrader:
+    """Grades submissions one after another, each in workers of its own."""
 
     def __init__(self, server: ServerClient, limits: Limits) -> None:
         self._server, self._limits = server, limits
 
+    @functools.cached_property
+    def _two_processes(self) -> TwoProcesses:
+        return TwoProcesses(self._limits)
+
     def grade(
-        self, source: AssignmentSource, data: bytes, files: dict[str, bytes], seed: int | None = None
+        self,
+        source: AssignmentSource,
+        data: bytes,
+        files: dict[str, bytes],
+        seed: int | None = None,
+        plan: JudgingPlan | None = None,
     ) -> NotebookGrade:
         """Returns the grade of a notebook; whatever is wrong with the notebook is part of the grade, not an error.
 
@@ -33,23 +61,60 @@ class SubmissionGrader(ABC):
             files: the other submitted files, by relative path.
             seed: from which the tests' inputs are drawn; None draws one that nobody can know. Tests in the submission's
                 own process do not use it.
+            plan: in which process each test is judged; None takes what the source's cells say.
 
         Raises:
             IsolationError: the server does not start.
         """
         start = time.monotonic()
+        plan = plan_of_cells(source) if plan is None else plan
         try:
-            cells = align(source, parse(data))
+            cells = parse(data)
         except UnreadableSubmission as error:
             return unreadable(source, str(error))
-        run = SubmissionRun(source, cells)
-        try:
-            with self._server.worker(files | source.files, source.late_modules) as worker:
-                self.run_cells(run, worker, seed)
-        except WorkerEnded as error:
-            run.ended = run.ended or str(error)  # there was no process to run the cells in
+        seed = secrets.randbits(63) if seed is None else seed
+        work = _Work(source, cells, files | source.files, seed, plan, self._limits.submission_seconds)
+        run = self._run(work)
+        for name, reason in plan.nobody.items():
+            run.leave_to_a_person(name, reason)
         return run.grade(time.monotonic() - start)
 
-    @abstractmethod
-    def run_cells(self, run: SubmissionRun, worker: WorkerClient, seed: int | None) -> None:
-        """Runs every code cell and every test, and adds the tests' grades to `run.grades`."""
+    def _run(self, work: _Work) -> SubmissionRun:
+        beside = {cell.id for cell in work.source.tests} <= work.plan.elsewhere
+        if beside and not one_process.shows_hidden_text(work.source, work.plan):
+            return self._in_one_process(work)
+        # What the learner's own cells print comes from a process that no hidden test was ever in.
+        run = self._in_two_processes(work)
+        if work.plan.one:
+            run.take_over(self._in_one_process(work), work.plan.one)
+        return run
+
+    def _in_two_processes(self, work: _Work) -> SubmissionRun:
+        """Runs the answers in a worker and the tests here.
+
+        Where a call wrote into the arguments of a test whose model answer writes into none, everything runs again with such
+        writes let through, and the test counts only if it passes both times.
+        """
+        run = self._once_in_two_processes(work, work.plan)
+        unexpected = frozenset(run.wrote_inputs & work.plan.keeps_inputs)
+        if unexpected:
+            freely = msgspec.structs.replace(work.plan, keeps_inputs=frozenset())
+            run.take_lower(self._once_in_two_processes(work, freely), unexpected)
+        return run
+
+    def _once_in_two_processes(self, work: _Work, plan: JudgingPlan) -> SubmissionRun:
+        tests = self._two_processes
+        return self._in_worker(work, lambda run, worker: tests.run_cells(run, worker, work.seed, plan))
+
+    def _in_one_process(self, work: _Work) -> SubmissionRun:
+        return self._in_worker(work, lambda run, worker: one_process.run_cells(run, worker, work.plan))
+
+    def _in_worker(self, work: _Work, run_cells: Callable[[SubmissionRun, WorkerClient], None]) -> SubmissionRun:
+        run = SubmissionRun(work.source, align(work.source, work.cells))
+        try:
+            with self._server.worker(work.files, work.source.late_modules, work.seconds_left) as worker:
+                run_cells(run, worker)
+                work.seconds_left = worker.seconds_left
+        except WorkerEnded as error:
+            run.ended = run.ended or str(error)  # there was no process to run the cells in
+        return run

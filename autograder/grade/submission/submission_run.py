@@ -27,12 +27,14 @@ class SubmissionRun:
         cells: the submission's, aligned with the source's.
         grades: of the tests that have run, by the cell's id.
         ended: why the program has ended before its last cell; "" if it has not.
+        wrote_inputs: ids of the tests in which a call wrote into an argument that the test itself made.
         count: cells that were begun, which is the execution count of the latest one.
     """
 
     def __init__(self, source: AssignmentSource, cells: list[AlignedCell]) -> None:
         self.source, self.cells = source, cells
         self.grades: dict[str, CellGrade] = {}
+        self.wrote_inputs: set[str] = set()
         self.ended = ""
         self.count = 0
 
@@ -53,6 +55,24 @@ class SubmissionRun:
         except KeyError as error:
             cell.outputs = [ended_output(str(error))]
 
+    def take_over(self, other: SubmissionRun, tests: frozenset[str]) -> None:
+        """Takes the grades and outputs of some tests from another run of the same submission."""
+        self.ended = self.ended or other.ended
+        for (cell, own, _), (there, _, _) in zip(self.cells, other.cells, strict=True):
+            if own is not None and own.id in tests:
+                cell.outputs = there.outputs
+                self.grades[own.id] = other.grades.get(own.id) or _not_run(own, other.ended)
+
+    def take_lower(self, other: SubmissionRun, tests: frozenset[str]) -> None:
+        """Takes another run's grades and outputs of those tests for which it gives fewer points."""
+        lower = {name for name in tests if _points(other, name) < _points(self, name)}
+        self.take_over(other, frozenset(lower))
+
+    def leave_to_a_person(self, test: str, reason: str) -> None:
+        """Gives a test no points until a person has."""
+        most = self.source.by_id[test].points
+        self.grades[test] = CellGrade(status="for a person", points=None, max_points=most, reason=reason, hidden=True)
+
     def grade(self, seconds: float) -> NotebookGrade:
         """Returns the grade of the notebook; tests that did not run get no points."""
         for _, own, _ in self.cells:
@@ -61,6 +81,9 @@ class SubmissionRun:
         for cell, own, _ in self.cells:
             if own is not None and own.kind in ("manual", "task"):
                 self.grades[own.id] = _by_a_person(cell, own)
+            if own is not None and own.kind == "test":
+                grade = self.grades[own.id]
+                cell.metadata["autograder"] = {"status": grade.status, "hidden": grade.hidden, "process": grade.process}
         return NotebookGrade(
             cells={cell.id: self.grades[cell.id] for cell in self.source.graded},
             comments={own.id: _comment(cell) for cell, own, _ in self.cells if own and _has_comment(cell)},
@@ -68,6 +91,7 @@ class SubmissionRun:
             ended=self.ended,
             notes=tuple(f"{own.id}: {PUT_BACK}" for _, own, put_back in self.cells if own and put_back),
             seconds=seconds,
+            wrote_inputs=frozenset(self.wrote_inputs),
         )
 
 
@@ -95,6 +119,11 @@ def received_outputs(data: bytes) -> list[NotebookNode]:
 def ended_output(reason: str) -> NotebookNode:
     """Returns the output to show below a cell that did not run to its end."""
     return nbformat.v4.new_output("error", ename="Ended", evalue=reason, traceback=[reason])
+
+
+def _points(run: SubmissionRun, test: str) -> float:
+    grade = run.grades.get(test)
+    return grade.points or 0.0 if grade else 0.0
 
 
 def _not_run(cell: SourceCell, reason: str) -> CellGrade:

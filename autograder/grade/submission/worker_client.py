@@ -33,6 +33,11 @@ class WorkerClient:
         self.ended = ""
         self.ask(messages.BeginSubmission(files, limits.cell_seconds, limits.output_bytes), messages.NameDescription)
 
+    @property
+    def seconds_left(self) -> float:
+        """What is left of the submission's time, on its own clock."""
+        return self._watch.seconds_left
+
     def ask(self, request: messages.Request, form: type[Answer], call_back: CallBack | None = None) -> Answer:
         """Returns the answer to a request.
 

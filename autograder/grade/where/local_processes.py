@@ -18,13 +18,12 @@ import psutil
 from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
 from autograder.grade.sandbox.launch import ServerPool, ServerProcess, processor_shares
 from autograder.grade.sandbox.warmup import DRAWING, import_modules
+from autograder.grade.submission.judging_plan import JudgingPlan
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.server_client import ServerClient
-from autograder.grade.submission.shared_process import SharedProcessGrader
 from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.submission.trusted_process import TrustedProcessGrader
 from autograder.grade.wire.limits import LONGEST_WAIT, MEBIBYTE, Limits
 
 MARGIN_SECONDS = 60  # on the clock, for starting a server and writing what was found
@@ -34,12 +33,13 @@ TRIES = 2
 
 
 class Job(msgspec.Struct, frozen=True):
-    """One notebook of one student: its bytes, and the other files that were submitted."""
+    """One notebook of one student: its bytes, the other files that were submitted, and how its tests are judged."""
 
     student: str
     notebook: str
     data: bytes
     files: dict[str, bytes]
+    plan: JudgingPlan = JudgingPlan()
 
 
 class JobResult(msgspec.Struct, frozen=True):
@@ -59,14 +59,12 @@ class GradingTerms(NamedTuple):
         level: how submissions are isolated.
         limits: what one submission may use.
         seed: from which inputs are drawn.
-        one_process: whether tests run in the submission's own process.
     """
 
     sources: dict[str, AssignmentSource]
     level: IsolationLevel
     limits: Limits
     seed: int
-    one_process: bool
 
 
 class _GraderProcess:
@@ -147,45 +145,62 @@ class _GraderProcess:
             server.disconnect()  # the new process has its own copy
 
 
-def grade_all(jobs: Iterable[Job], terms: GradingTerms, count: int, servers: ServerPool) -> Iterator[JobResult]:
-    """Yields every job's result as soon as it is there; jobs are taken from the iterable only when a process is free.
+class GraderProcesses:
+    """The processes that grade; a context manager. They are started when they are needed, and stay for the next jobs.
 
     Args:
-        jobs: what to grade.
         terms: what is the same for every job.
-        count: how many processes grade at once.
+        count: how many grade at once.
         servers: each new process takes one, or starts its own if there is none left. No job, no server.
-
-    Raises:
-        IsolationError: the servers do not start.
     """
-    waiting, shares = iter(jobs), processor_shares(count)
-    busy: list[_GraderProcess] = []
-    free: list[_GraderProcess] = []
-    results: list[JobResult | None] = []
-    try:
+
+    def __init__(self, terms: GradingTerms, count: int, servers: ServerPool) -> None:
+        self._terms, self._count, self._servers = terms, count, servers
+        self._shares = processor_shares(count)
+        self._busy: list[_GraderProcess] = []
+        self._free: list[_GraderProcess] = []
+
+    def __enter__(self) -> GraderProcesses:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # A later process holds a copy of an earlier one's pipe, so none ends before all of these are closed.
+        for grader in [*self._busy, *self._free]:
+            grader.pipe.close()
+        for grader in [*self._busy, *self._free]:
+            grader.close()
+
+    def grade(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
+        """Yields every job's result as soon as it is there; jobs are taken from the iterable only when a process is free.
+
+        Raises:
+            IsolationError: the servers do not start.
+        """
+        waiting = iter(jobs)
+        results: list[JobResult | None] = []
         while True:
             # New jobs before the results: the caller writes each result to disk, and the processes should work during that time.
-            while len(busy) < count and (job := next(waiting, None)) is not None:
-                busy.append(free.pop() if free else _GraderProcess(terms, servers, shares[len(busy)]))
-                busy[-1].give(job)
+            while len(self._busy) < self._count and (job := next(waiting, None)) is not None:
+                self._busy.append(self._free.pop() if self._free else self._new_process())
+                self._busy[-1].give(job)
             yield from filter(None, results)
-            if not busy:
+            if not self._busy:
                 return
-            pipes: Any = {grader.pipe: grader for grader in busy}
-            ready = [pipes[pipe] for pipe in multiprocessing.connection.wait(list(pipes), timeout=1.0)]
-            results = [grader.result() for grader in ready]
-            for grader in [grader for grader in ready if grader.job is None]:
-                busy.remove(grader)
-                free.append(grader)
-            for grader in busy:
-                grader.end_overdue()
-    finally:
-        # A later process holds a copy of an earlier one's pipe, so none ends before all of these are closed.
-        for grader in [*busy, *free]:
-            grader.pipe.close()
-        for grader in [*busy, *free]:
-            grader.close()
+            results = self._wait()
+
+    def _new_process(self) -> _GraderProcess:
+        return _GraderProcess(self._terms, self._servers, self._shares[len(self._busy)])
+
+    def _wait(self) -> list[JobResult | None]:
+        pipes: Any = {grader.pipe: grader for grader in self._busy}
+        ready = [pipes[pipe] for pipe in multiprocessing.connection.wait(list(pipes), timeout=1.0)]
+        results = [grader.result() for grader in ready]
+        for grader in [grader for grader in ready if grader.job is None]:
+            self._busy.remove(grader)
+            self._free.append(grader)
+        for grader in self._busy:
+            grader.end_overdue()
+        return results
 
 
 def _serve_jobs(
@@ -205,8 +220,7 @@ def _serve_jobs(
     torch.set_num_threads(1)
     _limit_memory(max(TRUSTED_BYTES, 2 * terms.limits.memory_bytes))
     with ServerClient(terms.level, terms.limits, own, processors) as server:
-        kind = SharedProcessGrader if terms.one_process else TrustedProcessGrader
-        grader: SubmissionGrader = kind(server, terms.limits)
+        grader = SubmissionGrader(server, terms.limits)
         while True:
             try:
                 job = msgspec.msgpack.decode(pipe.recv_bytes(), type=Job)
@@ -227,7 +241,7 @@ def _limit_memory(more: int) -> None:
 
 def _grade(grader: SubmissionGrader, terms: GradingTerms, job: Job) -> JobResult:
     try:
-        grade = grader.grade(terms.sources[job.notebook], job.data, job.files, terms.seed)
+        grade = grader.grade(terms.sources[job.notebook], job.data, job.files, terms.seed, job.plan)
         return JobResult(job.student, job.notebook, grade)
     except IsolationError as error:
         return JobResult("", "", None, str(error))

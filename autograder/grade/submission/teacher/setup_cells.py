@@ -70,13 +70,17 @@ class SetupCells:
 
     def dependents(self, test: SourceCell) -> list[SourceCell]:
         """Returns the later tests that use a name which this one binds."""
-        position = self._positions[id(test)]
-        bound = self._uses[position].binds
+        bound, position = self._use(test).binds, self._positions[id(test)]
         return [
-            cell
-            for index, cell in enumerate(self._cells)
-            if index > position and cell.kind == "test" and bound & self._uses[index].needs
+            cell for cell in self._tests() if self._positions[id(cell)] > position and bound & self._use(cell).needs
         ]
+
+    def binders(self, test: SourceCell) -> list[SourceCell]:
+        """Returns the earlier tests that bind a name which this one uses."""
+        return [cell for cell in self._tests() if test in self.dependents(cell)]
+
+    def _tests(self) -> list[SourceCell]:
+        return [cell for cell in self._cells if cell.kind == "test"]
 
     def _answers(self) -> Iterator[frozenset[str]]:
         """Yields the names that each cell makes the learner's: what a model solution binds or writes into.

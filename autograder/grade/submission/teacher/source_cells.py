@@ -32,6 +32,7 @@ class SourceCell(NamedTuple):
         cell: as nbgrader would release it, but with hidden tests; its metadata decide points.
         full: the text as the teacher wrote it, with the model solution.
         process: what the cell's own metadata say of the process that judges it; "" if they say nothing.
+        counts: whether the cell's own metadata say that it counts although the model answer fails it.
     """
 
     id: str
@@ -42,6 +43,12 @@ class SourceCell(NamedTuple):
     cell: NotebookNode
     full: str
     process: Process = ""
+    counts: bool = False
+
+    @property
+    def has_model(self) -> bool:
+        """Whether the source holds an answer that is not simply what was handed out."""
+        return self.full != self.text
 
     @property
     def hides(self) -> bool:
@@ -68,18 +75,19 @@ def source_cell(cell: NotebookNode) -> SourceCell:
         known["checksum"] = utils.compute_checksum(released)
     points = float(known.get("points") or 0) if kind in ("test", "manual", "task") else 0.0
     name = known.get("grade_id", "")
-    return SourceCell(name, kind, released.source, visible, points, released, cell.source, _process(cell, name))
+    return SourceCell(name, kind, released.source, visible, points, released, cell.source, *_settings(cell, name))
 
 
-def _process(cell: NotebookNode, name: str) -> Process:
+def _settings(cell: NotebookNode, name: str) -> tuple[Process, bool]:
+    """Returns what a cell's metadata say under "autograder": "process" and "counts"."""
     own = cell.metadata.get("autograder", {})
-    process = own.get("process", "") if isinstance(own, dict) else own
-    if process not in ("", "one", "two"):
+    process, counts = (own.get("process", ""), own.get("counts", False)) if isinstance(own, dict) else (own, False)
+    if process not in ("", "one", "two") or not isinstance(counts, bool):
         raise SourceError(
-            f'the cell {name!r} has the metadata {{"autograder": {{"process": {process!r}}}}}. Write "one" or "two" there, '
-            f"or take it out"
+            f'the cell {name!r} has the metadata {{"autograder": {own!r}}}. Known are {{"process": "one"}}, '
+            f'{{"process": "two"}} and {{"counts": true}}'
         )
-    return process
+    return process, counts
 
 
 def _kind(cell: NotebookNode) -> Kind:

@@ -7,6 +7,7 @@ import traceback
 from typing import Any
 
 from autograder.check.message import NotAttempted, Unsolved
+from autograder.grade.sandbox.shell import CellTimeoutError
 from autograder.grade.submission.notebook_grade import CellGrade, Status
 from autograder.grade.submission.teacher.source_cells import SourceCell
 
@@ -19,6 +20,7 @@ def verdict(cell: SourceCell, error: BaseException | None, value: Any, seconds: 
     most = cell.points
     if error is not None:
         status: Status = "not attempted" if isinstance(error, NotAttempted) else "incorrect"
+        status = "timed out" if isinstance(error, CellTimeoutError) else status
         reason = str(error) if isinstance(error, Unsolved) else "".join(traceback.format_exception_only(error)).strip()
         hidden = cell.hides and _in_hidden_part(cell.text, error)
         return CellGrade(
@@ -28,10 +30,13 @@ def verdict(cell: SourceCell, error: BaseException | None, value: Any, seconds: 
             reason=reason[:LONGEST_REASON],
             seconds=seconds,
             hidden=hidden,
+            process="two",
         )
     points, reason = _partial_credit(value, most)
     status = "correct" if points == most else "partly" if points else "incorrect"
-    return CellGrade(status=status, points=points, max_points=most, reason=reason, seconds=seconds, hidden=cell.hides)
+    return CellGrade(
+        status=status, points=points, max_points=most, reason=reason, seconds=seconds, hidden=cell.hides, process="two"
+    )
 
 
 def _partial_credit(value: Any, most: float) -> tuple[float, str]:

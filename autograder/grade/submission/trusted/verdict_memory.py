@@ -9,10 +9,17 @@ from autograder.grade.submission.remote_names import Lookup, RemoteNames
 
 
 class TestResult(NamedTuple):
-    """The grade that a test gives, and the outputs to show below it."""
+    """What a test found.
+
+    Attributes:
+        grade: the points and the reason.
+        outputs: to show below it, in nbformat's form.
+        wrote_inputs: whether a call has written into an argument that the test itself made.
+    """
 
     grade: CellGrade
     outputs: list[dict[str, Any]]
+    wrote_inputs: bool = False
 
     def with_count(self, execution_count: int) -> TestResult:
         """Returns the same result with another execution count."""
@@ -20,7 +27,7 @@ class TestResult(NamedTuple):
             output | {"execution_count": execution_count} if "execution_count" in output else output
             for output in self.outputs
         ]
-        return TestResult(self.grade, numbered)
+        return self._replace(outputs=numbered)
 
 
 class VerdictMemory:

@@ -1,0 +1,106 @@
+"""What a rehearsal found of one test: the process that judges it, and what a teacher should look at."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from autograder.grade.submission.notebook_grade import CellGrade
+from autograder.grade.submission.source import AssignmentSource, SourceCell
+
+Judged = Literal["two", "one", "nobody"]
+LONGEST_QUOTE = 160
+
+
+class RehearsedCell(msgspec.Struct, frozen=True, kw_only=True):
+    """One test.
+
+    Attributes:
+        id: its grade_id.
+        max_points: what it is worth.
+        model: the points of the model answers, None if they could not be judged.
+        untouched: the points of the notebook as it is handed out.
+        process: where it is judged: "two" processes, "one", or it marks "nobody".
+        remark: what to look at, in one sentence with the choice; "" if nothing.
+    """
+
+    id: str
+    max_points: float
+    model: float | None
+    untouched: float | None
+    process: Judged
+    remark: str = ""
+
+
+class Tried(msgspec.Struct, frozen=True, kw_only=True):
+    """The grades of one test: of the model answers and of the notebook as handed out, in two processes and in one."""
+
+    model_two: CellGrade
+    model_one: CellGrade
+    untouched_two: CellGrade
+    untouched_one: CellGrade
+
+
+def rehearsed(source: AssignmentSource, cell: SourceCell, tried: Tried, *, forbid_one_process: bool) -> RehearsedCell:
+    """Returns where a test is judged, and why.
+
+    Two processes are right if the model answer gets there what it gets in one, and so does the notebook as handed out. A test
+    that the model answer fails in both marks nobody, unless the teacher has said that it counts.
+    """
+    wanted, reason = _wanted(source, cell, tried)
+    allowed: Judged = wanted
+    if wanted == "one" and (forbid_one_process or cell.process == "two"):
+        allowed, reason = "nobody", f"{reason}, and it may not be judged in one process: mend the test, or allow it"
+    elif wanted == "one" and cell.process != "one":
+        reason += ": mend the test, or leave it to be judged in one process"
+    elif cell.process == "one" and wanted == "two":
+        allowed, reason = "one", ""
+    model, untouched = _of(tried, "one" if allowed == "one" else "two")
+    remarks = [reason] if reason and not (allowed == "one" == cell.process) else []
+    if untouched.points:
+        remarks.append("it gives points to the notebook as handed out: mend the test, unless that is meant")
+    return RehearsedCell(
+        id=cell.id,
+        max_points=cell.points,
+        model=model.points,
+        untouched=untouched.points,
+        process=allowed,
+        remark="; ".join(remarks),
+    )
+
+
+def _wanted(source: AssignmentSource, cell: SourceCell, tried: Tried) -> tuple[Judged, str]:
+    same = _same(tried.model_two, tried.model_one) and _same(tried.untouched_two, tried.untouched_one)
+    if _full(tried.model_two) and same:
+        return "two", ""
+    if not _full(tried.model_two) and (tried.model_one.points or 0.0) > (tried.model_two.points or 0.0):
+        return "one", f"in two processes the model answer {_got(tried.model_two)}"
+    if not _full(tried.model_two) and tried.model_two.points and same:
+        return "two", f"the model answer {_got(tried.model_two)}: mend the answer or the test, unless that is meant"
+    if not _full(tried.model_two) and (cell.counts or not source.has_model(cell)):
+        return "two" if tried.model_two.points is not None else "one", ""
+    if not _full(tried.model_two):
+        choice = 'mend it, or write {"autograder": {"counts": true}} into its metadata'
+        return "nobody", f"its own model answer {_got(tried.model_one)}, so it marks nobody: {choice}"
+    return "one", "the notebook as handed out gets other points in two processes than in one"
+
+
+def _of(tried: Tried, process: str) -> tuple[CellGrade, CellGrade]:
+    return (tried.model_one, tried.untouched_one) if process == "one" else (tried.model_two, tried.untouched_two)
+
+
+def _full(grade: CellGrade) -> bool:
+    return grade.points == grade.max_points
+
+
+def _same(one: CellGrade, other: CellGrade) -> bool:
+    return one.points == other.points
+
+
+def _got(grade: CellGrade) -> str:
+    reason = " ".join(grade.reason.split())
+    said = f" ({reason[:LONGEST_QUOTE]})" if reason else ""
+    if grade.points is None:
+        return f"cannot be judged{said}"
+    return f"gets {grade.points:g} of {grade.max_points:g}{said}"
