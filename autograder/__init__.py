@@ -1,6 +1,6 @@
 """See what autograd holds, fix what breaks it: lessons, explanations and grades for PyTorch's in-place operations.
 
-Importing this package loads no torch; `autograder.explain` and `%load_ext autograder` do when they are used.
+Importing this package loads no torch; `autograder.explain`, `autograder.watch` and `%load_ext autograder` do when they are used.
 """
 
 from __future__ import annotations
@@ -9,19 +9,22 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from autograder.api import explain as explain
+    from autograder.tape.watch.job_watch import watch as watch
 
-__all__ = ["explain", "load_ipython_extension"]
+_HOMES = {"explain": "autograder.api", "watch": "autograder.tape.watch.job_watch"}
+
+__all__ = [*_HOMES, "load_ipython_extension"]
 
 
 def __getattr__(name: str) -> object:
-    if name != "explain":
+    if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
     from autograder.requirements import require
 
     require("explain")
-    from autograder.api import explain
-
-    return explain
+    return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def load_ipython_extension(shell: Any) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 
 import torch
@@ -71,15 +72,17 @@ def bindings(space: Mapping[str, object], modules: dict[str, int]) -> Iterator[t
             yield from tensors_in(value, name, 2)
 
 
-def find_name(wanted: torch.Tensor, frames: list[FrameType]) -> str | None:
-    """Returns the shortest expression that reaches this very object from the innermost frame that reaches it, or None."""
+def find_name(
+    wanted: torch.Tensor, frames: list[FrameType], same: Callable[[torch.Tensor, torch.Tensor], bool] = operator.is_
+) -> str | None:
+    """Returns the shortest expression that reaches the tensor, or one that is the `same`, from the innermost frame, or None."""
     for frame in reversed(frames):
         best = None
         for name, value in list(frame.f_locals.items()):
             if name.startswith("_") and name != "_":
                 continue
             for text, tensor in tensors_in(value, name):
-                if tensor is wanted and (best is None or len(text) < len(best)):
+                if same(tensor, wanted) and (best is None or len(text) < len(best)):
                     best = text
         if best:
             return best

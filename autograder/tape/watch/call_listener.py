@@ -1,0 +1,143 @@
+"""Every PyTorch call of one thread, as it happens: which made a node, and which wrote in place."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from types import FrameType
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode
+
+from autograder.tape.internals.heard_calls import FACTS, function_name
+from autograder.tape.internals.mode_stack import next_sequence_number, put_on, stands, take_off
+from autograder.tape.internals.tensor_fields import storage_number, version_of
+from autograder.tape.run.function_mode import tensors
+from autograder.tape.watch.call_log import NodeLog, WriteLog
+from autograder.tape.watch.call_sites import CallSites
+
+# These write and move no counter (PyTorch 2.13).
+UNCOUNTED = ("data =", "set_", "_fused_")
+
+
+class CallListener(TorchFunctionMode):
+    """Notes each call of its thread in the logs; tells `made(result, before)` of one that made nodes, where that is given.
+
+    A function mode changes neither versions nor the graph (torch 2.13). Whatever goes wrong here ends the listening, never the job.
+
+    Attributes:
+        nodes: the log of this thread's nodes.
+        open: whether it still listens.
+        users: how many watches this thread has open.
+        failure: the first error of our own.
+    """
+
+    def __init__(self, sites: CallSites, writes: WriteLog, made: Callable[[object, int], None] | None = None):
+        super().__init__()
+        self.sites, self.writes, self.made = sites, writes, made
+        self.nodes = NodeLog(next_sequence_number())
+        self.failure: Exception | None = None
+        self.users, self.open = 0, True
+        self._hidden: int | None = None
+        self._names: dict[Callable, str] = {}
+
+    def __torch_function__(self, func, _types, args=(), kwargs=None):
+        """Runs the function, and notes what it did."""
+        name = self._names.get(func)
+        if name is None:
+            name = self._names[func] = self._name(func)
+        if not name or not self.open:
+            return func(*args, **kwargs) if kwargs else func(*args)
+        written = self._versions(name, args, kwargs)
+        before = next_sequence_number()
+        result = func(*args, **kwargs) if kwargs else func(*args)
+        after = next_sequence_number()
+        try:
+            if after != before:
+                self.nodes.note(before, after, self.sites.number_of(sys._getframe(1), name), self.writes.clock)
+                if self.made is not None:
+                    self.made(result if result is not None else args[:1], before)
+            for tensor, version in written:
+                self._compare(tensor, version, name, sys._getframe(1))
+        except Exception as error:
+            self._fail(error)
+        return result
+
+    def _name(self, func: Callable) -> str:
+        name = function_name(func)
+        return "" if name in FACTS else name
+
+    def _versions(self, name: str, args: tuple, kwargs: dict | None) -> list[tuple[Tensor, int]]:
+        """Returns what the call may write into, with the versions before it; of lists only where the name says that it writes."""
+        try:
+            if name.endswith("_") and not name.startswith("__"):
+                return [(tensor, tensor_version(tensor)) for tensor in tensors(args)]
+            found = [(one, tensor_version(one)) for one in args if isinstance(one, Tensor)]
+            if kwargs:
+                found += [(one, tensor_version(one)) for one in tensors(kwargs)]
+            return found
+        except Exception as error:
+            self._fail(error)
+            return []
+
+    def _compare(self, tensor: Tensor, before: int, name: str, frame: FrameType) -> None:
+        version = tensor_version(tensor)
+        uncounted = version == before and name.startswith(UNCOUNTED)
+        if version != before or uncounted:
+            storage = storage_of(tensor)
+            if storage is not None:
+                self.writes.note(storage, None if uncounted else version, self.sites.number_of(frame, name))
+
+    def _fail(self, error: Exception) -> None:
+        self.failure, self.open = error, False
+
+    def heard(self, frame: FrameType, called: str) -> None:
+        """Notes that nodes made since the last note belong to a call that no mode hears, such as `Function.apply`."""
+        if not self.open:
+            return
+        begun, now = self.nodes.ends[-1], next_sequence_number()
+        if now > begun:
+            self.nodes.note(begun, now, self.sites.number_of(frame, called), self.writes.clock)
+
+    def listen(self) -> None:
+        """Puts itself on its thread's stack."""
+        put_on(self)
+
+    def stop(self) -> None:
+        """Takes itself off."""
+        take_off(self)
+        self._hidden = None
+
+    def hide(self) -> None:
+        """Steps aside while compiled code runs."""
+        if self._hidden is None:
+            self._hidden = take_off(self)
+
+    def absent(self) -> bool:
+        """Returns whether it hears nothing in this thread now, and has not stepped aside for compiled code."""
+        return self._hidden is None and not stands(self)
+
+    def show(self) -> None:
+        """Comes back to where it was."""
+        if self._hidden is not None:
+            put_on(self, self._hidden)
+            self._hidden = None
+
+
+def tensor_version(tensor: Tensor) -> int:
+    """Returns a tensor's version; 0 for an inference tensor and others that keep none."""
+    try:
+        return version_of(tensor) or 0
+    except RuntimeError:  # wrapped by torch.func
+        return 0
+
+
+def storage_of(tensor: Tensor) -> int | None:
+    """Returns the number of a tensor's storage on any device; None where it has none (sparse, wrapped by torch.func)."""
+    if tensor.layout != torch.strided:
+        return None
+    try:
+        return storage_number(tensor)
+    except (RuntimeError, NotImplementedError):
+        return None

@@ -1,0 +1,77 @@
+"""Lines of the user's own files as a running job can afford to keep them: a code object and the offset of an instruction."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import os
+from dataclasses import dataclass
+from types import CodeType, FrameType
+
+from autograder.tape.recording.verdict_types import Place
+from autograder.tape.run.source_text import is_own_file
+
+_TYPED = ("<stdin>", "<string>")  # an interactive session, `python -c`
+UNKNOWN = -1
+
+
+@dataclass(frozen=True, slots=True)
+class CallSite:
+    """One call in the user's own code; a code object holds no tensor."""
+
+    code: CodeType
+    offset: int
+    called: str
+
+    @property
+    def span(self) -> tuple[int, int, int, int]:
+        """The first line of the call, its last line, its first column and the column after it (of UTF-8; Python's own)."""
+        for index, (line, end, column, end_column) in enumerate(self.code.co_positions()):
+            if 2 * index == self.offset and line is not None:
+                return line, end or line, column or 0, end_column or 0
+        return self.code.co_firstlineno, self.code.co_firstlineno, 0, 0
+
+    @property
+    def place(self) -> Place:
+        """The line that Python's own traceback would name."""
+        file, line = self.code.co_filename, self.span[0]
+        relative = os.path.relpath(file) if os.path.isabs(file) else file
+        return Place(file if relative.startswith("..") else relative, line, linecache.getline(file, line).strip())
+
+
+class CallSites:
+    """Gives each call site a number, so that a log of calls is a log of numbers."""
+
+    def __init__(self):
+        self.all: list[CallSite] = []
+        self._numbers: dict[tuple[int, int], int] = {}
+
+    def number_of(self, frame: FrameType | None, called: str) -> int:
+        """Returns the number of the innermost call in the user's own code, counted from `frame` outwards; UNKNOWN for none."""
+        while frame is not None:
+            code = frame.f_code
+            if is_own(code.co_filename):
+                key = id(code), frame.f_lasti
+                number = self._numbers.get(key)
+                if number is None:
+                    number = self._numbers[key] = len(self.all)
+                    self.all.append(CallSite(code, frame.f_lasti, called))
+                return number
+            frame = frame.f_back
+        return UNKNOWN
+
+
+@functools.lru_cache(maxsize=10_000)
+def is_own(file: str) -> bool:
+    """Returns whether code of this file is the user's."""
+    return file in _TYPED or is_own_file(file)
+
+
+def own_frames(frame: FrameType | None) -> list[FrameType]:
+    """Returns the frames of the user's own code from `frame` outwards, outermost first."""
+    found = []
+    while frame is not None:
+        if is_own(frame.f_code.co_filename):
+            found.append(frame)
+        frame = frame.f_back
+    return found[::-1]

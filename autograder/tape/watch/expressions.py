@@ -1,0 +1,102 @@
+"""What the text of a call says about its tensors: the one that was written into, and those that its node saved."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+
+from autograder.tape.watch.call_sites import CallSite
+
+
+@functools.lru_cache(maxsize=64)
+def _nodes_at(file: str, text: str) -> dict[tuple[int, int, int, int], list[ast.AST]]:
+    """Returns the expressions and statements of a file by their span, the outermost of a span first."""
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError):  # a notebook's magic
+        return {}
+    found: dict[tuple[int, int, int, int], list[ast.AST]] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, (ast.expr, ast.stmt)):
+            span = node.lineno, node.end_lineno or node.lineno, node.col_offset, node.end_col_offset or 0
+            found.setdefault(span, []).append(node)
+            if isinstance(node, ast.Assign):
+                for inner in ast.walk(node.value):
+                    inner.statement = node  # type: ignore[attr-defined]
+    return found
+
+
+def call_at(site: CallSite) -> ast.AST | None:
+    """Returns the expression or assignment that a call site runs; None where its text cannot be had."""
+    file = site.code.co_filename
+    return next(iter(_nodes_at(file, "".join(linecache.getlines(file))).get(site.span, ())), None)
+
+
+def written_expression(site: CallSite) -> str | None:
+    """Returns what a call writes into, in the words of the source, such as "h" for `h += 1` and "h.data" for `h.data.mul_(2)`."""
+    node = call_at(site)
+    if isinstance(node, ast.Expr):
+        node = node.value
+    if isinstance(node, ast.AugAssign):
+        return ast.unparse(node.target)
+    if isinstance(node, (ast.Subscript, ast.Attribute)):  # h[0] = 1, w.data = v
+        return ast.unparse(node.value)
+    if isinstance(node, ast.Call):
+        return _written_argument(node)
+    return None
+
+
+def _written_argument(call: ast.Call) -> str | None:
+    out = next((word.value for word in call.keywords if word.arg == "out"), None)
+    if out is not None:
+        return ast.unparse(out)
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    if owner is not None and call.func.attr.endswith("_") and not _is_namespace(owner):  # type: ignore[attr-defined]
+        return ast.unparse(owner)
+    first = call.args[0] if call.args else None
+    return ast.unparse(first) if isinstance(first, (ast.Name, ast.Attribute, ast.Subscript)) else None
+
+
+def _is_namespace(owner: ast.expr) -> bool:
+    return isinstance(owner, ast.Name) and owner.id in ("torch", "F", "functional", "nn", "init")
+
+
+# The operands of operators and of calls by the names under which nodes save them (derivatives.yaml, PyTorch 2.13).
+_FIRST, _SECOND = ("self", "input", "mat1"), ("other", "mat2", "exponent", "weight")
+_MADE = ("result", "output")
+
+
+def saved_expression(site: CallSite, name: str) -> str | None:
+    """Returns what a call's node saved as `name`, in the words of the source; None where the text does not say it."""
+    node = call_at(site)
+    if name in _MADE:
+        return _target(node)
+    if isinstance(node, ast.AugAssign):
+        found: ast.expr | None = {True: node.target}.get(name in _FIRST, node.value if name in _SECOND else None)
+    elif isinstance(node, ast.BinOp):
+        found = {True: node.left}.get(name in _FIRST, node.right if name in _SECOND else None)
+    elif isinstance(node, ast.Call):
+        found = _operand(node, name)
+    else:
+        return None
+    return ast.unparse(found) if isinstance(found, (ast.Name, ast.Attribute, ast.Subscript)) else None
+
+
+def _target(node: ast.AST | None) -> str | None:
+    """Returns the variable that a call's result is assigned to, where the call is all of the right-hand side."""
+    statement = getattr(node, "statement", None)
+    if statement is None or statement.value is not node or len(statement.targets) != 1:
+        return None
+    target = statement.targets[0]
+    return ast.unparse(target) if isinstance(target, (ast.Name, ast.Attribute)) else None
+
+
+def _operand(call: ast.Call, name: str) -> ast.expr | None:
+    operands = list(call.args)
+    if isinstance(call.func, ast.Attribute) and not _is_namespace(call.func.value):
+        if isinstance(call.func.value, ast.Name) and call.func.value.id == "self":
+            return operands[0] if name in _FIRST and len(operands) == 1 else None  # a layer of a module
+        operands.insert(0, call.func.value)
+    place = 0 if name in _FIRST else 1 if name in _SECOND else len(operands)
+    return operands[place] if place < len(operands) else None

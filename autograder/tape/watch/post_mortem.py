@@ -1,0 +1,167 @@
+"""Why a backward was refused: the graph as it stands, read beside the log of the calls that made and wrote it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import FrameType
+from typing import Any
+
+import torch
+
+from autograder.tape.diagnose.harms.counted_write import COUNTED_WRITE
+from autograder.tape.diagnose.harms.found_by_version import FOUND_BY_VERSION
+from autograder.tape.diagnose.harms.harm_kind import HarmKind
+from autograder.tape.internals.mode_stack import sequence_number
+from autograder.tape.internals.saved_variables import VERSIONS, expected_version
+from autograder.tape.internals.tensor_fields import version_of
+from autograder.tape.observe.graph.saved_tensors import kept_by
+from autograder.tape.observe.names import find_name
+from autograder.tape.recording.verdict_types import Harm, Place
+from autograder.tape.run.engine import nodes_below
+from autograder.tape.watch.call_listener import storage_of
+from autograder.tape.watch.call_log import NodeLog, Write, WriteLog
+from autograder.tape.watch.call_sites import UNKNOWN, CallSite, CallSites
+from autograder.tape.watch.expressions import saved_expression, written_expression
+
+NOWHERE = Place("", 0, "")
+"""Stands for a line that no listener heard: the graph was made before the watch began, or by compiled or scripted code."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A tensor that a node keeps.
+
+    Attributes:
+        site: the call that saved it, None where nobody heard it.
+        clock: how many writes had been noted when it was saved.
+        expected: the version that backward expects, None where that cannot be asked.
+    """
+
+    node: Any
+    name: str
+    tensor: torch.Tensor
+    site: CallSite | None
+    clock: int
+    expected: int | None
+
+    @property
+    def number(self) -> int:
+        """The node's sequence number."""
+        return sequence_number(self.node)
+
+
+class PostMortem:
+    """Reads the logs for the harms of one backward, while the frames that called it are still there."""
+
+    def __init__(self, sites: CallSites, nodes: list[NodeLog], writes: WriteLog, frames: list[FrameType]):
+        self.sites, self.nodes, self.writes, self.frames = sites, nodes, writes, frames
+
+    def harms(self, roots: tuple, asked: tuple, error: BaseException) -> tuple[Harm, ...]:
+        """Returns the writes that made a backward raise `error`, what it refused first; () where it was no write's doing."""
+        found = VERSIONS.search(str(error))
+        if not found:
+            return ()
+        now, then = int(found[1]), int(found[2])
+        refused = sorted(self._refused(roots, asked), key=lambda kept: self._rank(kept, now, then))
+        harms = dict.fromkeys(self.harm(kept, COUNTED_WRITE, changed=True) for kept in refused)
+        return tuple(harms) or tuple(self._by_version(now, then))
+
+    def _refused(self, roots: tuple, asked: tuple) -> Iterator[Kept]:
+        for node in nodes_below(roots, asked):
+            for kept in self.kept(node):
+                if kept.expected is not None and kept.expected != version_of(kept.tensor):
+                    yield kept
+
+    def kept(self, node: Any) -> Iterator[Kept]:
+        """Yields what a node keeps and backward checks."""
+        found = next((place for log in self.nodes if (place := log.find(sequence_number(node)))), (UNKNOWN, 0))
+        site = self._site(found[0])
+        for name, read, checked, _ in kept_by(node):
+            tensor = read()
+            if checked and tensor is not None:
+                yield Kept(node, name, tensor, site, found[1], self._expected(node, name, tensor, found[1]))
+
+    def _expected(self, node: Any, name: str, tensor: torch.Tensor, clock: int) -> int | None:
+        """Returns the version that backward expects; of one among a list, what the first write since the save left, less one."""
+        if "[" not in name:
+            expected = expected_version(node, name)
+            return version_of(tensor) if expected is None else expected
+        versions = [write.version for write in self._writes(tensor, clock) if write.version is not None]
+        return versions[0] - 1 if versions else version_of(tensor)
+
+    def _rank(self, kept: Kept, now: int, then: int) -> tuple[bool, int]:
+        """Returns what sorts the refused one that the error tells of first; of equal ones, the engine visits the newest first."""
+        return (version_of(kept.tensor), kept.expected) != (now, then), -kept.number
+
+    def harm(self, kept: Kept, kind: HarmKind, *, changed: bool) -> Harm:
+        """Returns the harm to one saved tensor."""
+        writes = list(self._harmful(kept))
+        sites = [site for write in writes if (site := self._site(write.site))]
+        name, alias = self._name(kept, sites), self._alias(kept, sites)
+        return Harm(
+            name, tuple(dict.fromkeys(site.place for site in sites)), alias if alias != name else None,
+            kept.site.place if kept.site else NOWHERE, type(kept.node).__name__, kept.expected, version_of(kept.tensor),
+            changed, None, kind.name, kind.sentence,
+        )  # fmt: skip
+
+    def _writes(self, tensor: torch.Tensor, clock: int) -> Iterator[Write]:
+        storage = storage_of(tensor)
+        return (write for _, write in self.writes.since(clock, storage)) if storage is not None else iter(())
+
+    def _harmful(self, kept: Kept) -> Iterator[Write]:
+        """Yields the writes since the save; where backward refuses it, those that moved its own counter on, in order."""
+        now = version_of(kept.tensor)
+        if kept.expected is None or kept.expected == now:
+            yield from self._writes(kept.tensor, kept.clock)
+            return
+        last = kept.expected
+        for write in self._writes(kept.tensor, kept.clock):
+            if write.version is not None and last < write.version <= (now or 0):
+                last = write.version
+                yield write
+
+    def _name(self, kept: Kept, written: list[CallSite]) -> str:
+        """Returns what a reader calls a saved tensor: a variable that is still there, else the words of the source."""
+        name = find_name(kept.tensor, self.frames, _same_bytes) or (
+            saved_expression(kept.site, kept.name) if kept.site else None
+        )
+        texts = [text for site in written if (text := written_expression(site)) and text.isidentifier()]
+        return name or next(iter(texts), None) or f"{kept.name} of {type(kept.node).__name__}"
+
+    def _alias(self, kept: Kept, written: list[CallSite]) -> str | None:
+        return next((text for site in written if (text := written_expression(site))), None)
+
+    def _site(self, number: int) -> CallSite | None:
+        return None if number == UNKNOWN else self.sites.all[number]
+
+    def _by_version(self, now: int, then: int) -> Iterator[Harm]:
+        """Yields the newest writes that moved one counter from `then` to `now`, where no node shows what it keeps (CopySlices)."""
+        by_storage: dict[int, list[Write]] = {}
+        for storage, write in self.writes.since(0):
+            by_storage.setdefault(storage, []).append(write)
+        for writes in reversed(by_storage.values()):
+            after = [write for write in writes if write.version is not None and then < write.version <= now]
+            sites = [site for write in after if (site := self._site(write.site))]
+            if sites and after[-1].version == now:
+                saved = next((self._site(write.site) for write in writes if write.version == then), None) or sites[0]
+                name = written_expression(sites[0]) or "a view written in place"
+                places = tuple(dict.fromkeys(site.place for site in sites))
+                kind = FOUND_BY_VERSION
+                yield Harm(
+                    name, places, None, saved.place, "CopySlices", then, now, True, None, kind.name, kind.sentence
+                )
+                return
+
+
+def _same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Returns whether two tensors are the same elements of the same storage."""
+    try:
+        return (
+            one.shape == other.shape
+            and one.stride() == other.stride()
+            and one.storage_offset() == other.storage_offset()
+            and storage_of(one) == storage_of(other)
+        )
+    except (RuntimeError, NotImplementedError):
+        return False

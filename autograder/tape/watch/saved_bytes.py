@@ -1,0 +1,75 @@
+"""Samples of what nodes save, by which a change is seen that no version counter shows (`check="bytes"`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from autograder.tape.internals.mode_stack import FIRST, sequence_number
+from autograder.tape.internals.tensor_fields import unheard
+from autograder.tape.observe.graph.saved_tensors import kept_by
+from autograder.tape.run.engine import node_of, nodes_below
+from autograder.tape.run.function_mode import tensors
+
+SAMPLED = 4096
+"""Elements kept of a saved tensor; of a larger one those of an even grid, and a write between its points goes unseen."""
+_KEY = "autograder: samples of what was saved"
+
+
+def keep_samples(result: object, before: int) -> None:
+    """Keeps samples of what the nodes behind a call's results save; nodes older than `before` have theirs.
+
+    They lie in the node's own `metadata`, so they are gone when the node is, and hold no tensor of the program.
+    """
+    with unheard(), torch.no_grad():
+        for node in _new_nodes(result, before):
+            if _KEY not in node.metadata:
+                node.metadata[_KEY] = {name: sampled(tensor) for name, tensor in _kept(node)}
+
+
+def _new_nodes(result: object, before: int) -> Iterator[Any]:
+    stack = [node for tensor in tensors(result) if (node := node_of(tensor)) is not None]
+    while stack:
+        node = stack.pop()
+        if before <= sequence_number(node) < FIRST and _KEY not in node.metadata:
+            yield node
+            stack += [below for below, _ in node.next_functions if below is not None]
+
+
+def _kept(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """Yields what backward itself will read: not what hooks turned into something else, nor what has no elements to look at."""
+    for name, read, checked, _ in kept_by(node):
+        tensor = read() if checked else None
+        if tensor is not None and tensor.layout == torch.strided and tensor.device.type != "meta":
+            yield name, tensor
+
+
+def sampled(tensor: torch.Tensor) -> torch.Tensor:
+    """Returns a copy, on the same device, of at most SAMPLED elements, spread evenly over each dimension."""
+    steps = [1] * tensor.dim()
+    sizes = list(tensor.shape)
+    while torch.Size(sizes).numel() > SAMPLED:
+        widest = max(range(len(sizes)), key=sizes.__getitem__)
+        steps[widest] *= 2
+        sizes[widest] = -(-tensor.shape[widest] // steps[widest])
+    grid = tensor.detach()[tuple(slice(None, None, step) for step in steps)]
+    return grid.clone(memory_format=torch.contiguous_format)
+
+
+def changed_saves(roots: tuple, asked: tuple) -> Iterator[tuple[Any, str]]:
+    """Yields the node and the name of each saved tensor whose sampled elements are no longer what was saved."""
+    with unheard(), torch.no_grad():
+        for node in nodes_below(roots, asked):
+            kept = node.metadata.get(_KEY) if sequence_number(node) < FIRST else None
+            for name, tensor in _kept(node) if kept else ():
+                if name in kept and not _equal(kept[name], sampled(tensor)):
+                    yield node, name
+
+
+def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Returns whether the bytes are the same; a value that is no number equals itself here."""
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return torch.equal(one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8))

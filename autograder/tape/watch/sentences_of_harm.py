@@ -1,0 +1,42 @@
+"""What a failed backward is told to have met, in a few lines that are added to its error."""
+
+from __future__ import annotations
+
+from autograder.tape.recording.verdict_types import Harm, Place
+
+MOST = 3
+"""Harms told in full; of the others, the number."""
+
+
+def note_of(harms: tuple[Harm, ...]) -> str:
+    """Returns the harms, the first of them first, as lines for a reader."""
+    told = [_sentence(harm) for harm in harms[:MOST]]
+    more = len(harms) - len(told)
+    rest = [f"{more} more saved {'tensor was' if more == 1 else 'tensors were'} written into."] if more else []
+    return "\n".join(f"autograder: {line}" for line in [*told, *rest])
+
+
+def _sentence(harm: Harm) -> str:
+    through = f" through {harm.through}" if harm.through else ""
+    kept = f"{harm.saved_by} kept it at {_where(harm.saved_at)}" if harm.saved_at.line else _unheard(harm)
+    if harm.mutated_at:
+        write = f"was written{through} at {'; '.join(map(_where, harm.mutated_at))}"
+    else:
+        write = "was written by what a watch does not hear (another thread, compiled code, NumPy)"
+    return f"{harm.tensor}, which backward needs, {write}. {kept}{_versions(harm)}."
+
+
+def _unheard(harm: Harm) -> str:
+    return f"{harm.saved_by} kept it where a watch does not hear (before it began, or in compiled code)"
+
+
+def _where(place: Place) -> str:
+    return f"{place.file}, line {place.line}: {place.text}"
+
+
+def _versions(harm: Harm) -> str:
+    if harm.saved_version is None:
+        return ""
+    if harm.saved_version == harm.version_now:
+        return ", and no version counter moved, so backward does not notice: its gradients are wrong"
+    return f", at version {harm.saved_version}; now it is at version {harm.version_now}"

@@ -1,0 +1,157 @@
+"""What all open watches of a process share: the logs, a listener in each thread, and the door of the engine."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, Protocol
+
+from autograder.tape.internals.entry_points import replaced_apply, replaced_engine
+from autograder.tape.internals.mode_stack import told_of_compiled_calls
+from autograder.tape.internals.saved_variables import readable_saved_tensors
+from autograder.tape.internals.tensor_fields import unheard
+from autograder.tape.recording.verdict_types import Harm
+from autograder.tape.watch.call_listener import CallListener
+from autograder.tape.watch.call_log import WriteLog
+from autograder.tape.watch.call_sites import CallSites, own_frames
+from autograder.tape.watch.post_mortem import PostMortem
+from autograder.tape.watch.saved_bytes import changed_saves, keep_samples
+from autograder.tape.watch.sentences_of_harm import note_of
+from autograder.tape.watch.silent_harm import silent_harms
+
+KEPT_HARMS = "autograder_harms"
+"""The attribute of an exception that holds what a watch found."""
+
+
+class Watcher(Protocol):
+    """Who wants to be told."""
+
+    bytes: bool
+
+    def found(self, harms: tuple[Harm, ...]) -> None:
+        """Called with the harms of one backward."""
+
+
+class WatchSession:
+    """Listens from the first watch that is opened to the last that is closed."""
+
+    def __init__(self):
+        self.watchers: list[Watcher] = []
+        self.sites, self.writes = CallSites(), WriteLog()
+        self.listeners: dict[int, CallListener] = {}
+        self._installed = ExitStack()
+
+    def install(self) -> None:
+        """Stands at the engine's door, in new threads, and aside of compiled code."""
+        enter = self._installed.enter_context
+        enter(readable_saved_tensors())
+        enter(replaced_apply(self._applied))
+        enter(replaced_engine(self._engine))
+        enter(told_of_compiled_calls(self._hide, self._show))
+        self._installed.callback(threading.setprofile, threading.getprofile())  # type: ignore[arg-type]
+        threading.setprofile(self._new_thread)
+
+    def remove(self) -> None:
+        """Puts everything back; a listener in another thread hears no more."""
+        self._installed.close()
+        for listener in self.listeners.values():
+            listener.open = False
+
+    def listener(self) -> CallListener:
+        """Returns the listener of this thread."""
+        here = threading.get_ident()
+        if here not in self.listeners:
+            made = keep_samples if any(watcher.bytes for watcher in self.watchers) else None
+            self.listeners[here] = CallListener(self.sites, self.writes, made)
+        return self.listeners[here]
+
+    def check_bytes(self) -> None:
+        """Keeps samples from now on."""
+        for listener in self.listeners.values():
+            listener.made = keep_samples
+
+    def _new_thread(self, _frame: object, _event: str, _argument: object) -> None:
+        """Is called at a new thread's first event, and asks for no other."""
+        sys.setprofile(None)
+        self.listeners.pop(threading.get_ident(), None)  # a thread that has ended, whose number was given again
+        self.listener().listen()
+
+    def _hide(self) -> None:
+        if (listener := self.listeners.get(threading.get_ident())) is not None:
+            listener.hide()
+
+    def _show(self) -> None:
+        if (listener := self.listeners.get(threading.get_ident())) is not None:
+            listener.show()
+
+    def _applied(self, original: Callable) -> Callable:
+        def apply(function, *args, **kwargs):
+            try:
+                return original(function, *args, **kwargs)
+            finally:
+                if (listener := self.listeners.get(threading.get_ident())) is not None:
+                    listener.heard(sys._getframe(1), "apply")
+
+        return apply
+
+    def _engine(self, original: Callable) -> Callable:
+        def run(outputs, *args, **kwargs):
+            roots, asked = tuple(outputs), tuple(args[3] if len(args) > 3 else kwargs.get("inputs", ()))
+            if any(watcher.bytes for watcher in self.watchers):
+                self._silent(roots, asked, sys._getframe(1))
+            try:
+                with self._hearing():
+                    return original(outputs, *args, **kwargs)
+            except Exception as error:
+                if not hasattr(error, KEPT_HARMS):
+                    self._raised(roots, asked, error, sys._getframe(1))
+                raise
+
+        return run
+
+    @contextmanager
+    def _hearing(self) -> Iterator[None]:
+        """Hooks and custom backwards are heard too; PyTorch takes a mode off while it handles `Tensor.backward`."""
+        listener = self.listeners.get(threading.get_ident())
+        if listener is None or not listener.absent():
+            yield
+            return
+        listener.listen()
+        try:
+            yield
+        finally:
+            listener.stop()
+
+    def _post_mortem(self, frame: Any) -> PostMortem:
+        here = self.listeners.get(threading.get_ident())
+        nodes = [one.nodes for one in sorted(self.listeners.values(), key=lambda one: one is not here)]
+        return PostMortem(self.sites, nodes, self.writes, own_frames(frame))
+
+    def _raised(self, roots: tuple, asked: tuple, error: Exception, frame: Any) -> None:
+        """Adds to an error what it was about; an error of our own is named there, and raised nowhere."""
+        try:
+            with unheard():
+                harms = self._post_mortem(frame).harms(roots, asked, error)
+        except Exception as own:
+            error.add_note(f"autograder: what backward met could not be read ({own!r}). Please report it.")
+            return
+        if harms:
+            setattr(error, KEPT_HARMS, harms)
+            error.add_note(note_of(harms))
+            self._tell(harms)
+
+    def _silent(self, roots: tuple, asked: tuple, frame: Any) -> None:
+        """Warns of saved tensors whose bytes are others, although backward will not notice."""
+        with unheard():
+            harms = silent_harms(changed_saves(roots, asked), self._post_mortem(frame))
+        if harms:
+            self._tell(harms)
+            place = (own_frames(frame) or [frame])[-1]
+            warnings.warn_explicit(note_of(harms), RuntimeWarning, place.f_code.co_filename, place.f_lineno)
+
+    def _tell(self, harms: tuple[Harm, ...]) -> None:
+        for watcher in self.watchers:
+            watcher.found(harms)
