@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -48,6 +49,11 @@ def take_off(mode: TorchFunctionMode) -> int | None:
     return place
 
 
+def dispatch_modes() -> bool:
+    """Returns whether a dispatch mode is on: it would see the operations by which we look, and might not bear them."""
+    return torch._C._len_torch_dispatch_stack() > 0
+
+
 def _height() -> int:
     return len(torch.overrides._get_current_function_mode_stack())
 
@@ -81,16 +87,31 @@ def told_of_compiled_calls(entered: Callable[[], None], left: Callable[[], None]
 
 
 def _telling(original: Callable, entered: Callable[[], None], left: Callable[[], None]) -> Callable:
+    """Returns what sets the callback and tells of the outermost compiled call; the same frame of the compiler begins and ends it.
+
+    Meanwhile others set it as well: what `torch.compiler.disable` marks does, and the compiler uses such functions itself.
+    """
+
     def set_eval_frame(callback):
-        compiles = callback is not None and callback is not False
-        if compiles:
+        caller = sys._getframe(1)
+        begins = callback is not None and callback is not False and caller.f_code.co_name != "__enter__"
+        if begins and _compiled_call.frame is None:
+            _compiled_call.frame = id(caller)
             entered()
         prior = original(callback)
-        if not compiles:
+        if not begins and _compiled_call.frame == id(caller):
+            _compiled_call.frame = None
             left()
         return prior
 
     return set_eval_frame
+
+
+class _CompiledCall(threading.local):
+    frame: int | None = None
+
+
+_compiled_call = _CompiledCall()
 
 
 def _first(compile_: Callable, then: Callable[[], None]) -> Callable:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import FrameType
 
 import torch
@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from autograder.tape.internals.heard_calls import FACTS, function_name
 from autograder.tape.internals.mode_stack import next_sequence_number, put_on, stands, take_off
-from autograder.tape.internals.tensor_fields import storage_number, version_of
+from autograder.tape.internals.tensor_fields import read_version, storage_number
 from autograder.tape.run.function_mode import tensors
 from autograder.tape.watch.call_log import NodeLog, WriteLog
 from autograder.tape.watch.call_sites import CallSites
@@ -39,7 +39,8 @@ class CallListener(TorchFunctionMode):
         self.nodes = NodeLog(next_sequence_number())
         self.failure: Exception | None = None
         self.users, self.open = 0, True
-        self._hidden: int | None = None
+        self._hidden: tuple[str, int] | None = None
+        self._stepping: list[tuple[Tensor, int]] = []
         self._names: dict[Callable, str] = {}
 
     def __torch_function__(self, func, _types, args=(), kwargs=None):
@@ -58,8 +59,8 @@ class CallListener(TorchFunctionMode):
                 self.nodes.note(before, after, self.sites.number_of(sys._getframe(1), name), self.writes.clock)
                 if self.made is not None:
                     self.made(result if result is not None else args[:1], before)
-            for tensor, version in written:
-                self._compare(tensor, version, name, sys._getframe(1))
+            if written:
+                self._compare(written, name, sys._getframe(1))
         except Exception as error:
             self._fail(error)
         return result
@@ -68,26 +69,30 @@ class CallListener(TorchFunctionMode):
         name = function_name(func)
         return "" if name in FACTS else name
 
-    def _versions(self, name: str, args: tuple, kwargs: dict | None) -> list[tuple[Tensor, int]]:
+    def _versions(self, name: str, args: Iterable, kwargs: dict | None) -> list[tuple[Tensor, int]]:
         """Returns what the call may write into, with the versions before it; of lists only where the name says that it writes."""
         try:
-            if name.endswith("_") and not name.startswith("__"):
-                return [(tensor, tensor_version(tensor)) for tensor in tensors(args)]
-            found = [(one, tensor_version(one)) for one in args if isinstance(one, Tensor)]
+            writes = name.endswith("_") and not name.startswith("__")
+            found = list(tensors(args)) if writes else [one for one in args if isinstance(one, Tensor)]
             if kwargs:
-                found += [(one, tensor_version(one)) for one in tensors(kwargs)]
-            return found
+                found += tensors(kwargs)
+            try:
+                return [(one, read_version(one)) for one in found]
+            except RuntimeError:  # one keeps no version
+                return [(one, version_or_zero(one)) for one in found]
         except Exception as error:
             self._fail(error)
             return []
 
-    def _compare(self, tensor: Tensor, before: int, name: str, frame: FrameType) -> None:
-        version = tensor_version(tensor)
-        uncounted = version == before and name.startswith(UNCOUNTED)
-        if version != before or uncounted:
-            storage = storage_of(tensor)
-            if storage is not None:
-                self.writes.note(storage, None if uncounted else version, self.sites.number_of(frame, name))
+    def _compare(self, written: list[tuple[Tensor, int]], name: str, frame: FrameType) -> None:
+        uncounted = name.startswith(UNCOUNTED)
+        for tensor, before in written:
+            version = version_or_zero(tensor)
+            if version != before or uncounted:
+                storage = storage_of(tensor)
+                if storage is not None:
+                    site = self.sites.number_of(frame, name)
+                    self.writes.note(storage, version if version != before else None, site)
 
     def _fail(self, error: Exception) -> None:
         self.failure, self.open = error, False
@@ -100,6 +105,19 @@ class CallListener(TorchFunctionMode):
         if now > begun:
             self.nodes.note(begun, now, self.sites.number_of(frame, called), self.writes.clock)
 
+    def step_begins(self, optimizer: torch.optim.Optimizer) -> None:
+        """Steps aside: all that an optimizer's step calls are writes into its parameters."""
+        self.hide("step")
+        self._stepping = self._versions(
+            "step", (one for group in optimizer.param_groups for one in group["params"]), None
+        )
+
+    def step_ends(self, optimizer: torch.optim.Optimizer) -> None:
+        """Notes the parameters that were written; a fused step moves no counter (PyTorch 2.13)."""
+        written, self._stepping = self._stepping, []
+        self._compare(written, "_fused_" if optimizer.defaults.get("fused") else "step", sys._getframe(1))
+        self.show("step")
+
     def listen(self) -> None:
         """Puts itself on its thread's stack."""
         put_on(self)
@@ -109,27 +127,27 @@ class CallListener(TorchFunctionMode):
         take_off(self)
         self._hidden = None
 
-    def hide(self) -> None:
-        """Steps aside while compiled code runs."""
-        if self._hidden is None:
-            self._hidden = take_off(self)
+    def hide(self, reason: str = "compiled") -> None:
+        """Steps aside, for the first reason given, such as that compiled code runs."""
+        if self._hidden is None and (below := take_off(self)) is not None:
+            self._hidden = reason, below
+
+    def show(self, reason: str = "compiled") -> None:
+        """Comes back to where it was, if it had stepped aside for this reason."""
+        if self._hidden is not None and self._hidden[0] == reason:
+            put_on(self, self._hidden[1])
+            self._hidden = None
 
     def absent(self) -> bool:
         """Returns whether it hears nothing in this thread now, and has not stepped aside for compiled code."""
         return self._hidden is None and not stands(self)
 
-    def show(self) -> None:
-        """Comes back to where it was."""
-        if self._hidden is not None:
-            put_on(self, self._hidden)
-            self._hidden = None
 
-
-def tensor_version(tensor: Tensor) -> int:
+def version_or_zero(tensor: Tensor) -> int:
     """Returns a tensor's version; 0 for an inference tensor and others that keep none."""
     try:
-        return version_of(tensor) or 0
-    except RuntimeError:  # wrapped by torch.func
+        return read_version(tensor)
+    except RuntimeError:  # an inference tensor, or one wrapped by torch.func
         return 0
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from autograder.tape.internals.mode_stack import FIRST, sequence_number
+from autograder.tape.internals.mode_stack import FIRST, dispatch_modes, sequence_number
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.observe.graph.saved_tensors import kept_by
 from autograder.tape.run.engine import node_of, nodes_below
@@ -23,6 +23,8 @@ def keep_samples(result: object, before: int) -> None:
 
     They lie in the node's own `metadata`, so they are gone when the node is, and hold no tensor of the program.
     """
+    if dispatch_modes():
+        return
     with unheard(), torch.no_grad():
         for node in _new_nodes(result, before):
             if _KEY not in node.metadata:
@@ -60,6 +62,8 @@ def sampled(tensor: torch.Tensor) -> torch.Tensor:
 
 def changed_saves(roots: tuple, asked: tuple) -> Iterator[tuple[Any, str]]:
     """Yields the node and the name of each saved tensor whose sampled elements are no longer what was saved."""
+    if dispatch_modes():
+        return
     with unheard(), torch.no_grad():
         for node in nodes_below(roots, asked):
             kept = node.metadata.get(_KEY) if sequence_number(node) < FIRST else None

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from autograder.tape.internals.entry_points import replaced_apply, replaced_engine
 from autograder.tape.internals.mode_stack import told_of_compiled_calls
+from autograder.tape.internals.optimizer_calls import around_zero_grad, told_of_steps
 from autograder.tape.internals.saved_variables import readable_saved_tensors
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.recording.verdict_types import Harm
@@ -50,7 +51,9 @@ class WatchSession:
         enter(readable_saved_tensors())
         enter(replaced_apply(self._applied))
         enter(replaced_engine(self._engine))
-        enter(told_of_compiled_calls(self._hide, self._show))
+        enter(told_of_compiled_calls(self._told(CallListener.hide), self._told(CallListener.show)))
+        enter(told_of_steps(self._told(CallListener.step_begins), self._told(CallListener.step_ends)))
+        enter(around_zero_grad(self._aside))
         self._installed.callback(threading.setprofile, threading.getprofile())  # type: ignore[arg-type]
         threading.setprofile(self._new_thread)
 
@@ -79,13 +82,25 @@ class WatchSession:
         self.listeners.pop(threading.get_ident(), None)  # a thread that has ended, whose number was given again
         self.listener().listen()
 
-    def _hide(self) -> None:
-        if (listener := self.listeners.get(threading.get_ident())) is not None:
-            listener.hide()
+    def _told(self, method: Callable[..., None]) -> Callable[..., None]:
+        """Returns what calls a method of the listener of the thread that calls it, if it has one."""
 
-    def _show(self) -> None:
-        if (listener := self.listeners.get(threading.get_ident())) is not None:
-            listener.show()
+        def tell(*args):
+            listener = self.listeners.get(threading.get_ident())
+            if listener is not None:
+                method(listener, *args)
+
+        return tell
+
+    def _aside(self, call: Callable[[], None]) -> None:
+        listener = self.listeners.get(threading.get_ident())
+        if listener is None or listener.absent():
+            return call()
+        listener.hide("zero_grad")
+        try:
+            return call()
+        finally:
+            listener.show("zero_grad")
 
     def _applied(self, original: Callable) -> Callable:
         def apply(function, *args, **kwargs):

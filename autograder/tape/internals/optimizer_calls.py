@@ -1,0 +1,59 @@
+"""Optimizers: nine tenths of a small training step's calls of PyTorch are theirs, and each of them is one write that matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+
+import torch
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from autograder.tape.internals.entry_points import replaced
+
+
+@contextmanager
+def told_of_steps(
+    begins: Callable[[torch.optim.Optimizer], None], ends: Callable[[torch.optim.Optimizer], None]
+) -> Iterator[None]:
+    """Inside, each `optimizer.step()` calls `begins(optimizer)` and, unless it raises, `ends(optimizer)`.
+
+    Not a step that is given a closure: that runs a forward and a backward in it, and may be anything (LBFGS).
+    """
+
+    def has_closure(args: tuple, kwargs: dict) -> bool:
+        return any(callable(one) for one in (*args[1:], *kwargs.values()))
+
+    def before(optimizer, args, kwargs):
+        if not has_closure(args, kwargs):
+            begins(optimizer)
+
+    def after(optimizer, args, kwargs):
+        if not has_closure(args, kwargs):
+            ends(optimizer)
+
+    handles = register_optimizer_step_pre_hook(before), register_optimizer_step_post_hook(after)
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def around_zero_grad(around: Callable[[Callable[[], None]], None]) -> Iterator[None]:
+    """Inside, an optimizer's `zero_grad()` is `around(call)`, unless it writes zeros instead of letting the gradients go."""
+    original = torch.optim.Optimizer.zero_grad
+
+    @wraps(original)
+    def zero_grad(optimizer, set_to_none=True):
+        if set_to_none and not torch.compiler.is_compiling():
+            around(lambda: original(optimizer, set_to_none))
+        else:
+            original(optimizer, set_to_none)
+
+    with replaced(torch.optim.Optimizer, "zero_grad", zero_grad):
+        yield
