@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ from autograder.tape import explain_cell, explain_program
 from autograder.tape.recording.schema import Recording, to_json
 from autograder.tape.recording.verdict_types import Fix, Gradient, Harm, Outcome
 from autograder.tape.repair.program_factory import factory_of_file, factory_of_function, factory_of_text
+from autograder.tape.watch.error_recording import recording_of_error
 
 _FORMATS: dict[str, Callable[[Recording], str]] = {".html": view.as_html, ".svg": view.as_svg, ".json": to_json}
 
@@ -85,7 +87,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
 
 
 def explain(
-    program: str | os.PathLike[str] | Callable[..., Any],
+    program: str | os.PathLike[str] | Callable[..., Any] | BaseException,
     *,
     function: str | None = None,
     repair: bool = True,
@@ -95,7 +97,8 @@ def explain(
 
     Args:
         program: a function, source text, or the path of a Python file or notebook (a `pathlib.Path`). It runs several times, each
-            time from the same seed, and prints nothing.
+            time from the same seed, and prints nothing. Or an exception that left a backward under `autograder.watch()`: then
+            nothing is run, and the harms are those that the watch saw.
         function: which function of the text or file to run, as in `FILE::FUNCTION`; of a notebook, the last cell to run.
         repair: look for changes of the source that repair it, and try each; this takes up to 20 seconds. A function's repairs are
             changes of the file or cell that defines it; `notes` says where its text cannot be had.
@@ -103,7 +106,10 @@ def explain(
 
     Raises:
         ProgramError: it could not be run; the message says why in one sentence.
+        InputError: it is an exception that no watch saw.
     """
+    if isinstance(program, BaseException):
+        return Explanation(recording_of_error(program))
     if isinstance(program, str):
         return Explanation(explain_program(factory_of_text(program, names=names, function=function), repair=repair))
     if isinstance(program, os.PathLike):
@@ -112,7 +118,10 @@ def explain(
 
 
 def load_magic(shell: Any) -> None:
-    """Registers `%%explain`: the cell runs once, in the notebook's own names, and is explained below what it printed."""
+    """Registers `%%explain`: the cell runs once, in the notebook's own names, and is explained below what it printed.
+
+    And `%explain`, which explains the last error of a cell that ran under `autograder.watch()`.
+    """
 
     def explain_magic(line: str, cell: str) -> None:
         """Explain the cell: `%%explain [--no-repair] [NAME]`; the explanation is bound to NAME."""
@@ -127,4 +136,14 @@ def load_magic(shell: Any) -> None:
             shell.displayhook(value)
         view.show(recording)
 
+    def explain_last(line: str) -> None:
+        """Explain the last error: `%explain [NAME]`; the explanation is bound to NAME."""
+        error = getattr(sys, "last_value", None)
+        if error is None:
+            raise InputError("No cell has ended in an error, so there is none to explain. %%explain explains a cell.")
+        explanation = explain(error)
+        shell.user_ns.update(dict.fromkeys(line.split()[:1], explanation))
+        view.show(explanation.recording)
+
     shell.register_magic_function(explain_magic, magic_kind="cell", magic_name="explain")
+    shell.register_magic_function(explain_last, magic_kind="line", magic_name="explain")

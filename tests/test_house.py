@@ -24,6 +24,7 @@ ROOMS = {
     "tape.oracle": {"tape.recording", "tape.internals", "tape.run", "tape.observe"},
     "tape.diagnose": {"tape.recording", "tape.internals", "tape.run", "tape.observe", "tape.oracle"},
     "tape.repair": {"tape.recording", "tape.internals", "tape.run", "tape.oracle", "tape.diagnose"},
+    "tape.watch": {"tape.recording", "tape.internals", "tape.run", "tape.observe", "tape.diagnose"},
     "tape": {"tape"},
     "view": {"tape.recording"},
     "check": {"tape", "view"},

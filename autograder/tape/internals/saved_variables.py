@@ -65,6 +65,11 @@ def expected_version(node: object, name: str) -> int | None:
     return None
 
 
+def is_read(node: Any, name: str) -> bool:
+    """Returns whether backward uses what a node saved: batch norm keeps its running statistics in training too, unused (2.6 to 2.15)."""
+    return not (name in ("running_mean", "running_var") and getattr(node, "_saved_training", False))
+
+
 def is_checkpoint(hook: Callable | None) -> bool:
     """Returns whether an unpack hook is the one of `torch.utils.checkpoint`, which computes the tensor again."""
     return getattr(hook, "__module__", "") == "torch.utils.checkpoint"

@@ -10,13 +10,17 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from autograder.tape.internals.heard_calls import FACTS, function_name
+from autograder.tape.internals.heard_calls import EXPOSING, FACTS, function_name
 from autograder.tape.internals.mode_stack import next_sequence_number, put_on, stands, take_off
 from autograder.tape.internals.tensor_fields import read_version, storage_number
+from autograder.tape.observe.graph.tensors import FOREIGN
 from autograder.tape.run.function_mode import tensors
 from autograder.tape.watch.call_log import NodeLog, WriteLog
 from autograder.tape.watch.call_sites import CallSites
 
+# What may write without a counter moving, now or later: running statistics, and who shares the memory (PyTorch 2.13).
+EXPOSES = {*EXPOSING, "batch_norm", "instance_norm"}
+SHARES = {*FOREIGN} - {"data"}
 # These write and move no counter (PyTorch 2.13).
 UNCOUNTED = ("data =", "set_", "_fused_")
 
@@ -45,6 +49,7 @@ class CallListener(TorchFunctionMode):
 
     def __torch_function__(self, func, _types, args=(), kwargs=None):
         """Runs the function, and notes what it did."""
+        __tracebackhide__ = True  # pytest shows the test's own frames
         name = self._names.get(func)
         if name is None:
             name = self._names[func] = self._name(func)
@@ -61,6 +66,8 @@ class CallListener(TorchFunctionMode):
                     self.made(result if result is not None else args[:1], before)
             if written:
                 self._compare(written, name, sys._getframe(1))
+            if name in SHARES:
+                self._expose(result, name, sys._getframe(1))
         except Exception as error:
             self._fail(error)
         return result
@@ -85,14 +92,20 @@ class CallListener(TorchFunctionMode):
             return []
 
     def _compare(self, written: list[tuple[Tensor, int]], name: str, frame: FrameType) -> None:
-        uncounted = name.startswith(UNCOUNTED)
+        uncounted, exposes = name.startswith(UNCOUNTED), name in EXPOSES
         for tensor, before in written:
             version = version_or_zero(tensor)
-            if version != before or uncounted:
+            if version != before or uncounted or exposes:
                 storage = storage_of(tensor)
                 if storage is not None:
                     site = self.sites.number_of(frame, name)
-                    self.writes.note(storage, version if version != before else None, site)
+                    self.writes.note(storage, version if version != before else None, site, exposes=exposes)
+
+    def _expose(self, result: object, name: str, frame: FrameType) -> None:
+        for tensor in tensors(result):
+            storage = storage_of(tensor)
+            if storage is not None:
+                self.writes.note(storage, None, self.sites.number_of(frame, name), exposes=True)
 
     def _fail(self, error: Exception) -> None:
         self.failure, self.open = error, False

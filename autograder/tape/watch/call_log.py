@@ -19,10 +19,20 @@ MOST = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """A write in place: the number of its call site, and the version that it left; None where it moved no counter."""
+    """A write in place, or a call that let others write.
+
+    Attributes:
+        site: the number of its call site.
+        version: the version that it left; None where it moved no counter.
+        exposes: whether it only gave the memory to NumPy and the like, which may have written later.
+    """
 
     site: int
     version: int | None
+    exposes: bool
+
+
+_UNCOUNTED, _EXPOSED = -1, -2  # in place of a version
 
 
 class NodeLog:
@@ -65,10 +75,10 @@ class WriteLog:
         """How many writes were noted."""
         return self._forgotten + len(self.storages)
 
-    def note(self, storage: int, version: int | None, site: int) -> None:
-        """Notes a write into the storage of that number."""
+    def note(self, storage: int, version: int | None, site: int, *, exposes: bool = False) -> None:
+        """Notes a write into the storage of that number, or that it was given away."""
         self.storages.append(storage)
-        self.versions.append(-1 if version is None else version)
+        self.versions.append(_EXPOSED if exposes else _UNCOUNTED if version is None else version)
         self.sites.append(site)
         if len(self.storages) > MOST:
             self._forgotten += MOST // 2
@@ -80,4 +90,4 @@ class WriteLog:
         for row in range(max(clock - self._forgotten, 0), len(self.storages)):
             if storage is None or self.storages[row] == storage:
                 version = self.versions[row]
-                yield self.storages[row], Write(self.sites[row], None if version < 0 else version)
+                yield self.storages[row], Write(self.sites[row], None if version < 0 else version, version == _EXPOSED)

@@ -34,7 +34,11 @@ class CallSite:
     @property
     def place(self) -> Place:
         """The line that Python's own traceback would name."""
-        file, line = self.code.co_filename, self.span[0]
+        return self.place_at(self.span[0])
+
+    def place_at(self, line: int) -> Place:
+        """Returns a line of the same file."""
+        file = self.code.co_filename
         relative = os.path.relpath(file) if os.path.isabs(file) else file
         return Place(file if relative.startswith("..") else relative, line, linecache.getline(file, line).strip())
 

@@ -6,6 +6,9 @@ import ast
 import functools
 import linecache
 
+from autograder.tape.internals.heard_calls import EXPOSING
+from autograder.tape.observe.graph.tensors import FOREIGN
+from autograder.tape.observe.memory.write_text import written_through
 from autograder.tape.watch.call_sites import CallSite
 
 
@@ -60,6 +63,28 @@ def _written_argument(call: ast.Call) -> str | None:
 
 def _is_namespace(owner: ast.expr) -> bool:
     return isinstance(owner, ast.Name) and owner.id in ("torch", "F", "functional", "nn", "init")
+
+
+def foreign_writes(site: CallSite) -> tuple[str, list[int]] | None:
+    """Returns the variable that shares a tensor's memory, and the lines of the same file that write through it.
+
+    `n` for `n = h.numpy()` and for `h = torch.from_numpy(n)`.
+    """
+    call = call_at(site)
+    given = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    name = given.id if isinstance(given, ast.Name) and site.called in FOREIGN else _target(call)
+    if name is None or site.called not in {*FOREIGN, *EXPOSING}:
+        return None
+    file = site.code.co_filename
+    nodes = _nodes_at(file, "".join(linecache.getlines(file)))
+    statements = [
+        node for group in nodes.values() for node in group if isinstance(node, (ast.Expr, ast.Assign, ast.AugAssign))
+    ]
+    first = site.code.co_firstlineno
+    lines = {
+        node.lineno for node in statements if node.lineno >= first and written_through(ast.unparse(node))[0] == name
+    }
+    return name, sorted(lines)
 
 
 # The operands of operators and of calls by the names under which nodes save them (derivatives.yaml, PyTorch 2.13).

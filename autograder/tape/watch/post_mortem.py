@@ -22,7 +22,7 @@ from autograder.tape.run.engine import nodes_below
 from autograder.tape.watch.call_listener import storage_of
 from autograder.tape.watch.call_log import NodeLog, Write, WriteLog
 from autograder.tape.watch.call_sites import UNKNOWN, CallSite, CallSites
-from autograder.tape.watch.expressions import saved_expression, written_expression
+from autograder.tape.watch.expressions import foreign_writes, saved_expression, written_expression
 
 NOWHERE = Place("", 0, "")
 """Stands for a line that no listener heard: the graph was made before the watch began, or by compiled or scripted code."""
@@ -98,9 +98,11 @@ class PostMortem:
         """Returns the harm to one saved tensor."""
         writes = list(self._harmful(kept))
         sites = [site for write in writes if (site := self._site(write.site))]
-        name, alias = self._name(kept, sites), self._alias(kept, sites)
+        name, alias, places = self._name(kept, sites), self._alias(kept, sites), [site.place for site in sites]
+        if not sites:
+            alias, places = self._foreign(kept)
         return Harm(
-            name, tuple(dict.fromkeys(site.place for site in sites)), alias if alias != name else None,
+            name, tuple(dict.fromkeys(places)), alias if alias != name else None,
             kept.site.place if kept.site else NOWHERE, type(kept.node).__name__, kept.expected, version_of(kept.tensor),
             changed, None, kind.name, kind.sentence,
         )  # fmt: skip
@@ -113,7 +115,7 @@ class PostMortem:
         """Yields the writes since the save; where backward refuses it, those that moved its own counter on, in order."""
         now = version_of(kept.tensor)
         if kept.expected is None or kept.expected == now:
-            yield from self._writes(kept.tensor, kept.clock)
+            yield from (write for write in self._writes(kept.tensor, kept.clock) if not write.exposes)
             return
         last = kept.expected
         for write in self._writes(kept.tensor, kept.clock):
@@ -131,6 +133,18 @@ class PostMortem:
 
     def _alias(self, kept: Kept, written: list[CallSite]) -> str | None:
         return next((text for site in written if (text := written_expression(site))), None)
+
+    def _foreign(self, kept: Kept) -> tuple[str | None, list[Place]]:
+        """Returns the NumPy array or the like that shares the memory, and the lines that write through it, or that made it.
+
+        What lets others write since the save comes first: batch norm writes its running statistics at once.
+        """
+        before = [write for write in self._writes(kept.tensor, 0) if write.exposes]
+        given = [*before, *(write for write in self._writes(kept.tensor, kept.clock) if write.exposes)]
+        for site in [site for write in reversed(given) if (site := self._site(write.site))]:
+            name, lines = foreign_writes(site) or (None, [])
+            return name, [site.place_at(line) for line in lines] or [site.place]
+        return None, []
 
     def _site(self, number: int) -> CallSite | None:
         return None if number == UNKNOWN else self.sites.all[number]

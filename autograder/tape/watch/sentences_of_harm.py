@@ -16,6 +16,11 @@ def note_of(harms: tuple[Harm, ...]) -> str:
     return "\n".join(f"autograder: {line}" for line in [*told, *rest])
 
 
+def is_silent(harm: Harm) -> bool:
+    """Returns whether backward does not notice."""
+    return harm.saved_version is not None and harm.saved_version == harm.version_now
+
+
 def _sentence(harm: Harm) -> str:
     through = f" through {harm.through}" if harm.through else ""
     kept = f"{harm.saved_by} kept it at {_where(harm.saved_at)}" if harm.saved_at.line else _unheard(harm)
@@ -37,6 +42,6 @@ def _where(place: Place) -> str:
 def _versions(harm: Harm) -> str:
     if harm.saved_version is None:
         return ""
-    if harm.saved_version == harm.version_now:
-        return ", and no version counter moved, so backward does not notice: its gradients are wrong"
+    if is_silent(harm):
+        return ", and no version counter moved: backward does not notice, and uses the new values"
     return f", at version {harm.saved_version}; now it is at version {harm.version_now}"

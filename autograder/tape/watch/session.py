@@ -114,6 +114,7 @@ class WatchSession:
 
     def _engine(self, original: Callable) -> Callable:
         def run(outputs, *args, **kwargs):
+            __tracebackhide__ = True
             roots, asked = tuple(outputs), tuple(args[3] if len(args) > 3 else kwargs.get("inputs", ()))
             if any(watcher.bytes for watcher in self.watchers):
                 self._silent(roots, asked, sys._getframe(1))

@@ -1,0 +1,54 @@
+"""pytest: the fixture and the marker `autograd_guard`, which watch the backwards of a test.
+
+An error of backward is told with the line that wrote in place. A test in which a saved tensor changed unnoticed fails, with the
+sentence that says where. A test that was meant to raise (`pytest.raises`) passes as before.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+NAME = "autograd_guard"
+
+
+def pytest_configure(config: Any) -> None:
+    """Makes the marker known."""
+    config.addinivalue_line(
+        "markers", f'{NAME}(check="bytes"): fail where a tensor that backward needs was written into, and say where'
+    )
+
+
+@pytest.fixture
+def autograd_guard(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """Watches the test; what it gives has `harms`, the writes that were found so far."""
+    from autograder.tape.watch.job_watch import watch
+
+    marker = request.node.get_closest_marker(NAME)
+    with watch(**({"check": "bytes"} | (marker.kwargs if marker else {}))) as watching, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "autograder: ", RuntimeWarning)
+        yield watching
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
+    """Fails a test that passed although a saved tensor changed unnoticed."""
+    passed = yield
+    if NAME in pyfuncitem.funcargs:
+        from autograder.tape.watch.sentences_of_harm import is_silent, note_of
+
+        if silent := tuple(harm for harm in pyfuncitem.funcargs[NAME].harms if is_silent(harm)):
+            pytest.fail(note_of(silent), pytrace=False)
+    return passed
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """Gives each test that has the marker the fixture."""
+    for item in items:
+        names = getattr(item, "fixturenames", None)
+        if names is not None and item.get_closest_marker(NAME) and NAME not in names:
+            names.append(NAME)
