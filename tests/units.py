@@ -10,7 +10,13 @@ import re
 import zlib
 from collections import Counter
 
-CORPUS = ("corpus/test_tape.py", "corpus/test_truth.py", "repair/test_corpus.py", "tape/test_observer_effect.py")
+CORPUS = (
+    "corpus/test_tape.py",
+    "corpus/test_truth.py",
+    "repair/test_corpus.py",
+    "tape/test_observer_effect.py",
+    "watch/test_like_explain.py",
+)
 SHARES = 12
 """Into so many parts the corpus is dealt: small enough to even out the workers at the end."""
 
@@ -43,6 +49,8 @@ THOROUGH = {
     "test_explain.py",
     "test_package.py",
     "view/test_fold.py",
+    "watch/test_compiled.py",
+    "watch/test_pytest_plugin.py",
     "view/test_static.py",
 }
 """Files that `test --quick` leaves out."""

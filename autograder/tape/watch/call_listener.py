@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from autograder.tape.internals.heard_calls import EXPOSING, FACTS, function_name
 from autograder.tape.internals.mode_stack import next_sequence_number, put_on, stands, take_off
-from autograder.tape.internals.tensor_fields import read_version, storage_number
+from autograder.tape.internals.tensor_fields import read_version, storage_number, unheard
 from autograder.tape.observe.graph.tensors import FOREIGN
 from autograder.tape.run.function_mode import tensors
 from autograder.tape.watch.call_log import NodeLog, WriteLog
@@ -110,13 +110,19 @@ class CallListener(TorchFunctionMode):
     def _fail(self, error: Exception) -> None:
         self.failure, self.open = error, False
 
-    def heard(self, frame: FrameType, called: str) -> None:
-        """Notes that nodes made since the last note belong to a call that no mode hears, such as `Function.apply`."""
-        if not self.open:
-            return
-        begun, now = self.nodes.ends[-1], next_sequence_number()
-        if now > begun:
-            self.nodes.note(begun, now, self.sites.number_of(frame, called), self.writes.clock)
+    def applied(self, call: Callable[[], object], args: tuple, frame: FrameType) -> object:
+        """Runs `Function.apply`, which no mode hears: it makes a node, and moves the counters of what `mark_dirty` was told."""
+        with unheard():
+            written = self._versions("apply", args, None)
+        result = call()
+        with unheard():
+            begun, now = self.nodes.ends[-1], next_sequence_number()
+            if now > begun:
+                self.nodes.note(begun, now, self.sites.number_of(frame, "apply"), self.writes.clock)
+            if self.made is not None:
+                self.made(result, begun)
+            self._compare(written, "apply", frame)
+        return result
 
     def step_begins(self, optimizer: torch.optim.Optimizer) -> None:
         """Steps aside: all that an optimizer's step calls are writes into its parameters."""

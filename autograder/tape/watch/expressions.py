@@ -51,14 +51,14 @@ def written_expression(site: CallSite) -> str | None:
 
 
 def _written_argument(call: ast.Call) -> str | None:
-    out = next((word.value for word in call.keywords if word.arg == "out"), None)
-    if out is not None:
-        return ast.unparse(out)
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    if owner is not None and call.func.attr.endswith("_") and not _is_namespace(owner):  # type: ignore[attr-defined]
+    """Returns what an in-place method, an in-place function or an `out=` names; None where the text does not say what is written."""
+    words = {word.arg: word.value for word in call.keywords}
+    if "out" in words:
+        return ast.unparse(words["out"])
+    owner, name = (call.func.value, call.func.attr) if isinstance(call.func, ast.Attribute) else (None, "")
+    if name.endswith("_") and owner is not None and not _is_namespace(owner):
         return ast.unparse(owner)
-    first = call.args[0] if call.args else None
-    return ast.unparse(first) if isinstance(first, (ast.Name, ast.Attribute, ast.Subscript)) else None
+    return ast.unparse(call.args[0]) if call.args and (name.endswith("_") or "inplace" in words) else None
 
 
 def _is_namespace(owner: ast.expr) -> bool:

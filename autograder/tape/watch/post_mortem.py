@@ -98,11 +98,12 @@ class PostMortem:
         """Returns the harm to one saved tensor."""
         writes = list(self._harmful(kept))
         sites = [site for write in writes if (site := self._site(write.site))]
-        name, alias, places = self._name(kept, sites), self._alias(kept, sites), [site.place for site in sites]
+        name = self._name(kept, sites)
+        alias, places = self._alias(name, sites), [site.place for site in sites]
         if not sites:
             alias, places = self._foreign(kept)
         return Harm(
-            name, tuple(dict.fromkeys(places)), alias if alias != name else None,
+            name, tuple(dict.fromkeys(places)), alias,
             kept.site.place if kept.site else NOWHERE, type(kept.node).__name__, kept.expected, version_of(kept.tensor),
             changed, None, kind.name, kind.sentence,
         )  # fmt: skip
@@ -125,14 +126,18 @@ class PostMortem:
 
     def _name(self, kept: Kept, written: list[CallSite]) -> str:
         """Returns what a reader calls a saved tensor: a variable that is still there, else the words of the source."""
-        name = find_name(kept.tensor, self.frames, _same_bytes) or (
-            saved_expression(kept.site, kept.name) if kept.site else None
-        )
+        name = find_name(kept.tensor, self.frames, _same_elements) or find_name(kept.tensor, self.frames, _same_memory)
+        name = name or (saved_expression(kept.site, kept.name) if kept.site else None)
         texts = [text for site in written if (text := written_expression(site)) and text.isidentifier()]
         return name or next(iter(texts), None) or f"{kept.name} of {type(kept.node).__name__}"
 
-    def _alias(self, kept: Kept, written: list[CallSite]) -> str | None:
-        return next((text for site in written if (text := written_expression(site))), None)
+    def _alias(self, name: str, written: list[CallSite]) -> str | None:
+        """Returns what the source says was written, where that is another tensor than the one called `name`."""
+        text = next((text for site in written if (text := written_expression(site))), None)
+        if text is None or ("." in name and text.rpartition(".")[2] == name.rpartition(".")[2]):
+            return None  # `self.codebook` in a method is `quantizer.codebook` outside
+        values = [next((f.f_locals[one] for f in self.frames if one in f.f_locals), None) for one in (text, name)]
+        return None if text == name or (values[0] is values[1] is not None) else text
 
     def _foreign(self, kept: Kept) -> tuple[str | None, list[Place]]:
         """Returns the NumPy array or the like that shares the memory, and the lines that write through it, or that made it.
@@ -168,14 +173,18 @@ class PostMortem:
                 return
 
 
-def _same_bytes(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Returns whether two tensors are the same elements of the same storage."""
+def _same_elements(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Returns whether two tensors are the same elements of the same storage, in the same order."""
     try:
-        return (
-            one.shape == other.shape
-            and one.stride() == other.stride()
-            and one.storage_offset() == other.storage_offset()
-            and storage_of(one) == storage_of(other)
-        )
+        return one.shape == other.shape and one.stride() == other.stride() and _same_memory(one, other)
+    except (RuntimeError, NotImplementedError):
+        return False
+
+
+def _same_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Returns whether two tensors begin at the same element of a storage and are as many, such as a weight and its transpose."""
+    try:
+        same = one.numel() == other.numel() and one.storage_offset() == other.storage_offset()
+        return same and storage_of(one) is not None and storage_of(one) == storage_of(other)
     except (RuntimeError, NotImplementedError):
         return False

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Protocol
 
+import torch
+
 from autograder.tape.internals.entry_points import replaced_apply, replaced_engine
 from autograder.tape.internals.mode_stack import told_of_compiled_calls
 from autograder.tape.internals.optimizer_calls import around_zero_grad, told_of_steps
@@ -104,11 +106,10 @@ class WatchSession:
 
     def _applied(self, original: Callable) -> Callable:
         def apply(function, *args, **kwargs):
-            try:
+            listener = self.listeners.get(threading.get_ident())
+            if listener is None or listener.absent() or torch.compiler.is_compiling():
                 return original(function, *args, **kwargs)
-            finally:
-                if (listener := self.listeners.get(threading.get_ident())) is not None:
-                    listener.heard(sys._getframe(1), "apply")
+            return listener.applied(lambda: original(function, *args, **kwargs), args, sys._getframe(1))
 
         return apply
 

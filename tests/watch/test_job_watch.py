@@ -1,0 +1,526 @@
+"""`autograder.watch()` names line, alias and saver where backward fails, and changes nothing else of the job."""
+
+import gc
+import inspect
+import subprocess
+import sys
+import threading
+import warnings
+import weakref
+
+import pytest
+import torch
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils.checkpoint import checkpoint
+
+import autograder
+from autograder.errors import InputError
+from autograder.tape.internals.entry_points import Hooks
+from autograder.tape.watch.call_log import MOST, NodeLog, WriteLog
+from autograder.tape.watch.call_sites import UNKNOWN
+from autograder.tape.watch.saved_bytes import sampled
+
+
+def leaf(*values: float) -> torch.Tensor:
+    """Returns a leaf that requires grad."""
+    return torch.tensor(values or (1.0, 2.0), requires_grad=True)
+
+
+def marked(function, mark: str) -> set[int]:
+    """Returns the lines of a function of this file that end in a mark."""
+    lines, first = inspect.getsourcelines(function)
+    return {first + index for index, line in enumerate(lines) if line.rstrip().endswith(f"# {mark}")}
+
+
+class Doubled(torch.autograd.Function):
+    """2 x, which saves x."""
+
+    @staticmethod
+    def forward(ctx, x):  # noqa: D102
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):  # noqa: D102
+        assert ctx.saved_tensors
+        return gradient * 2
+
+
+class Dirty(torch.autograd.Function):
+    """Doubles its input in place."""
+
+    @staticmethod
+    def forward(ctx, x):  # noqa: D102
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx, gradient):  # noqa: D102
+        return gradient * 2
+
+
+def augmented():
+    """An augmented assignment to a result that was saved."""
+    h = leaf().exp()  # saves
+    h += 1  # writes
+    h.sum().backward()
+
+
+def through_an_alias():
+    """A write through `detach()`."""
+    h = leaf().exp()  # saves
+    d = h.detach()
+    d.mul_(2)  # writes
+    h.sum().backward()
+
+
+def in_a_layer():
+    """An activation in place, in a file of PyTorch."""
+    act = torch.nn.ReLU(inplace=True)
+    h = torch.sigmoid(leaf())  # saves
+    act(h).sum().backward()  # writes
+
+
+def under_no_grad():
+    """A write that autograd was told not to record."""
+    x, w = torch.ones(2), leaf()
+    h = x * w  # saves
+    with torch.no_grad():
+        x[0] = 3  # writes
+    h.sum().backward()
+
+
+def given_out():
+    """A result written where `out=` says."""
+    x, w = torch.ones(2), leaf()
+    h = x * w  # saves
+    torch.add(x, 1, out=x)  # writes
+    h.sum().backward()
+
+
+def of_an_optimizer():
+    """A step between forward and backward."""
+    net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Tanh(), torch.nn.Linear(2, 1))
+    optimizer = torch.optim.Adam(net.parameters(), foreach=True)
+    first, second = net(torch.ones(1, 2)).sum(), net(torch.ones(1, 2)).sum()  # saves
+    optimizer.zero_grad()
+    first.backward()
+    optimizer.step()  # writes
+    second.backward()
+
+
+def of_a_list():
+    """One call that writes many tensors."""
+    xs, w = [torch.ones(2), torch.ones(2)], leaf()
+    h = xs[1] * w  # saves
+    torch._foreach_mul_(xs, 2)  # writes
+    h.sum().backward()
+
+
+def custom():
+    """What a custom Function saved."""
+    x = leaf() * 1
+    y = Doubled.apply(x)  # saves
+    x.zero_()  # writes
+    y.sum().backward()
+
+
+def marked_dirty():
+    """A custom Function that writes into its input."""
+    h = leaf().exp()  # saves
+    Dirty.apply(h).sum().backward()  # writes
+
+
+def in_a_closure():
+    """LBFGS calls forward and backward itself."""
+    w = leaf()
+
+    def closure():
+        h = w.exp()  # saves
+        h.add_(1)  # writes
+        h.sum().backward()
+
+    torch.optim.LBFGS([w]).step(closure)
+
+
+def in_a_thread():
+    """A write in a thread that began under the watch."""
+    h = leaf().exp()  # saves
+    thread = threading.Thread(target=lambda: h.detach().mul_(2))  # writes
+    thread.start()
+    thread.join()
+    h.sum().backward()
+
+
+def second_round():
+    """A loop that keeps the graph: the first round is right."""
+    w = leaf()
+    h = w.exp()  # saves
+    for _ in range(2):
+        h.sum().backward(retain_graph=True)
+        with torch.no_grad():
+            h.mul_(2)  # writes
+
+
+def made_before_zero_grad():
+    """The forward stands before `zero_grad`."""
+    w = leaf()
+    optimizer = torch.optim.SGD([w], lr=0.1)
+    h = w.exp()  # saves
+    optimizer.zero_grad()
+    h.mul_(2)  # writes
+    h.sum().backward()
+
+
+def in_a_checkpoint():
+    """A write outside of the block, which saves by hooks."""
+    w = leaf()
+    h = checkpoint(torch.sin, w.exp(), use_reentrant=False).exp()  # saves
+    h.mul_(2)  # writes
+    h.sum().backward()
+
+
+def by_grad():
+    """`torch.autograd.grad`, of second order."""
+    w = leaf()
+    (slope,) = torch.autograd.grad((w.exp() ** 2).sum(), w, create_graph=True)  # saves
+    with torch.no_grad():
+        w.add_(1)
+    h = slope.exp()  # saves
+    h.add_(1)  # writes
+    torch.autograd.grad(h.sum(), slope)
+
+
+REFUSED = [
+    augmented, through_an_alias, in_a_layer, under_no_grad, given_out, of_an_optimizer, of_a_list, custom, marked_dirty,
+    in_a_closure, in_a_thread, second_round, made_before_zero_grad, in_a_checkpoint, by_grad,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("check", ["versions", "bytes"])
+@pytest.mark.parametrize("job", REFUSED, ids=lambda job: job.__name__)
+def test_a_refused_backward_names_the_lines(job, check):
+    """The error is PyTorch's own, and its note names the line that wrote and the line that saved."""
+    with pytest.raises(RuntimeError) as plain:
+        job()
+    with autograder.watch(check) as watching, pytest.raises(RuntimeError) as seen:
+        job()
+
+    assert (type(plain.value), str(plain.value)) == (type(seen.value), str(seen.value))
+    harm = watching.harms[0]
+    assert marked(job, "writes") & {place.line for place in harm.mutated_at}, harm
+    assert harm.saved_at.line in marked(job, "saves"), harm
+    assert f"line {harm.saved_at.line}: " in seen.value.__notes__[0]
+    assert len(seen.value.__notes__) == 1
+
+
+def test_the_alias_is_named():
+    """The tensor is called by its variable, and the write by the name it went through."""
+    with autograder.watch() as watching, pytest.raises(RuntimeError):
+        through_an_alias()
+    assert ("h", "d", 0, 1) == (
+        watching.harms[0].tensor, watching.harms[0].through, watching.harms[0].saved_version, watching.harms[0].version_now,
+    )  # fmt: skip
+
+
+def by_data(h):
+    """A write through `.data`."""
+    h.data.mul_(2)  # writes
+
+
+def by_numpy(h):
+    """A write into an array that shares the memory."""
+    n = h.detach().numpy()
+    n[:] = 7  # writes
+
+
+@pytest.mark.parametrize("write", [by_data, by_numpy])
+def test_bytes_that_changed_without_a_count_are_told(write):
+    """`check="bytes"` warns before backward, once for a place, and the gradient is what PyTorch gives without a watch."""
+    w = leaf()
+    with autograder.watch("bytes") as watching, pytest.warns(RuntimeWarning, match="backward does not notice") as told:
+        h = w.exp()
+        write(h)
+        h.sum().backward()
+
+    assert 1 == len(told) == len(watching.harms)
+    assert marked(write, "writes") == {place.line for place in watching.harms[0].mutated_at}
+    assert told[0].filename == __file__
+    plain = leaf()
+    h = plain.exp()
+    write(h)
+    h.sum().backward()
+    assert torch.equal(plain.grad, w.grad)
+
+
+@pytest.mark.parametrize("batch_norm", [False, True])
+def test_bytes_are_silent_where_nothing_changed(batch_norm):
+    """No warning for a right step; training statistics change after batch norm has kept them, and it does not use them then."""
+    net = torch.nn.Sequential(
+        torch.nn.Linear(3, 3), *([torch.nn.BatchNorm1d(3)] if batch_norm else []), torch.nn.ReLU()
+    )
+    with autograder.watch("bytes") as watching, warnings.catch_warnings(action="error"):
+        (net(torch.randn(4, 3)) + net(torch.randn(4, 3))).sum().backward()
+    assert () == watching.harms
+
+
+def test_without_a_write_nothing_is_added():
+    """Errors of forward, and those of backward that are no write's doing, are left as they are."""
+    with autograder.watch() as watching:
+        with pytest.raises(RuntimeError) as forward:
+            torch.ones(2) @ torch.ones(3)
+        loss = leaf().exp().sum()
+        loss.backward()
+        with pytest.raises(RuntimeError) as again:
+            loss.backward()
+    assert () == watching.harms
+    assert not hasattr(forward.value, "__notes__")
+    assert not hasattr(again.value, "__notes__")
+
+
+def test_an_unheard_write_is_said_to_be_unheard():
+    """A thread from before the watch is not heard: the tensor and the line that saved it are named all the same."""
+    begin, done, box = threading.Event(), threading.Event(), []
+
+    def write():
+        begin.wait(10)
+        box[0].detach().mul_(2)
+        done.set()
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    with autograder.watch() as watching, pytest.raises(RuntimeError) as seen:
+        h = leaf().exp()
+        box.append(h)
+        begin.set()
+        done.wait(10)
+        h.sum().backward()
+    thread.join()
+    assert ((), "h") == (watching.harms[0].mutated_at, watching.harms[0].tensor)
+    assert "by what a watch does not hear" in seen.value.__notes__[0]
+
+
+def test_a_graph_from_before_the_watch():
+    """The write is named; of the line that saved it is said that it came before."""
+    h = leaf().exp()
+    with autograder.watch() as watching, pytest.raises(RuntimeError) as seen:
+        h.mul_(2)
+        h.sum().backward()
+    assert watching.harms[0].mutated_at[0].text == "h.mul_(2)"
+    assert "before it began" in seen.value.__notes__[0]
+
+
+def everything():
+    """Returns what tells whether a watch has left anything behind."""
+    return (
+        torch.overrides._get_current_function_mode_stack(),
+        torch.autograd._engine_run_backward,
+        vars(torch.optim.Optimizer)["zero_grad"],
+        "apply" in vars(torch.autograd.Function),
+        torch.compile,
+        threading.getprofile(),
+        Hooks.__enter__,
+    )
+
+
+def test_everything_is_put_back_in_whatever_order_watches_end():
+    """Nested, interleaved as in two generators, after an error, and as a decorator."""
+    before = everything()
+    first, second = autograder.watch(), autograder.watch("bytes")
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    with pytest.raises(RuntimeError):
+        augmented()
+    second.__exit__(None, None, None)
+    assert before == everything()
+    assert (0, 1) == (len(first.harms), len(second.harms))
+
+    with pytest.raises(RuntimeError, match="modified by an inplace") as seen:
+        autograder.watch()(augmented)()
+    assert len(seen.value.__notes__) == 1
+    assert before == everything()
+
+
+def test_nested_watches_add_one_note_and_both_know():
+    """An error is explained once."""
+    with autograder.watch() as outer, autograder.watch() as inner, pytest.raises(RuntimeError) as seen:
+        augmented()
+    assert outer.harms == inner.harms != ()
+    assert len(seen.value.__notes__) == 1
+
+
+def test_other_modes_stay_in_their_order():
+    """A mode that the job puts on inside stays when the watch ends first."""
+
+    class Other(TorchFunctionMode):
+        """Passes every call on."""
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    other, watching = Other(), autograder.watch()
+    watching.__enter__()
+    with other:
+        torch.ones(2) + 1
+        watching.__exit__(None, None, None)
+        assert [other] == torch.overrides._get_current_function_mode_stack()
+    assert [] == torch.overrides._get_current_function_mode_stack()
+
+
+@pytest.mark.parametrize("check", ["versions", "bytes"])
+def test_no_tensor_is_kept_alive(check):
+    """Under a watch a tensor and its graph are gone as soon as they are without one."""
+    with autograder.watch(check):
+        h = leaf().exp()
+        y = h * 2
+        died = [weakref.ref(h), weakref.ref(y)]
+        y.sum().backward()
+        del h, y
+        assert [None, None] == [one() for one in died]
+
+
+def test_memory_does_not_grow_with_the_tensors():
+    """Thirty steps that make 1 GiB of saved tensors hold no more than a few of them; the allocator alone adds up to 64 MiB."""
+    code = """
+import resource, torch, autograder
+torch.set_num_threads(1)
+w = torch.ones(1 << 22, requires_grad=True)
+def step():
+    h = w.exp() * 2
+    h.sum().backward()
+    w.grad = None
+with autograder.watch():  # loads what it needs
+    step()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+with autograder.watch():
+    for _ in range(30): step()
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024)
+"""
+    grown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(grown.stdout) < 128
+
+
+def test_random_numbers_are_those_of_the_job():
+    """Neither check draws one."""
+    states = []
+    for context in (autograder.watch(), autograder.watch("bytes"), None):
+        torch.manual_seed(0)
+        with context or torch.enable_grad():
+            functional.dropout(leaf() * 1).sum().backward()
+        states.append(torch.random.get_rng_state())
+    assert torch.equal(states[0], states[2])
+    assert torch.equal(states[1], states[2])
+
+
+def test_the_jobs_dispatch_modes_see_nothing_of_us():
+    """A mode that counts operations counts the same under a watch."""
+
+    class Counting(TorchDispatchMode):
+        """Counts operations."""
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    runs = []
+    for context in (autograder.watch("bytes"), autograder.watch(), torch.enable_grad()):
+        seen = []
+        with context, Counting():
+            (leaf().exp() * 2).sum().backward()
+        runs.append(seen)
+    assert runs[0] == runs[1] == runs[2]
+
+
+@pytest.mark.parametrize("kind", ["no_grad", "inference_mode", "func", "sparse", "complex", "meta", "empty"])
+def test_odd_tensors_pass(kind):
+    """What keeps no version, or has no memory to look at, is no reason to fail."""
+    with autograder.watch("bytes") as watching, warnings.catch_warnings(action="error"):
+        if kind == "no_grad":
+            with torch.no_grad():
+                leaf().add_(1)
+        elif kind == "inference_mode":
+            with torch.inference_mode():
+                torch.ones(2).add_(1).mul_(2)
+        elif kind == "func":
+            assert 2.0 == torch.func.grad(lambda x: (x.clone().mul_(2)).sum())(torch.ones(()))
+            torch.func.vmap(lambda x: x.clone().add_(1))(torch.ones(3))
+        elif kind == "sparse":
+            torch.sparse.mm(torch.eye(2).to_sparse(), leaf()[:, None]).sum().backward()
+        elif kind == "complex":
+            (leaf() * 1j).abs().sum().backward()
+        elif kind == "meta":
+            torch.ones(2, device="meta", requires_grad=True).exp().sum().backward()
+        else:
+            torch.ones(0, 3, requires_grad=True).exp().sum().backward()
+        assert not watching.harms
+        with pytest.raises(RuntimeError):
+            augmented()
+    assert watching.harms
+
+
+def test_a_generator_may_hold_the_watch():
+    """The block ends while another frame runs."""
+
+    def batches():
+        with autograder.watch():
+            yield 1
+            yield 2
+
+    before = everything()
+    for _ in batches():
+        (leaf() * 2).sum().backward()
+    held = batches()
+    next(held)
+    held.close()
+    gc.collect()
+    assert before == everything()
+
+
+def test_an_unknown_check_is_refused():
+    """In one sentence."""
+    with pytest.raises(InputError, match="check=\"bits\" is not known here|check='bits' is not known here"):
+        autograder.watch("bits")
+
+
+def test_an_error_is_explained_after_the_fact():
+    """`explain(error)` gives the same harms as data, also from an exception that was raised from it; others are refused."""
+    with autograder.watch() as watching, pytest.raises(RuntimeError) as seen:
+        through_an_alias()
+    found = autograder.explain(seen.value)
+    assert ("raises-backward", watching.harms, ()) == (found.outcome, found.harms, found.fixes)
+    assert "was written through d at" in repr(found)
+    try:
+        raise ValueError("epoch 3") from seen.value
+    except ValueError as error:
+        assert watching.harms == autograder.explain(error).harms
+    with pytest.raises(InputError, match="no watch was open"):
+        autograder.explain(RuntimeError("other"))
+
+
+def test_a_log_forgets_its_older_half():
+    """A job of any length needs bounded memory; what is still known is found, and nothing else is."""
+    nodes, writes = NodeLog(0), WriteLog()
+    for number in range(MOST + 10):
+        nodes.note(number, number + 1, number % 7, writes.clock)
+        writes.note(number % 3, number, number)
+    assert (MOST % 7, MOST) == nodes.find(MOST)
+    assert nodes.find(5) is None
+    assert len(writes.sites) <= MOST
+    assert writes.clock == MOST + 10
+    assert [(MOST + 9) % 3] == [storage for storage, _ in writes.since(MOST + 9)]
+    nodes.note(MOST + 20, MOST + 21, 1, 0)
+    assert (UNKNOWN, 0) == nodes.find(MOST + 15)
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (100, 100), (5, 3000), (0, 4)])
+def test_samples_are_few_and_spread(shape):
+    """A sample has all elements of a small tensor, and of a large one some of each part; views are read as they are seen."""
+    tensor = torch.arange(torch.Size(shape).numel()).reshape(shape)
+    found = sampled(tensor)
+    assert found.numel() <= 4096
+    assert torch.equal(found, tensor) or tensor.numel() > 4096
+    assert set(found.flatten().tolist()) <= set(tensor.flatten().tolist())
+    assert torch.equal(sampled(tensor.mT if tensor.dim() > 1 else tensor).sort().values.sum(), sampled(tensor).sum())
