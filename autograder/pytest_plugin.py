@@ -37,10 +37,11 @@ def autograd_guard(request: pytest.FixtureRequest) -> Iterator[Any]:
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
     """Fails a test that passed although a saved tensor changed unnoticed."""
     passed = yield
-    if NAME in pyfuncitem.funcargs:
+    watching: Any = pyfuncitem.funcargs.get(NAME)
+    if watching is not None:
         from autograder.tape.watch.sentences_of_harm import is_silent, note_of
 
-        if silent := tuple(harm for harm in pyfuncitem.funcargs[NAME].harms if is_silent(harm)):
+        if silent := tuple(harm for harm in watching.harms if is_silent(harm)):
             pytest.fail(note_of(silent), pytrace=False)
     return passed
 

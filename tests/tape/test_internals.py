@@ -13,11 +13,12 @@ from torch.utils.checkpoint import CheckpointFunction, checkpoint
 
 from autograder.errors import SetupError
 from autograder.tape import record
-from autograder.tape.internals import entry_points, saved_variables, support
+from autograder.tape.internals import entry_points, mode_stack, optimizer_calls, saved_variables, support
 from autograder.tape.internals.heard_calls import EMPTYING, GRADIENT_GIVEN, function_name
 from autograder.tape.internals.tensor_fields import (
     base_of,
     is_view,
+    read_version,
     set_version,
     storage_number,
     unheard,
@@ -414,3 +415,122 @@ def test_explain_ends_in_one_sentence(tmp_path):
     assert 2 == done.returncode
     assert 1 == len(done.stderr.splitlines()), done.stderr
     assert "torch.autograd._engine_run_backward" in done.stderr
+
+
+# A mode that comes and goes, and what a running job is told
+
+
+def test_sequence_numbers_tell_the_order_of_nodes():
+    """A node's number is the one that was next before it was made; a leaf's accumulator has one beyond all others."""
+    w = leaf(1.0)
+    begun = mode_stack.next_sequence_number()
+    first, second = w.exp(), w.sin()
+    assert begun <= mode_stack.sequence_number(first.grad_fn) < mode_stack.sequence_number(second.grad_fn)
+    assert mode_stack.sequence_number(second.grad_fn) < mode_stack.next_sequence_number() < mode_stack.FIRST
+    assert mode_stack.FIRST <= mode_stack.sequence_number(first.grad_fn.next_functions[0][0])
+
+
+def test_a_mode_leaves_from_below_others_and_comes_back_there():
+    """The others stay in their order, and it hears what it heard before."""
+    ours, above = Heard(), Heard()
+    mode_stack.put_on(ours)
+    with above:
+        assert mode_stack.stands(ours)
+        below = mode_stack.take_off(ours)
+        torch.ones(1).exp()
+        assert (0, False, None) == (below, mode_stack.stands(ours), mode_stack.take_off(ours))
+        mode_stack.put_on(ours, below)
+        torch.ones(1).sin()
+    torch.ones(1).cos()
+    assert 0 == mode_stack.take_off(ours)
+    torch.ones(1).tan()
+    assert ["exp", "sin"] == [name for name in above.names if name in ("exp", "sin", "cos", "tan")]
+    assert ["sin", "cos"] == [name for name in ours.names if name in ("exp", "sin", "cos", "tan")]
+
+
+def test_compiled_calls_are_told_of():
+    """Each compiled call is told of once when it begins and once when it ends, also where it raises."""
+    import torch._dynamo
+
+    told = []
+    compiled = torch.compile(lambda x: x.exp() if x.numel() else x.view(5), backend="eager")
+    with mode_stack.told_of_compiled_calls(lambda: told.append("in"), lambda: told.append("out")):
+        compiled(torch.ones(2))
+        compiled(torch.ones(2))
+        with pytest.raises(RuntimeError, match="shape"):
+            compiled(torch.ones(0))
+    compiled(torch.ones(2))
+    assert ["in", "out"] * 3 == told
+
+
+def test_steps_of_optimizers_are_told_of():
+    """A step is told of at both ends; one with a closure is not, and no hook stays."""
+    told, w = [], leaf(1.0)
+    w.grad = torch.ones(1)
+    optimizer = torch.optim.SGD([w], lr=1.0)
+    with (
+        optimizer_calls.told_of_steps(lambda one: told.append(one), lambda one: told.append(one)),
+        optimizer_calls.around_zero_grad(lambda call: (told.append("zero"), call())),
+    ):
+        optimizer.step()
+        optimizer.step(lambda: w.sum())
+        optimizer.zero_grad()
+        optimizer.zero_grad(set_to_none=False)
+    optimizer.step()
+    optimizer.zero_grad()
+    assert [optimizer, optimizer, "zero"] == told
+
+
+def test_versions_are_read_fast_or_not_at_all():
+    """`read_version` is `version_of`, and raises where that says None."""
+    x = torch.ones(1).add_(1)
+    assert version_of(x) == read_version(x) == 1
+    with torch.inference_mode():
+        y = torch.ones(1)
+    with pytest.raises(RuntimeError):
+        read_version(y)
+
+
+def test_set_is_met():
+    """`Tensor.set_`, which no function mode receives."""
+    met = []
+
+    def meeting(original):
+        return lambda tensor, *args: met.append(tensor) or original(tensor, *args)
+
+    x = torch.ones(1)
+    with entry_points.replaced_set(meeting), Heard() as heard:
+        x.set_(torch.zeros(1))
+    x.set_(torch.zeros(2))
+    assert ([x], 2) == (met, x.numel())
+    assert "set_" not in heard.names
+
+
+def test_batch_norm_reads_running_statistics_only_when_it_evaluates():
+    """Backward in training gives the same gradient whatever they are; when evaluating it does not."""
+    for training in (True, False):
+        norm, gradients = torch.nn.BatchNorm1d(2).train(training), []
+        for factor in (1.0, 3.0):
+            norm.running_var.fill_(1.0)
+            x = torch.tensor([[1.0, 2.0], [3.0, 5.0], [0.0, 1.0]], requires_grad=True)
+            y = norm(x)
+            norm.running_var.data.fill_(factor)
+            (y * torch.arange(6.0).view(3, 2)).sum().backward()
+            gradients.append(x.grad)
+            assert training != saved_variables.is_read(y.grad_fn, "running_var")
+        assert training == torch.equal(*gradients)
+
+
+def test_dispatch_modes_are_seen():
+    """One that is on, and none after."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Passing(TorchDispatchMode):
+        """Passes every operation on."""
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    with Passing():
+        assert mode_stack.dispatch_modes()
+    assert not mode_stack.dispatch_modes()

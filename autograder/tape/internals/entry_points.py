@@ -99,3 +99,10 @@ def replaced_hooks(replacement: Callable[[Callable, Callable], tuple[Callable, C
 
     with replaced(Hooks, "__enter__", entered):
         yield
+
+
+@contextmanager
+def replaced_set(replacement: Callable[[Callable], Callable]) -> Iterator[None]:
+    """Inside, `tensor.set_(...)` is `replacement(original)`: the one function that writes and that no function mode receives (2.13)."""
+    with replaced(torch.Tensor, "set_", replacement(torch.Tensor.set_)):
+        yield

@@ -110,18 +110,22 @@ class CallListener(TorchFunctionMode):
     def _fail(self, error: Exception) -> None:
         self.failure, self.open = error, False
 
-    def applied(self, call: Callable[[], object], args: tuple, frame: FrameType) -> object:
-        """Runs `Function.apply`, which no mode hears: it makes a node, and moves the counters of what `mark_dirty` was told."""
+    def around(self, call: Callable[[], object], name: str, args: tuple, frame: FrameType) -> object:
+        """Runs a call that no mode hears: `Function.apply` makes a node, and moves the counters of what `mark_dirty` was told."""
         with unheard():
-            written = self._versions("apply", args, None)
+            written = self._versions(name, args, None)
+            moved = [(storage, one) for one, _ in written if (storage := storage_of(one)) is not None]
         result = call()
         with unheard():
-            begun, now = self.nodes.ends[-1], next_sequence_number()
+            begun, now, site = self.nodes.ends[-1], next_sequence_number(), self.sites.number_of(frame, name)
             if now > begun:
-                self.nodes.note(begun, now, self.sites.number_of(frame, "apply"), self.writes.clock)
+                self.nodes.note(begun, now, site, self.writes.clock)
             if self.made is not None:
                 self.made(result, begun)
-            self._compare(written, "apply", frame)
+            self._compare(written, name, frame)
+            for storage, tensor in moved:
+                if storage_of(tensor) != storage:  # `set_`: what was saved has the old memory, and counts with it
+                    self.writes.note(storage, version_or_zero(tensor), site)
         return result
 
     def step_begins(self, optimizer: torch.optim.Optimizer) -> None:

@@ -18,7 +18,7 @@ MOST = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class NotedWrite:
     """A write in place, or a call that let others write.
 
     Attributes:
@@ -85,9 +85,12 @@ class WriteLog:
             for column in (self.storages, self.versions, self.sites):
                 del column[: MOST // 2]
 
-    def since(self, clock: int, storage: int | None = None) -> Iterator[tuple[int, Write]]:
+    def since(self, clock: int, storage: int | None = None) -> Iterator[tuple[int, NotedWrite]]:
         """Yields the storage and the write for each write since `clock`, oldest first; of one storage, or of all."""
         for row in range(max(clock - self._forgotten, 0), len(self.storages)):
             if storage is None or self.storages[row] == storage:
                 version = self.versions[row]
-                yield self.storages[row], Write(self.sites[row], None if version < 0 else version, version == _EXPOSED)
+                yield (
+                    self.storages[row],
+                    NotedWrite(self.sites[row], None if version < 0 else version, version == _EXPOSED),
+                )

@@ -15,12 +15,12 @@ from autograder.tape.diagnose.harms.harm_kind import HarmKind
 from autograder.tape.internals.mode_stack import sequence_number
 from autograder.tape.internals.saved_variables import VERSIONS, expected_version
 from autograder.tape.internals.tensor_fields import version_of
-from autograder.tape.observe.graph.saved_tensors import kept_by
+from autograder.tape.observe.graph.saved_tensors import hidden_in, kept_by
 from autograder.tape.observe.names import find_name
 from autograder.tape.recording.verdict_types import Harm, Place
 from autograder.tape.run.engine import nodes_below
 from autograder.tape.watch.call_listener import storage_of
-from autograder.tape.watch.call_log import NodeLog, Write, WriteLog
+from autograder.tape.watch.call_log import NodeLog, NotedWrite, WriteLog
 from autograder.tape.watch.call_sites import UNKNOWN, CallSite, CallSites
 from autograder.tape.watch.expressions import foreign_writes, saved_expression, written_expression
 
@@ -65,7 +65,7 @@ class PostMortem:
         now, then = int(found[1]), int(found[2])
         refused = sorted(self._refused(roots, asked), key=lambda kept: self._rank(kept, now, then))
         harms = dict.fromkeys(self.harm(kept, COUNTED_WRITE, changed=True) for kept in refused)
-        return tuple(harms) or tuple(self._by_version(now, then))
+        return tuple(harms) or tuple(self._by_version(now, then, self._hidden(roots, asked)))
 
     def _refused(self, roots: tuple, asked: tuple) -> Iterator[Kept]:
         for node in nodes_below(roots, asked):
@@ -75,7 +75,7 @@ class PostMortem:
 
     def kept(self, node: Any) -> Iterator[Kept]:
         """Yields what a node keeps and backward checks."""
-        found = next((place for log in self.nodes if (place := log.find(sequence_number(node)))), (UNKNOWN, 0))
+        found = self._found(node)
         site = self._site(found[0])
         for name, read, checked, _ in kept_by(node):
             tensor = read()
@@ -108,11 +108,11 @@ class PostMortem:
             changed, None, kind.name, kind.sentence,
         )  # fmt: skip
 
-    def _writes(self, tensor: torch.Tensor, clock: int) -> Iterator[Write]:
+    def _writes(self, tensor: torch.Tensor, clock: int) -> Iterator[NotedWrite]:
         storage = storage_of(tensor)
         return (write for _, write in self.writes.since(clock, storage)) if storage is not None else iter(())
 
-    def _harmful(self, kept: Kept) -> Iterator[Write]:
+    def _harmful(self, kept: Kept) -> Iterator[NotedWrite]:
         """Yields the writes since the save; where backward refuses it, those that moved its own counter on, in order."""
         now = version_of(kept.tensor)
         if kept.expected is None or kept.expected == now:
@@ -151,25 +151,38 @@ class PostMortem:
             return name, [site.place_at(line) for line in lines] or [site.place]
         return None, []
 
+    def _made(self, writes: list[NotedWrite], version: int) -> CallSite | None:
+        return next((self._site(write.site) for write in writes if write.version == version), None)
+
     def _site(self, number: int) -> CallSite | None:
         return None if number == UNKNOWN else self.sites.all[number]
 
-    def _by_version(self, now: int, then: int) -> Iterator[Harm]:
+    def _hidden(self, roots: tuple, asked: tuple) -> tuple[CallSite, str] | None:
+        """Returns the call and the name of a node whose saved tensors a checkpoint will compute again."""
+        for node in reversed(nodes_below(roots, asked)):
+            site = self._site(self._found(node)[0]) if hidden_in(node)[1] else None
+            if site is not None:
+                return site, type(node).__name__
+        return None
+
+    def _found(self, node: Any) -> tuple[int, int]:
+        number = sequence_number(node)
+        return next((place for log in self.nodes if (place := log.find(number))), (UNKNOWN, 0))
+
+    def _by_version(self, now: int, then: int, hidden: tuple[CallSite, str] | None) -> Iterator[Harm]:
         """Yields the newest writes that moved one counter from `then` to `now`, where no node shows what it keeps (CopySlices)."""
-        by_storage: dict[int, list[Write]] = {}
+        by_storage: dict[int, list[NotedWrite]] = {}
         for storage, write in self.writes.since(0):
             by_storage.setdefault(storage, []).append(write)
         for writes in reversed(by_storage.values()):
             after = [write for write in writes if write.version is not None and then < write.version <= now]
             sites = [site for write in after if (site := self._site(write.site))]
             if sites and after[-1].version == now:
-                saved = next((self._site(write.site) for write in writes if write.version == then), None) or sites[0]
+                saved, node = hidden or (self._made(writes, then) or sites[0], "CopySlices")
                 name = written_expression(sites[0]) or "a view written in place"
                 places = tuple(dict.fromkeys(site.place for site in sites))
                 kind = FOUND_BY_VERSION
-                yield Harm(
-                    name, places, None, saved.place, "CopySlices", then, now, True, None, kind.name, kind.sentence
-                )
+                yield Harm(name, places, None, saved.place, node, then, now, True, None, kind.name, kind.sentence)
                 return
 
 

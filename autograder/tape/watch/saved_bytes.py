@@ -67,7 +67,7 @@ def changed_saves(roots: tuple, asked: tuple) -> Iterator[tuple[Any, str]]:
         return
     with unheard(), torch.no_grad():
         for node in nodes_below(roots, asked):
-            kept = node.metadata.get(_KEY) if sequence_number(node) < FIRST else None
+            kept: dict[str, torch.Tensor] = node.metadata.get(_KEY, {}) if sequence_number(node) < FIRST else {}
             for name, tensor in _kept(node) if kept else ():
                 if name in kept and not _equal(kept[name], sampled(tensor)):
                     yield node, name

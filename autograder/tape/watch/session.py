@@ -7,11 +7,12 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import wraps
 from typing import Any, Protocol
 
 import torch
 
-from autograder.tape.internals.entry_points import replaced_apply, replaced_engine
+from autograder.tape.internals.entry_points import replaced_apply, replaced_engine, replaced_set
 from autograder.tape.internals.mode_stack import told_of_compiled_calls
 from autograder.tape.internals.optimizer_calls import around_zero_grad, told_of_steps
 from autograder.tape.internals.saved_variables import readable_saved_tensors
@@ -52,6 +53,7 @@ class WatchSession:
         enter = self._installed.enter_context
         enter(readable_saved_tensors())
         enter(replaced_apply(self._applied))
+        enter(replaced_set(self._set))
         enter(replaced_engine(self._engine))
         enter(told_of_compiled_calls(self._told(CallListener.hide), self._told(CallListener.show)))
         enter(told_of_steps(self._told(CallListener.step_begins), self._told(CallListener.step_ends)))
@@ -106,12 +108,23 @@ class WatchSession:
 
     def _applied(self, original: Callable) -> Callable:
         def apply(function, *args, **kwargs):
-            listener = self.listeners.get(threading.get_ident())
-            if listener is None or listener.absent() or torch.compiler.is_compiling():
-                return original(function, *args, **kwargs)
-            return listener.applied(lambda: original(function, *args, **kwargs), args, sys._getframe(1))
+            return self._unheard(lambda: original(function, *args, **kwargs), "apply", args, sys._getframe(1))
 
         return apply
+
+    def _set(self, original: Callable) -> Callable:
+        @wraps(original)
+        def set_(tensor, *args, **kwargs):
+            return self._unheard(lambda: original(tensor, *args, **kwargs), "set_", (tensor,), sys._getframe(1))
+
+        return set_
+
+    def _unheard(self, call: Callable[[], object], name: str, args: tuple, frame: Any) -> object:
+        """Runs a call that no function mode hears, and notes it."""
+        listener = self.listeners.get(threading.get_ident())
+        if listener is None or listener.absent() or torch.compiler.is_compiling():
+            return call()
+        return listener.around(call, name, args, frame)
 
     def _engine(self, original: Callable) -> Callable:
         def run(outputs, *args, **kwargs):
