@@ -12,7 +12,7 @@ from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording, SourceFile
 from autograder.tape.recording.verdict_types import Harm, Problem, Verdict
 from autograder.tape.watch.call_sites import is_own
-from autograder.tape.watch.session import KEPT_HARMS
+from autograder.tape.watch.watch_session import KEPT_HARMS
 
 _NO_REPAIR = (
     "This is what a watch saw of a running job; whether the bytes changed was not looked at. "

@@ -9,7 +9,7 @@ from typing import Literal, Self
 from autograder.errors import InputError
 from autograder.tape.recording.verdict_types import Harm
 from autograder.tape.watch.call_listener import CallListener
-from autograder.tape.watch.session import WatchSession
+from autograder.tape.watch.watch_session import WatchSession
 
 Check = Literal["versions", "bytes"]
 CHECKS = ("versions", "bytes")
