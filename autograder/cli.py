@@ -111,6 +111,13 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument("--svg", type=Path, metavar="FILE", help="write the picture of the telling step")
     explain.set_defaults(run=_explain)
 
+    atlas = verbs.add_parser("atlas", help="say what an operation of PyTorch keeps for backward")
+    which = atlas.add_mutually_exclusive_group()
+    which.add_argument("operation", nargs="?", metavar="OP", help="such as exp, torch.exp, Tensor.exp_, F.relu, @")
+    which.add_argument("--json", action="store_true", help="the whole table, as one JSON object")
+    which.add_argument("--diff", nargs=2, metavar=("A", "B"), help="what changed between two releases of PyTorch")
+    atlas.set_defaults(run=_atlas)
+
     check = verbs.add_parser("check", help="check a learner's notebook from the terminal")
     check.add_argument("notebook", type=Path)
     check.set_defaults(run=_check)
@@ -211,6 +218,18 @@ def _named_program(chosen: argparse.Namespace) -> ProgramFactory:
         return factory_of_text(chosen.code, chosen.shown, started=started)
     path, _, part = chosen.program.partition("::")
     return factory_of_file(path, part or None, started)
+
+
+def _atlas(chosen: argparse.Namespace) -> int:
+    from autograder.tape.atlas.answers import difference, of_operation, summary, whole_table
+
+    if chosen.json:
+        print(whole_table(), end="")
+    elif chosen.diff:
+        print(difference(*chosen.diff))
+    else:
+        print(summary() if chosen.operation is None else of_operation(chosen.operation))
+    return 0
 
 
 def _check(chosen: argparse.Namespace) -> int:

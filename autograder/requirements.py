@@ -29,6 +29,7 @@ EXTRAS = {
 }
 IN_A_CLONE = ("release", "test")
 ALWAYS = ("doctor",)
+WITHOUT_TORCH = ("atlas",)
 
 
 class RequirementError(SetupError):
@@ -63,7 +64,7 @@ def require(command: str) -> None:
         raise RequirementError(
             f"`{command}` needs {missing[0]}, which is not installed here. Install it with `{install_command(extra)}`."
         )
-    if advice := torch_advice():
+    if command not in WITHOUT_TORCH and (advice := torch_advice()):
         raise RequirementError(f"`{command}` needs {advice}")
 
 

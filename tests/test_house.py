@@ -18,6 +18,7 @@ PROSE = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATIO
 # Each room may import itself and the rooms named here; a room named "tape.run" is a folder inside the room "tape".
 ROOMS = {
     "tape.internals": set(),
+    "tape.atlas": set(),
     "tape.recording": set(),
     "tape.run": {"tape.recording", "tape.internals"},
     "tape.observe": {"tape.recording", "tape.internals", "tape.run"},
@@ -26,7 +27,7 @@ ROOMS = {
     "tape.repair": {"tape.recording", "tape.internals", "tape.run", "tape.oracle", "tape.diagnose"},
     "tape.watch": {"tape.recording", "tape.internals", "tape.run", "tape.observe", "tape.diagnose"},
     "tape": {"tape"},
-    "view": {"tape.recording"},
+    "view": {"tape.recording", "tape.atlas"},
     "check": {"tape", "view"},
     "course": {"tape", "view", "check"},
     "grade.wire": {"check"},

@@ -11,17 +11,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
-from tests.versions.environment import EnvironmentFailure, python_with
+from tests.versions.environment import CACHE, EnvironmentFailure, python_with
 from tests.versions.table import differences, heading, row
 
 ROOT = Path(__file__).resolve().parents[2]
-CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "autograder" / "versions"
 
 
 def main() -> int:

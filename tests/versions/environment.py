@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import re
 import subprocess
 import sys
@@ -10,7 +11,8 @@ import tomllib
 from pathlib import Path
 
 PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
-BESIDE = ("numpy", "pytest", "pytest-timeout")
+BESIDE = ("expecttest", "numpy", "pytest", "pytest-timeout")
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "autograder" / "versions"
 READY = "ok"  # a file in the environment, written when all is installed
 
 

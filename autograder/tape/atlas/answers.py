@@ -1,0 +1,52 @@
+"""What `autograder atlas` prints."""
+
+from __future__ import annotations
+
+from autograder.errors import InputError
+from autograder.tape.atlas.atlas_difference import difference_text
+from autograder.tape.atlas.atlas_table import installed_version, load_atlas, nearest_version, table_text
+from autograder.tape.atlas.atlas_text import operation_text, sentence, summary_text, version_line
+from autograder.tape.atlas.operation_names import find_operations, plain_name
+
+
+def of_operation(word: str) -> str:
+    """Returns what the operations that a word names keep, by the table nearest to the PyTorch installed here.
+
+    Raises:
+        InputError: it names none.
+    """
+    atlas = load_atlas()
+    return f"{operation_text(find_operations(atlas, word))}\n\n{version_line(atlas, installed_version())}"
+
+
+def summary() -> str:
+    """Returns how many operations keep what, by the table nearest to the PyTorch installed here."""
+    atlas = load_atlas()
+    return f"{summary_text(atlas)}\n\n{version_line(atlas, installed_version())}"
+
+
+def whole_table() -> str:
+    """Returns the table nearest to the PyTorch installed here as one JSON object."""
+    return table_text(nearest_version(installed_version()))
+
+
+def difference(older: str, newer: str) -> str:
+    """Returns what operations keep in one release of PyTorch and not in another.
+
+    Raises:
+        InputError: one of them has no table.
+    """
+    return difference_text(load_atlas(older), load_atlas(newer))
+
+
+def words_on_node(kind: str) -> str:
+    """Returns what the operation behind a kind of node keeps, such as "exp keeps its output: …" for ExpBackward0; "" if unknown.
+
+    Several operations are recorded as one kind; meant is the one that it is called after.
+    """
+    named = plain_name(kind.partition("Backward")[0])
+    try:
+        operations = find_operations(load_atlas(), kind)
+    except InputError:
+        return ""
+    return next((sentence(one) for one in operations if named == plain_name(one.name) and one.keeps), "")

@@ -1,0 +1,33 @@
+"""What operations keep in one release of PyTorch and not in another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograder.tape.atlas.atlas_table import Atlas, Operation
+from autograder.tape.atlas.atlas_text import sentence
+
+
+def difference_text(older: Atlas, newer: Atlas) -> str:
+    """Returns a line for each operation that came, went or keeps something else, with what it keeps in both."""
+    before = {one.key: one for one in older.operations}
+    after = {one.key: one for one in newer.operations}
+    changed = [key for key in before if key in after and _answer(before[key]) != _answer(after[key])]
+    lines = [
+        f"PyTorch {older.pytorch} has {len(before)} differentiable operations here, {newer.pytorch} has {len(after)}; "
+        f"{len(before.keys() & after.keys()) - len(changed)} keep the same in both."
+    ]
+    lines += _names("only in", older.pytorch, [key for key in before if key not in after])
+    lines += _names("only in", newer.pytorch, [key for key in after if key not in before])
+    for key in changed:
+        lines += ["", key, f"  {older.pytorch}: {sentence(before[key])}", f"  {newer.pytorch}: {sentence(after[key])}"]
+    return "\n".join(lines)
+
+
+def _names(words: str, version: str, keys: list[str]) -> Iterator[str]:
+    if keys:
+        yield f"{words} {version}: {', '.join(keys)}"
+
+
+def _answer(operation: Operation) -> set[tuple[str, tuple[str, ...], str, bool]]:
+    return {(keep.what, keep.gradients, keep.when, keep.guarded) for keep in operation.keeps}

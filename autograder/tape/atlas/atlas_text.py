@@ -1,0 +1,151 @@
+"""The atlas in words: one operation on a screen, and a summary of all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from autograder.tape.atlas.atlas_table import Atlas, Keep, Operation, known_versions
+
+NOTHING = "you may write into its arguments and its output"
+WRITE = "write into a copy, or out of place"
+COMMANDS = (
+    "autograder atlas exp                      one operation; also torch.exp, Tensor.exp_, nn.ReLU, @, ExpBackward0",
+    "autograder atlas --json                   the whole table",
+    "autograder atlas --diff 2.13.0 2.15.0     what changed between two releases",
+)
+LONGEST_LIST = 6
+
+
+def sentence(operation: Operation) -> str:
+    """Returns in one sentence what an operation keeps and what that means for a write, such as "exp keeps its output: …"."""
+    guarded = [keep for keep in operation.keeps if keep.guarded]
+    silent = [keep for keep in operation.keeps if not keep.guarded]
+    name = operation.name.rpartition(".")[2]
+    told = [f"{name} keeps {_joined(_kept(operation, guarded))}: {WRITE}."] if guarded else []
+    if silent:
+        told.append(
+            f"{name} reads {_joined(_kept(operation, silent))} without a guard: a write in place before backward gives a "
+            "wrong gradient and no error."
+        )
+    return " ".join(told) or f"{name} keeps nothing: {NOTHING}."
+
+
+def _kept(operation: Operation, keeps: Sequence[Keep]) -> list[str]:
+    return [f"{_named(operation, what)}{_for(operation, keeps, what)}" for what in dict.fromkeys(k.what for k in keeps)]
+
+
+def _named(operation: Operation, what: str) -> str:
+    alone = operation.outputs if what in operation.outputs else operation.arguments
+    return f"its {what}" if len(alone) == 1 and what in ("input", "output") else f"`{what}`"
+
+
+def _for(operation: Operation, keeps: Sequence[Keep], what: str) -> str:
+    """Returns for whose gradient and when one tensor is kept; "" where it is for any and always."""
+    gradients: dict[str, set[str]] = {}
+    for keep in keeps:
+        if keep.what == what:
+            gradients.setdefault(keep.when, set()).update(keep.gradients)
+    parts = [" ".join(filter(None, (_whose(operation, named), when))) for when, named in gradients.items()]
+    return f" ({'; '.join(parts)})" if any(parts) else ""
+
+
+def _whose(operation: Operation, named: set[str]) -> str:
+    return "" if named == set(operation.gradients) else f"for the gradient of {_joined(sorted(named))}"
+
+
+def _joined(words: Iterable[str]) -> str:
+    words = list(words)
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def operation_text(operations: Sequence[Operation]) -> str:
+    """Returns what one operation keeps, in all its forms; those that answer alike stand together."""
+    alike: dict[tuple, list[Operation]] = {}
+    for one in operations:
+        alike.setdefault((one.name, one.keeps, one.in_place, one.notes), []).append(one)
+    return "\n\n".join("\n".join(_lines(group)) for group in alike.values())
+
+
+def _lines(group: Sequence[Operation]) -> Iterable[str]:
+    first = group[0]
+    forms = ", ".join(one.form for one in group if one.form)
+    nodes = ", ".join(first.nodes[:3]) + (", …" if len(first.nodes) > 3 else "")
+    yield f"{first.name}{f' ({forms})' if forms else ''}, recorded as {nodes}; {sum(one.calls for one in group)} calls observed"
+    yield f"  {sentence(first)}"
+    tensors = (*first.arguments, *first.outputs)
+    width = max(map(len, tensors))
+    for name in tensors:
+        yield f"    {name:{width}}  {_state(first, name)}"
+    yield from (f"  {note}" for note in _in_place_lines(first))
+    yield from (f"  {note}" for note in first.notes)
+
+
+def _state(operation: Operation, name: str) -> str:
+    rows = [keep for keep in operation.keeps if keep.what == name]
+    if not rows:
+        return "may be written"
+    word = "kept" if any(keep.guarded for keep in rows) else "read without a guard"
+    if not any(keep.read for keep in rows):
+        word += ", though its values are not read"
+    return word + _for(operation, rows, name)
+
+
+def _in_place_lines(operation: Operation) -> Iterable[str]:
+    form = operation.in_place
+    if form is None:
+        return
+    kept = [f"{_result(keep.what)}{f' ({keep.when})' if keep.when else ''}" for keep in form.keeps]
+    if _keeps_input(operation.keeps) and not _keeps_input(form.keeps):  # what it needs is gone from the tensor itself
+        kept.append("a copy of what it overwrote")
+    yield f"In place, as {form.name}: keeps {_joined(dict.fromkeys(kept)) if kept else 'nothing'}."
+
+
+def _keeps_input(keeps: Iterable[Keep]) -> bool:
+    return any(keep.what == "input" and keep.read for keep in keeps)
+
+
+def _result(what: str) -> str:
+    return "its result, the tensor it wrote into" if what == "input" else f"`{what}`"
+
+
+def summary_text(atlas: Atlas) -> str:
+    """Returns how many operations keep what, which are surprising, and how to go on."""
+    groups: dict[str, list[str]] = {}
+    for one in atlas.operations:
+        groups.setdefault(_group(one), []).append(one.key)
+    lines = [f"{len(atlas.operations)} differentiable operations of PyTorch {atlas.pytorch}, each way of calling counted once:", ""]
+    for group in ("nothing", "inputs", "outputs", "inputs and outputs"):
+        names = groups.get(group, [])
+        lines.append(f"  {len(names):4} keep {group:18} such as {', '.join(names[:: max(1, len(names) // 4)][:4])}")
+    return "\n".join([*lines, "", *_remarks(atlas), "", *(f"  {command}" for command in COMMANDS)])
+
+
+def _group(operation: Operation) -> str:
+    kept = {keep.what for keep in operation.keeps}
+    sides = [side for side, of in (("inputs", operation.arguments), ("outputs", operation.outputs)) if kept & set(of)]
+    return " and ".join(sides) or "nothing"
+
+
+def _remarks(atlas: Atlas) -> Iterable[str]:
+    conditional = sum(any(keep.when for keep in one.keeps) for one in atlas.operations)
+    yield f"{conditional} depend on how they are called: whether an argument is a tensor, on a keyword, dtype or shape."
+    unread = [one.key for one in atlas.operations if any(note.startswith(tuple(_unread(one))) for note in one.notes)]
+    yield f"{len(unread)} guard a tensor whose values they do not read, so that backward refuses without need."
+    silent = [one.key for one in atlas.operations if not all(keep.guarded for keep in one.keeps)]
+    if silent:
+        yield f"{len(silent)} read a tensor that no counter guards, so that a write gives a wrong gradient: {', '.join(silent[:LONGEST_LIST])}."
+    if atlas.not_covered:
+        yield f"Not covered: {', '.join(f'{one.name}{f' ({one.form})' if one.form else ''}' for one in atlas.not_covered)}."
+
+
+def _unread(operation: Operation) -> set[str]:
+    read = {keep.what for keep in operation.keeps if keep.read}
+    return {f"{keep.what}:" for keep in operation.keeps if keep.what not in read}
+
+
+def version_line(atlas: Atlas, installed: str | None) -> str:
+    """Returns which release the table is of, and which one runs here where that is another."""
+    if installed == atlas.pytorch:
+        return f"Measured with PyTorch {atlas.pytorch}, the one installed here."
+    here = f"PyTorch {installed} is installed here" if installed else "PyTorch is not installed here"
+    return f"{here}; this is the table of {atlas.pytorch} ({', '.join(known_versions())} are known)."

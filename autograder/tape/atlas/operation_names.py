@@ -1,0 +1,89 @@
+"""From what a user types to operations of the atlas: `torch.exp`, `Tensor.exp_`, `F.relu`, `nn.ReLU`, `@`, `*=`, `ExpBackward0`."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from collections.abc import Iterable
+
+from autograder.errors import InputError
+from autograder.tape.atlas.atlas_table import Atlas, Operation
+
+OPERATORS = {
+    "+": "add", "-": "sub", "*": "mul", "/": "true_divide", "@": "matmul", "**": "pow", "%": "remainder", "[]": "__getitem__",
+    "__truediv__": "true_divide", "__mod__": "remainder",
+}  # fmt: skip
+HOMES = re.compile(r"^(torch|nn|functional|F|Tensor|special|linalg|x)\.")
+
+
+def find_operations(atlas: Atlas, word: str) -> list[Operation]:
+    """Returns the operations that a word names: all forms of one, such as the three of `max`.
+
+    Args:
+        atlas: where to look.
+        word: a function, method, module, operator of Python or kind of node.
+
+    Raises:
+        InputError: none is called so; the message has names that are near.
+    """
+    index = _index(atlas)
+    for name in _readings(word.strip()):
+        if name in index:
+            return list(index[name])
+    near = difflib.get_close_matches(plain_name(word), index, n=4)
+    raise InputError(
+        f"{word!r} is no differentiable operation of PyTorch {atlas.pytorch} that is known here. "
+        + (f"Near are {', '.join(near)}." if near else "Write it as in `torch.exp`, `F.relu`, `mul_` or `@`.")
+    )
+
+
+def _readings(word: str) -> Iterable[str]:
+    """Yields what a word may be listed as, the nearest to its own letters first."""
+    word = word.removesuffix("()")
+    yield word
+    operator = OPERATORS.get(word) or OPERATORS.get(word.removesuffix("="))
+    if operator:
+        yield operator
+    while shorter := HOMES.sub("", word):
+        yield shorter
+        yield shorter.removesuffix("_")
+        if shorter == word:
+            break
+        word = shorter
+    if dunder := re.fullmatch(r"__i?(\w+?)__", word):
+        yield dunder[1]
+    yield plain_name(word)
+
+
+def plain_name(word: str) -> str:
+    """Returns what a module and its function have in common: "batchnorm" for BatchNorm2d and for batch_norm."""
+    return re.sub(r"(?<=[a-z])\dd$", "", word.rpartition(".")[2].lower().replace("_", ""))
+
+
+@functools.cache
+def _index(atlas: Atlas) -> dict[str, tuple[Operation, ...]]:
+    """Returns operations by each of their names; a whole name stands before a part of another's."""
+    found: dict[str, list[Operation]] = {}
+    for names in (_whole, _parts, _looser):
+        added: dict[str, list[Operation]] = {}
+        for operation in atlas.operations:
+            for name in names(operation):
+                added.setdefault(name, []).append(operation)
+        found = added | found
+    return {name: tuple(dict.fromkeys(operations)) for name, operations in found.items()}
+
+
+def _whole(operation: Operation) -> list[str]:
+    return [operation.name, operation.key]
+
+
+def _parts(operation: Operation) -> list[str]:
+    names = [operation.name, *operation.aliases]
+    written = [operation.in_place.name.partition("(")[0]] if operation.in_place else []
+    return [*operation.aliases, *(name.rpartition(".")[2] for name in names), *written]
+
+
+def _looser(operation: Operation) -> list[str]:
+    alone = operation.nodes if len(operation.nodes) == 1 else ()
+    return [*alone, *map(plain_name, (operation.name, *operation.aliases))]
