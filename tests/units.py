@@ -40,6 +40,7 @@ THOROUGH = {
     "lessons/test_bad_input.py",
     "lessons/test_cases.py",
     "lessons/test_mutations.py",
+    "tape/test_atlas_truth.py",
     "tape/test_explain.py",
     "tape/test_internals.py",
     "tape/test_modules.py",

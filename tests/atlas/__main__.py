@@ -44,7 +44,9 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.atlas", description=__doc__.splitlines()[0])
     parser.add_argument("versions", nargs="*", metavar="VERSION", help="a release of PyTorch (default: the one here)")
     parser.add_argument("--only", nargs="+", default=[], metavar="OPERATION", help='such as exp or "max (binary)"')
-    parser.add_argument("--environments", type=Path, default=CACHE, metavar="DIR", help=f"where they are kept ({CACHE})")
+    parser.add_argument(
+        "--environments", type=Path, default=CACHE, metavar="DIR", help=f"where they are kept ({CACHE})"
+    )
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="processes at work at once (2)")
     return parser.parse_args()
 

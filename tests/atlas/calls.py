@@ -129,7 +129,10 @@ def _call(op: Any, function: Callable, sample: Any, in_place: bool) -> Call:
 
 
 def _chosen(calls: Iterator[Call]) -> list[Call]:
-    """Returns calls of different forms first, then of different kinds, then others; none with an empty tensor, or with a large one where there are others."""
+    """Returns calls of different forms first, then of different kinds, then others.
+
+    None has an empty tensor, and none a large one where there are others.
+    """
     filled = [call for call in calls if call.differentiable and all(call.values[at].numel() for at in call.tensors)]
     usable = [call for call in filled if _is_small(call)] or filled
     firsts = list({_form(call): call for call in reversed(usable)}.values())[::-1]

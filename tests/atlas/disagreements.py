@@ -11,7 +11,9 @@ from typing import Any
 
 SHAPE = "PyTorch's formula passes the whole tensor where it needs only its shape or dtype"
 ZERO = "the gradient is zero everywhere, but PyTorch's formula names the tensor all the same"
-OTHER_RESULT = "backward computes with another result that was saved; this one serves shapes, higher derivatives and special cases"
+OTHER_RESULT = (
+    "backward computes with another result that was saved; this one serves shapes, higher derivatives and special cases"
+)
 FACTORS = "backward computes with the factors that were saved; the matrix serves higher derivatives and singular cases"
 SUMS = "one formula serves all reductions; a sum or a mean needs indices alone"
 UNREAD = {
@@ -55,10 +57,14 @@ def notes_on(key: str, rows: Sequence[dict[str, Any]]) -> list[str]:
     """
     name = key.partition(" (")[0]
     read = {row["what"] for row in rows if row["read"]}
-    notes = [f"{what}: guarded, but its values were not read: {_reason(name)}." for what in _whats(rows) if what not in read]
+    notes = [
+        f"{what}: guarded, but its values were not read: {_reason(name)}." for what in _whats(rows) if what not in read
+    ]
     for row in rows:
         if row["what"] in read and not row["read"]:
-            notes.append(f"{row['what']}, for the gradient of {', '.join(row['for'])}: guarded, but not read: {WHICHEVER}.")
+            notes.append(
+                f"{row['what']}, for the gradient of {', '.join(row['for'])}: guarded, but not read: {WHICHEVER}."
+            )
     silent = _whats([row for row in rows if not row["guarded"]])
     return notes + [f"{what}: a write goes unnoticed: {UNGUARDED.get(name, UNKNOWN)}." for what in silent]
 

@@ -112,7 +112,9 @@ def _observations(calls: Sequence[Call]) -> Iterator[Observation]:
 def _tensors(calls: Sequence[Call], seen: Sequence[Observation]) -> list[str]:
     """Returns the names of all tensors of the calls, arguments first."""
     known = dict.fromkeys(name for one in seen for name in one.kept)
-    return [name for name in _arguments(calls) if name in known] + [name for name in known if name not in _arguments(calls)]
+    return [name for name in _arguments(calls) if name in known] + [
+        name for name in known if name not in _arguments(calls)
+    ]
 
 
 def _arguments(calls: Sequence[Call]) -> list[str]:
@@ -143,6 +145,10 @@ def _judged(facts: Sequence[dict[str, bool]], about: Sequence[Observation], name
     guarded = [one.kept[name].guarded for one in about]
     silent = [one.kept[name].read is True and not one.kept[name].guarded for one in about]
     if any(guarded):
-        yield {"when": condition(told, guarded), "guarded": True, "read": any(one.kept[name].read is True for one in about)}
+        yield {
+            "when": condition(told, guarded),
+            "guarded": True,
+            "read": any(one.kept[name].read is True for one in about),
+        }
     if any(silent):
         yield {"when": condition(told, silent), "guarded": False, "read": True}

@@ -47,9 +47,7 @@ def observed(call: Call, required: Sequence[int]) -> dict[str, Kept]:
     return {name: _seen(call, required, name, several, expected, certain) for name, several in names.items()}
 
 
-def _seen(
-    call: Call, required: Sequence[int], name: str, several: int, expected: Gradients, certain: bool
-) -> Kept:
+def _seen(call: Call, required: Sequence[int], name: str, several: int, expected: Gradients, certain: bool) -> Kept:
     each = [(name, at) for at in range(several)]
     guarded = any(is_refused(call, required, one) for one in each)
     read = [is_read(call, required, one, expected) for one in each] if certain else [None]

@@ -32,7 +32,9 @@ def _signatures(op: Any, values: Sequence[object]) -> Iterator[list[str]]:
     public = _public(op.name)
     stand_ins = [_positional(one) for one in map(_overridable().get, (op.op, public)) if one]
     schemas = [[one.name for one in schema] for schema in _schemas(op) if _fit(schema, values)]
-    if inspect.isfunction(op.op) and op.op is not public:  # a wrapper of op_db's own, which may take them in another order
+    if (
+        inspect.isfunction(op.op) and op.op is not public
+    ):  # a wrapper of op_db's own, which may take them in another order
         yield _positional(op.op)
     # A function written in Python has parameters of its own; of a built-in one torch.overrides tells old names, and no overloads.
     yield from [*stand_ins, *schemas] if inspect.isfunction(public) else [*schemas, *stand_ins]

@@ -16,7 +16,9 @@ from tests.atlas.observation import REFUSAL
 PAIRS, AGAIN = 50, 20
 
 pytestmark = [
-    pytest.mark.skipif(installed_version() not in known_versions(), reason="no atlas of this release: python -m tests.atlas"),
+    pytest.mark.skipif(
+        installed_version() not in known_versions(), reason="no atlas of this release: python -m tests.atlas"
+    ),
     pytest.mark.filterwarnings("ignore"),
 ]
 
@@ -95,9 +97,7 @@ def test_the_stored_table_is_what_is_observed_here():
 def test_every_operation_is_covered_or_has_a_reason():
     """What PyTorch lists as differentiable stands in the table, or among those that could not be observed."""
     atlas = load_atlas(installed_version())
-    told = {one.key for one in atlas.operations} | {
-        one.name + (f" ({one.form})" if one.form else "") for one in atlas.not_covered
-    }
+    told = {one.key for one in (*atlas.operations, *atlas.not_covered)}
     assert set(operations()) == told
 
 

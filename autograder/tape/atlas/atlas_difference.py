@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autograder.tape.atlas.atlas_table import Atlas, Operation
-from autograder.tape.atlas.atlas_text import sentence
+from autograder.tape.atlas.atlas_text import state_of
 
 
 def difference_text(older: Atlas, newer: Atlas) -> str:
@@ -20,8 +20,16 @@ def difference_text(older: Atlas, newer: Atlas) -> str:
     lines += _names("only in", older.pytorch, [key for key in before if key not in after])
     lines += _names("only in", newer.pytorch, [key for key in after if key not in before])
     for key in changed:
-        lines += ["", key, f"  {older.pytorch}: {sentence(before[key])}", f"  {newer.pytorch}: {sentence(after[key])}"]
+        lines += ["", key, *_changes(before[key], after[key])]
     return "\n".join(lines)
+
+
+def _changes(before: Operation, after: Operation) -> Iterator[str]:
+    """Yields a line for each tensor that is kept otherwise."""
+    for name in dict.fromkeys((*before.arguments, *after.arguments, *before.outputs, *after.outputs)):
+        was, now = state_of(before, name), state_of(after, name)
+        if was != now:
+            yield f"  {name}: {was} → {now}"
 
 
 def _names(words: str, version: str, keys: list[str]) -> Iterator[str]:

@@ -72,7 +72,7 @@ class Operation(msgspec.Struct, frozen=True):
     @property
     def key(self) -> str:
         """Its name and form, such as "max (binary)"."""
-        return f"{self.name} ({self.form})" if self.form else self.name
+        return _key(self.name, self.form)
 
 
 class NotCovered(msgspec.Struct, frozen=True):
@@ -81,6 +81,15 @@ class NotCovered(msgspec.Struct, frozen=True):
     name: str
     why: str
     form: str = ""
+
+    @property
+    def key(self) -> str:
+        """Its name and form."""
+        return _key(self.name, self.form)
+
+
+def _key(name: str, form: str) -> str:
+    return f"{name} ({form})" if form else name
 
 
 class Atlas(msgspec.Struct, frozen=True):
@@ -94,7 +103,7 @@ class Atlas(msgspec.Struct, frozen=True):
 
 def known_versions() -> list[str]:
     """Returns the releases that have a table, the oldest first."""
-    return sorted((file.stem for file in TABLES.glob("*.json")), key=_parts)
+    return sorted((file.stem for file in TABLES.glob("*.json")), key=_place)
 
 
 def nearest_version(version: str | None) -> str:
@@ -102,12 +111,13 @@ def nearest_version(version: str | None) -> str:
     known = known_versions()
     if version is None:
         return known[-1]
-    wanted = _parts(version)
-    return min(known, key=lambda one: [abs(a - b) for a, b in zip(_parts(one), wanted, strict=False)])
+    return min(known, key=lambda one: abs(_place(one) - _place(version)))
 
 
-def _parts(version: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", version)[:3]))
+def _place(version: str) -> int:
+    """Returns where a release stands among all: its three numbers as one."""
+    major, minor, patch = map(int, [*re.findall(r"\d+", version), "0", "0", "0"][:3])
+    return (major * 1000 + minor) * 1000 + patch
 
 
 def installed_version() -> str | None:

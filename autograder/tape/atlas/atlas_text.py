@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
 from autograder.tape.atlas.atlas_table import Atlas, Keep, Operation, known_versions
 
 NOTHING = "you may write into its arguments and its output"
@@ -13,7 +15,6 @@ COMMANDS = (
     "autograder atlas --json                   the whole table",
     "autograder atlas --diff 2.13.0 2.15.0     what changed between two releases",
 )
-LONGEST_LIST = 6
 
 
 def sentence(operation: Operation) -> str:
@@ -31,7 +32,9 @@ def sentence(operation: Operation) -> str:
 
 
 def _kept(operation: Operation, keeps: Sequence[Keep]) -> list[str]:
-    return [f"{_named(operation, what)}{_for(operation, keeps, what)}" for what in dict.fromkeys(k.what for k in keeps)]
+    """Returns what is kept, for whose gradient and when; of more than two tensors the names alone, to fit in a sentence."""
+    names = dict.fromkeys(keep.what for keep in keeps)
+    return [_named(operation, what) + (_for(operation, keeps, what) if len(names) < 3 else "") for what in names]
 
 
 def _named(operation: Operation, what: str) -> str:
@@ -60,9 +63,9 @@ def _joined(words: Iterable[str]) -> str:
 
 def operation_text(operations: Sequence[Operation]) -> str:
     """Returns what one operation keeps, in all its forms; those that answer alike stand together."""
-    alike: dict[tuple, list[Operation]] = {}
+    alike: dict[Operation, list[Operation]] = {}
     for one in operations:
-        alike.setdefault((one.name, one.keeps, one.in_place, one.notes), []).append(one)
+        alike.setdefault(msgspec.structs.replace(one, form="", nodes=(), calls=0), []).append(one)
     return "\n\n".join("\n".join(_lines(group)) for group in alike.values())
 
 
@@ -75,12 +78,13 @@ def _lines(group: Sequence[Operation]) -> Iterable[str]:
     tensors = (*first.arguments, *first.outputs)
     width = max(map(len, tensors))
     for name in tensors:
-        yield f"    {name:{width}}  {_state(first, name)}"
+        yield f"    {name:{width}}  {state_of(first, name)}"
     yield from (f"  {note}" for note in _in_place_lines(first))
     yield from (f"  {note}" for note in first.notes)
 
 
-def _state(operation: Operation, name: str) -> str:
+def state_of(operation: Operation, name: str) -> str:
+    """Returns what may be done with one tensor of an operation, such as "may be written" or "kept (for the gradient of other)"."""
     rows = [keep for keep in operation.keeps if keep.what == name]
     if not rows:
         return "may be written"
@@ -113,7 +117,10 @@ def summary_text(atlas: Atlas) -> str:
     groups: dict[str, list[str]] = {}
     for one in atlas.operations:
         groups.setdefault(_group(one), []).append(one.key)
-    lines = [f"{len(atlas.operations)} differentiable operations of PyTorch {atlas.pytorch}, each way of calling counted once:", ""]
+    lines = [
+        f"{len(atlas.operations)} differentiable operations of PyTorch {atlas.pytorch}, each way of calling counted once:",
+        "",
+    ]
     for group in ("nothing", "inputs", "outputs", "inputs and outputs"):
         names = groups.get(group, [])
         lines.append(f"  {len(names):4} keep {group:18} such as {', '.join(names[:: max(1, len(names) // 4)][:4])}")
@@ -133,9 +140,9 @@ def _remarks(atlas: Atlas) -> Iterable[str]:
     yield f"{len(unread)} guard a tensor whose values they do not read, so that backward refuses without need."
     silent = [one.key for one in atlas.operations if not all(keep.guarded for keep in one.keeps)]
     if silent:
-        yield f"{len(silent)} read a tensor that no counter guards, so that a write gives a wrong gradient: {', '.join(silent[:LONGEST_LIST])}."
+        yield f"{len(silent)} read a tensor that no counter guards; a write gives a wrong gradient: {', '.join(silent)}."
     if atlas.not_covered:
-        yield f"Not covered: {', '.join(f'{one.name}{f' ({one.form})' if one.form else ''}' for one in atlas.not_covered)}."
+        yield f"Not covered: {', '.join(one.key for one in atlas.not_covered)}."
 
 
 def _unread(operation: Operation) -> set[str]:

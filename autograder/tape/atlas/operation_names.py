@@ -54,11 +54,12 @@ def _readings(word: str) -> Iterable[str]:
     if dunder := re.fullmatch(r"__i?(\w+?)__", word):
         yield dunder[1]
     yield plain_name(word)
+    yield re.sub(r"\dd$", "", plain_name(word))  # BatchNorm1d, 2d and 3d call one function
 
 
 def plain_name(word: str) -> str:
-    """Returns what a module and its function have in common: "batchnorm" for BatchNorm2d and for batch_norm."""
-    return re.sub(r"(?<=[a-z])\dd$", "", word.rpartition(".")[2].lower().replace("_", ""))
+    """Returns what a module and its function have in common: "leakyrelu" for LeakyReLU and for leaky_relu."""
+    return word.rpartition(".")[2].lower().replace("_", "")
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Fix, Gradient, Harm, Place
 from autograder.view.playback import Playback
@@ -75,9 +76,13 @@ def _tail(recording: Recording) -> list[str]:
 
 
 def _harms(harms: tuple[Harm, ...], file: str) -> list[str]:
-    """Returns each harm on a line, then what each kind among them means; recordings of release 0.1.0 have no kinds."""
+    """Returns each harm on a line, then what each kind among them means, and what the operations that saved keep.
+
+    Recordings of release 0.1.0 have no kinds.
+    """
     explanations = dict.fromkeys(harm.explanation for harm in harms if harm.explanation)
-    return [*dict.fromkeys(_harm(harm, file) for harm in harms), *explanations]
+    kept = dict.fromkeys(words_on_node(harm.saved_by) for harm in harms if harm.edge is not None)
+    return [*dict.fromkeys(_harm(harm, file) for harm in harms), *explanations, *filter(None, kept)]
 
 
 def _harm(harm: Harm, file: str) -> str:
