@@ -37,6 +37,7 @@ ROOMS = {
     "grade.where": {"grade.wire", "grade.sandbox", "grade.submission"},
     "grade.rehearsal": {"grade.submission", "grade.where"},
     "grade.batch": {
+        "tape.run",
         "course",
         "grade.rehearsal",
         "grade.clean",

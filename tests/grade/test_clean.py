@@ -330,3 +330,26 @@ def test_drawing_takes_no_more_than_its_time():
     assert isinstance(many, Recording)
     with pytest.raises(CannotDraw):
         Drawings().draw(msgspec.json.encode(ShownRecording(many)).decode())
+
+
+@pytest.mark.parametrize(
+    "html",
+    [
+        "<div>" * 100_000,
+        "<b>" * 20_000,
+        "<p>" + "".join(f"<b title={n}>" for n in range(300)) + "<p>x" * 300,
+        "<i></i>" * 90_000,
+    ],
+)
+def test_html_that_would_take_long_is_not_shown(html):
+    """A browser, and the sanitiser itself, need time that grows with the square of such tags; ordinary tables stay."""
+    assert "<p>(HTML with too many tags is not shown)</p>" == harmless_html(html)
+    table = (
+        "<table>"
+        + "<tr>"
+        + "<td>1</td>" * 50
+        + "</tr>" * 1
+        + "".join("<tr>" + "<td>1</td>" * 50 + "</tr>" for _ in range(60))
+        + "</table>"
+    )
+    assert 61 == harmless_html(table).count("<tr>")

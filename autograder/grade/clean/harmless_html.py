@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from functools import lru_cache
 
 import nh3
@@ -40,13 +41,19 @@ ATTRIBUTES = {
     "abbr": {"title"},
 }
 NUMBERS = {"width", "height", "colspan", "rowspan", "border", "start"}
+MOST_TAGS, MOST_OPEN = 8_000, 150
+"""Tags, and elements that are open at once: what a browser and nh3 do with more of them grows with the square."""
+
+TOO_MUCH = "<p>(HTML with too many tags is not shown)</p>"
+OPENED = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)")
+VOID = {"br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr", "area", "base", "track", "param"}
 LINK = re.compile(r"(?:https?://|mailto:|#)[^\s\\]*", re.IGNORECASE)
 DRAWN = re.compile(r"data:image/svg\+xml[,;].*", re.DOTALL)
 
 
 def harmless_html(html: str) -> str:
     """Returns HTML without scripts, styles, drawings, forms, and addresses that load by themselves."""
-    return harmless_tex(harmless_text(_SUBMITTED.clean(html)))
+    return TOO_MUCH if _is_costly(html) else harmless_tex(harmless_text(_SUBMITTED.clean(html)))
 
 
 @lru_cache(maxsize=256)  # many students have the same pictures
@@ -55,7 +62,24 @@ def harmless_page(html: str) -> str:
 
     A browser runs no script in a picture and loads nothing for it, also if it is SVG.
     """
-    return harmless_tex(_GRADED.clean(html))
+    return TOO_MUCH if _is_costly(html) else harmless_tex(_GRADED.clean(html))
+
+
+def _is_costly(html: str) -> bool:
+    """Returns whether a text has too many tags, or tags that are not closed."""
+    tags, still_open, depth = OPENED.findall(html), Counter[str](), 0
+    if len(tags) > MOST_TAGS:
+        return True
+    for closes, name in ((closes, name.lower()) for closes, name in tags):
+        if closes and still_open[name]:
+            still_open[name] -= 1
+            depth -= 1
+        elif not closes and name not in VOID:
+            still_open[name] += 1
+            depth += 1
+        if depth > MOST_OPEN:
+            return True
+    return False
 
 
 def _filter(tag: str, name: str, value: str, drawings: bool = False) -> str | None:

@@ -12,6 +12,9 @@ from traitlets.config import Config
 from autograder.grade.batch.classroom import Classroom
 from autograder.grade.batch.feedback.feedback_page import FeedbackExporter, GetGradesAndWaiting
 from autograder.grade.batch.feedback.hidden_tests import CoverHiddenTests
+from autograder.tape.run.time_limit import time_limit
+
+PAGE_SECONDS = 60.0  # for the pages of one student; those of a lesson take a fraction of a second
 
 # The last line of a Python traceback, without the number of a system error; nbgrader's own error only points at the others.
 REASON = re.compile(r"^ *(?:[\w.]*Error|[\w.]*Exception): (?:\[Errno \d+\] )?(?!Please see the)(.+)$", re.MULTILINE)
@@ -56,7 +59,8 @@ def _write(classroom: Classroom, students: list[str], level: str) -> list[str]:
 def _write_one(api: NbGraderAPI, classroom: Classroom, student: str) -> str:
     """Returns why a student's page could not be written; "" if it was."""
     try:
-        result = api.generate_feedback(classroom.assignment, student, force=True)
+        with time_limit(PAGE_SECONDS, lambda: TimeoutError(f"it took more than {PAGE_SECONDS:g} seconds")):
+            result = api.generate_feedback(classroom.assignment, student, force=True)
     except Exception as error:  # noqa: BLE001 - the pages of the others are still to be written
         return f"{type(error).__name__}: {error}"[:300]
     if result["success"]:
