@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from autograder.grade.submission.single import grade as grade
+    from autograder.grade.rehearsal.single import grade as grade
 
 __all__ = ["grade"]
 
@@ -21,7 +21,7 @@ def __getattr__(name: str) -> object:
         from autograder.grade.sandbox.warmup import import_nbformat
 
         import_nbformat()
-        from autograder.grade.submission.single import grade
+        from autograder.grade.rehearsal.single import grade
 
         return grade
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,9 +10,9 @@ import numpy
 import pytest
 import torch
 
+from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.trusted.process_state import random_state, seed_all
 from autograder.grade.submission.trusted.test_folder import working_folder
-from autograder.grade.submission.trusted_process import TrustedProcessGrader
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
 
@@ -47,7 +47,7 @@ def test_the_working_folder_is_a_copy_that_goes_away(tmp_path, monkeypatch):
 @pytest.fixture(scope="module")
 def grader(server):
     """A grader at the strongest level."""
-    return TrustedProcessGrader(server, LIMITS)
+    return SubmissionGrader(server, LIMITS)
 
 
 def graded(grader, of, answers=None):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autograder.grade.submission.align import align
 from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.submission.trusted_process import TrustedProcessGrader
+from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.untrusted_notebook import UnreadableSubmission, parse
 from tests.grade.conftest import LIMITS
 from tests.grade.hostile.lesson import POINTS, RIGHT, WRONG, source, submitted
@@ -87,7 +87,7 @@ def test_any_bytes_become_cells_or_a_reason(data):
 @pytest.fixture(scope="module")
 def grader(server):
     """A grader at the strongest level."""
-    return TrustedProcessGrader(server, LIMITS)
+    return SubmissionGrader(server, LIMITS)
 
 
 @examples(3, 12)

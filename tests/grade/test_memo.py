@@ -5,7 +5,7 @@ import nbformat
 import pytest
 
 from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.submission.trusted_process import TrustedProcessGrader
+from autograder.grade.submission.submission_grader import SubmissionGrader
 from tests.grade.conftest import LIMITS
 from tests.grade.hostile.lesson import RIGHT, WRONG, source, submitted
 
@@ -15,7 +15,7 @@ SOURCE = AssignmentSource("attacked", source())
 @pytest.fixture(scope="module")
 def grader(server):
     """A grader at the strongest level."""
-    return TrustedProcessGrader(server, LIMITS)
+    return SubmissionGrader(server, LIMITS)
 
 
 def points(grader, answers, seed=7):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from autograder.grade.submission.remote_names import RemoteNames
 from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.submission.trusted_process import TrustedProcessGrader
+from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.wire import messages
 from autograder.grade.wire.values.codec import Unsendable
 from autograder.grade.wire.values.value_table import BY_TAG, Values, ValueTable, packed, unpacked
@@ -70,7 +70,7 @@ max = 5
 @pytest.fixture(scope="module")
 def grader(server):
     """A grader at the strongest level."""
-    return TrustedProcessGrader(server, LIMITS)
+    return SubmissionGrader(server, LIMITS)
 
 
 def graded(grader, test: str, solution: str = SOLUTION):

@@ -21,12 +21,11 @@ from autograder.grade.batch.gradebook import GradeOrigin, GradingRecords, Gradin
 from autograder.grade.batch.hand_in import HandIn, is_about_the_machine
 from autograder.grade.batch.rehearsals import rehearsals_of
 from autograder.grade.batch.scores import Score
-from autograder.grade.rehearsal.rehearsal import Rehearsal
+from autograder.grade.rehearsal.rehearsal import Rehearsal, beside_the_answers
 from autograder.grade.sandbox.isolation.levels import STRONGEST, require_level
 from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
 from autograder.grade.submission.judging_plan import JudgingPlan, all_in_one_process
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
-from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.where.local_processes import GraderProcesses, GradingTerms, Job
 from autograder.grade.wire.limits import Limits
@@ -140,8 +139,10 @@ def grade_assignment(
             forbid = options.two_processes or forbids_one_process(settings)
             deciding = (limits, level.name, _versions())
             found = rehearsals_of(sources.values(), records, deciding, processes, forbid_one_process=forbid)
+            if options.one_process:
+                found = {name: beside_the_answers(rehearsal) for name, rehearsal in found.items()}
             on_rehearsal(list(found.values()))
-            plans = _plans(sources, found, options)
+            plans = {name: rehearsal.plan for name, rehearsal in found.items()}
             rows = _Batch(classroom, terms, plans, records, run, on_progress).grade(processes)
         if options.feedback != "off":
             new = [row.student for row in rows if row.in_gradebook and not _has_feedback(classroom, row)]
@@ -149,15 +150,6 @@ def grade_assignment(
             rows = [_with_problems(row, unwritten) for row in rows]
         records.finish(run)
     return sorted(rows, key=lambda row: row.student)
-
-
-def _plans(
-    sources: dict[str, AssignmentSource], found: dict[str, Rehearsal], options: Options
-) -> dict[str, JudgingPlan]:
-    """Returns how each notebook's tests are judged: with `--one-process` all in one, else as the rehearsal found."""
-    if options.one_process:
-        return {name: all_in_one_process(source) for name, source in sources.items()}
-    return {name: rehearsal.plan for name, rehearsal in found.items()}
 
 
 class _Batch:

@@ -73,6 +73,16 @@ def rehearse(source: AssignmentSource, processes: GraderProcesses, *, forbid_one
     return Rehearsal(notebook=source.name, cells=tuple(cells), plan=plan, notes=tuple(notes[:1]))
 
 
+def beside_the_answers(found: Rehearsal) -> Rehearsal:
+    """Returns what a rehearsal means for `--one-process`: every test runs in one process, but those that mark nobody."""
+    cells = [
+        cell if cell.process == "nobody" else msgspec.structs.replace(cell, process="one", remark="")
+        for cell in found.cells
+    ]
+    one = frozenset(cell.id for cell in cells if cell.process == "one")
+    return msgspec.structs.replace(found, cells=tuple(cells), plan=JudgingPlan(one=one, nobody=found.plan.nobody))
+
+
 def _grade(found: NotebookGrade | str, name: str) -> NotebookGrade:
     if isinstance(found, str):
         raise RehearsalError(f"the rehearsal with {name} could not be finished: {found}")

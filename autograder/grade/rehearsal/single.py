@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 
+from autograder.grade.rehearsal.rehearsal import rehearse
 from autograder.grade.sandbox.isolation.levels import STRONGEST, require_level
+from autograder.grade.sandbox.launch import ServerPool
 from autograder.grade.submission.notebook_grade import CellGrade
-from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.submitted_files import UnreadableSubmission, attachments, notebook_bytes
+from autograder.grade.where.local_processes import GraderProcesses, GradingTerms, Job
 from autograder.grade.wire.limits import Limits
 
 
@@ -21,7 +23,7 @@ def grade(
     isolation: str = STRONGEST,
     limits: Limits = Limits(),  # noqa: B008 - it is frozen
 ) -> dict[str, CellGrade]:
-    """Returns points and reason of every graded cell, by the cell's id.
+    """Returns points and reason of every graded cell, by the cell's id; the source is rehearsed first.
 
     Args:
         source: the teacher's notebook, with its hidden tests.
@@ -33,6 +35,7 @@ def grade(
         NotebookError: the source is not a notebook.
         SourceError: a cell of the source cannot be graded.
         IsolationError: the machine does not reach the isolation level.
+        RehearsalError: the source's own answers could not be graded.
     """
     level, teachers = require_level(isolation), AssignmentSource.read(source)
     try:
@@ -40,5 +43,8 @@ def grade(
     except UnreadableSubmission as error:
         return unreadable(teachers, str(error)).cells
     files, _ = attachments(submission.parent, limits)
-    with ServerClient(level, limits) as server:
-        return SubmissionGrader(server, limits).grade(teachers, data, files).cells
+    terms = GradingTerms({teachers.name: teachers}, level, limits, secrets.randbits(63))
+    with ServerPool(level, 1) as servers, GraderProcesses(terms, 1, servers) as processes:
+        plan = rehearse(teachers, processes).plan
+        [result] = processes.grade([Job(submission.stem, teachers.name, data, files, plan)])
+    return (result.grade or unreadable(teachers, result.failure)).cells
