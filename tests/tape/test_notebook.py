@@ -1,12 +1,14 @@
 """In a notebook: `%%explain` runs the cell once, in the user's own names; `explain()` shows itself."""
 
 import math
+import sys
 
 import pytest
 import torch
 from IPython.core.interactiveshell import InteractiveShell
 
 import autograder
+from autograder.errors import InputError
 
 
 @pytest.fixture
@@ -116,3 +118,19 @@ def test_explain_takes_names():
 
     assert [2.0, 2.0] == explanation.recording.verdict.gradients["w"].got
     assert w.grad is None
+
+
+def test_the_last_error_is_explained_where_it_happened(shell, monkeypatch):
+    """`%explain NAME` after a cell that ended in an error under a watch; without one it says what to do."""
+    monkeypatch.setattr(sys, "last_value", None, raising=False)
+    with pytest.raises(InputError, match="No cell has ended in an error"):
+        shell.run_line_magic("explain", "")
+    shell.run_cell(
+        "import torch, autograder\nw = torch.ones(2, requires_grad=True)\n"
+        "with autograder.watch():\n    h = w.exp()\n    h.mul_(2)\n    h.sum().backward()"
+    )
+    shell.run_line_magic("explain", "found")
+
+    harm = shell.user_ns["found"].harms[0]
+    assert (5, 4) == (harm.mutated_at[0].line, harm.saved_at.line)
+    assert "raises-backward" == shell.shown[0].verdict.outcome
