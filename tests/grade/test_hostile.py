@@ -6,11 +6,10 @@ import pytest
 
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.wire.limits import MEBIBYTE, Limits
-from tests.grade.hostile.attacks import ATTACKS
 from tests.grade.hostile.honest import HONEST
 from tests.grade.hostile.lesson import ASSIGNMENT, SECRET
 from tests.grade.hostile.odd_files import ODD
-from tests.grade.hostile.school import FULL, enrol, listener, right_beside, wrong_beside
+from tests.grade.hostile.school import EVERY_ATTACK, FULL, enrol, listener, right_beside, wrong_beside
 
 LIMITS = Limits(cell_seconds=2, submission_seconds=8, memory_bytes=512 * MEBIBYTE)
 FEW = (
@@ -28,7 +27,7 @@ FEW = (
     "another way",
 )
 """One of each kind of threat, and one honest oddity; the whole class is slow."""
-EVERY = [*(attack.name for attack in ATTACKS), *ODD, *HONEST]
+EVERY = [*(attack.name for attack in EVERY_ATTACK), *ODD, *HONEST]
 
 pytestmark = pytest.mark.parametrize(
     "school",

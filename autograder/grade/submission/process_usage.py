@@ -39,6 +39,31 @@ def child_processes(process: psutil.Process) -> list[psutil.Process]:
         return []
 
 
+def descendants(process: psutil.Process, most: int) -> list[psutil.Process]:
+    """Returns the processes below this one, and stops soon after the first `most`, because a program may make thousands."""
+    if not Path(f"/proc/{process.pid}/task/{process.pid}/children").exists():
+        return child_processes(process)  # a kernel without these lists: all processes of the machine are looked at
+    found: list[int] = []
+    waiting = [process.pid]
+    while waiting and len(found) <= most:
+        children = _children(waiting.pop())
+        found += children
+        waiting += children
+    return [one for one in map(_process, found[: most + 1]) if one is not None]
+
+
+def _children(pid: int) -> list[int]:
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for children in lists for child in _text(str(children)).split()]
+
+
+def _process(pid: int) -> psutil.Process | None:
+    try:
+        return psutil.Process(pid)
+    except psutil.Error:
+        return None
+
+
 def usage_of(process: psutil.Process) -> ProcessUsage | None:
     """Returns what a process uses; None if it is gone."""
     try:

@@ -8,7 +8,7 @@ import psutil
 
 from autograder.grade.submission.process_usage import (
     ProcessUsage,
-    child_processes,
+    descendants,
     has_shared_mapping,
     proportional_bytes,
     shared_bytes_of_machine,
@@ -72,9 +72,13 @@ class ResourceWatch:
             raise ChannelError(self.verdict)
 
     def _exceeded(self, passed: float) -> str:
-        holders, own = self._family()
+        most = self._limits.processes + 1
+        family = descendants(self._server, most + self._holders)
+        if len(family) > most + self._holders:
+            return f"it started more than {self._limits.processes} processes or threads"
+        holders, own = self._split(family)
         threads = sum(usage.threads for usage in own.values())
-        if threads > self._limits.processes + 1:
+        if threads > most:
             return f"it started more than {self._limits.processes} processes or threads"
         used, waited = self._processor.add(own)
         self._kept_waiting += max(0.0, min(waited, passed - used))
@@ -86,9 +90,9 @@ class ResourceWatch:
             return f"it opened more than {MOST_SOCKETS} sockets"
         return "it used up its time" if self.clock() > self._answer_end else ""
 
-    def _family(self) -> tuple[list[int], dict[int, ProcessUsage]]:
+    def _split(self, family: list[psutil.Process]) -> tuple[list[int], dict[int, ProcessUsage]]:
         """Returns the holders, outermost first, and what each of the other processes uses."""
-        found = {process.pid: usage_of(process) for process in child_processes(self._server)}
+        found = {process.pid: usage_of(process) for process in family}
         own = {pid: usage for pid, usage in found.items() if usage is not None}
         holders = [self._server.pid]
         for _ in range(self._holders):

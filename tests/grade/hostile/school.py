@@ -15,8 +15,10 @@ from tests.grade.hostile.attacks import ATTACKS, PORT, Attack
 from tests.grade.hostile.honest import HONEST
 from tests.grade.hostile.lesson import ASSIGNMENT, POINTS, RIGHT, WRONG, submitted, write_source
 from tests.grade.hostile.odd_files import ODD
+from tests.grade.hostile.wall_attacks import WALLS
 
 FULL = sum(POINTS.values())
+EVERY_ATTACK = [*ATTACKS, *WALLS]
 
 
 class Case(NamedTuple):
@@ -48,7 +50,7 @@ def enrol(folder: Path, *, only: Collection[str] = ()) -> list[Case]:
         only: names of cases; without any, all of them.
     """
     write_source(folder)
-    cases = [(case_of(a.threat, a.name, 0.0), a) for a in ATTACKS if not only or a.name in only]
+    cases = [(case_of(a.threat, a.name, 0.0), a) for a in EVERY_ATTACK if not only or a.name in only]
     for case, attack in cases:
         hand_in(folder, case.student, answers(attack))
     files = [case_of("D", name, 0.0) for name in ODD if not only or name in only]
