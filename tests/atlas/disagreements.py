@@ -19,30 +19,26 @@ SUMS = "one formula serves all reductions; a sum or a mean needs indices alone"
 UNREAD = {
     SHAPE: (
         "combinations cummax cummin stft masked_select gather take take_along_dim index_copy index_add put nll_loss to_sparse "
-        "fft.fft fft.ifft fft.rfft fft.rfft2 fft.rfftn fft.ihfft fft.ihfft2 fft.ihfftn pad interpolate msort sort "
+        "fft.fft fft.ifft fft.rfft fft.rfft2 fft.rfftn fft.ihfft fft.ihfft2 fft.ihfftn pad interpolate "
         "avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d max_pool1d max_pool2d "
         "max_pool3d adaptive_max_pool1d adaptive_max_pool2d adaptive_max_pool3d fractional_max_pool2d fractional_max_pool3d "
-        "upsample_bilinear upsample_nearest sparse.mm sparse.sampled_addmm"
+        "sparse.mm sparse.sampled_addmm"
     ),
-    ZERO: "div nextafter sgn sign",
+    ZERO: "div nextafter",
     OTHER_RESULT: "cholesky_solve linalg.lstsq ormqr triangular_solve linalg.eigvals linalg.eigvalsh linalg.svdvals",
-    FACTORS: "linalg.det linalg.slogdet logdet linalg.solve linalg.solve_ex linalg.tensorsolve linalg.lu_solve lu_solve",
+    FACTORS: "linalg.det linalg.slogdet logdet linalg.solve linalg.solve_ex linalg.tensorsolve",
     SUMS: "index_reduce scatter_reduce",
     "its argument is called `real` or `imag`, and so is the function of its formula, which PyTorch takes for the argument": "complex",
     "one function computes all of its gradients and is given all tensors, also those that only say which are wanted": (
         "native_layer_norm layer_norm native_dropout_backward _softmax_backward_data"
     ),
     "in training, backward uses the mean and variance of the batch, but is given the running ones too": (
-        "_batch_norm_with_update _native_batch_norm_legit native_batch_norm batch_norm instance_norm"
+        "_batch_norm_with_update"
     ),
     "backward uses the bags that forward counted from it": "embedding_bag",
-    "PyTorch saves it whether or not the filled value requires grad; written by the samples it had one element": "index_fill",
 }
 UNGUARDED = {
     "kron": "inside, torch.kron takes its arguments as unsafe views, which have counters of their own: PyTorch counts the write elsewhere",
-    "nn.functional.multi_head_attention_forward": (
-        "on its way the weight is detached or viewed under another counter, which a write does not move"
-    ),
 }
 WHICHEVER = "PyTorch saves it whichever of the arguments requires grad"
 UNKNOWN = "why is not known here"

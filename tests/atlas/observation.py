@@ -85,10 +85,11 @@ def is_read(call: Call, required: Sequence[int], place: tuple[str, int], expecte
     return tried
 
 
-def _write_nan(data: torch.Tensor) -> bool:
-    if not (data.is_floating_point() or data.is_complex()):
+def _write_one(data: torch.Tensor) -> bool:
+    """NaN everywhere; of indices and the like their smallest, since where only the set of them counts another order changes nothing."""
+    if data.dtype == torch.bool:
         return False
-    data.fill_(torch.nan)
+    data.fill_(torch.nan if data.is_floating_point() or data.is_complex() else int(data.min()))
     return True
 
 
@@ -104,7 +105,7 @@ def _write_others(data: torch.Tensor) -> bool:
     return True
 
 
-WRITES: tuple[Callable[[torch.Tensor], bool], ...] = (_write_others, _write_nan)
+WRITES: tuple[Callable[[torch.Tensor], bool], ...] = (_write_others, _write_one)
 """NaN comes last: it shows a value that is only multiplied by zero, and crashes some kernels that take it for a coordinate (2.13)."""
 
 
