@@ -71,6 +71,16 @@ def test_what_its_own_model_answer_fails_marks_nobody(found):
     assert ("two", "") == (counted.process, counted.remark)
 
 
+def test_a_teachers_cell_that_fails_is_the_reason():
+    """Not the name which is then missing: the cell that defines it, and its error."""
+    cells = nbformat.v4.new_notebook(
+        cells=[teacher("import no_such_module as lib"), answer("a", "x = 1"), graded_cell("t", "assert lib.one == x")]
+    )
+    [cell] = rehearsed(cells).cells
+    assert "nobody" == cell.process
+    assert "the teacher's cell that defines lib ended with ModuleNotFoundError" in cell.remark
+
+
 def test_a_test_that_the_notebook_as_handed_out_passes_is_named(found):
     """It would give its points to everybody."""
     cell = found["given"]

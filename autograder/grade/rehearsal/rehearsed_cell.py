@@ -82,7 +82,9 @@ def _wanted(source: AssignmentSource, cell: SourceCell, tried: Tried) -> tuple[J
         return "two" if tried.model_two.points is not None else "one", ""
     if not _full(tried.model_two):
         choice = 'mend it, or write {"autograder": {"counts": true}} into its metadata'
-        return "nobody", f"its own model answer {_got(tried.model_one)}, so it marks nobody: {choice}"
+        # A teacher's cell that fails says more than the name which is then missing.
+        told = tried.model_two if tried.model_two.points is None else tried.model_one
+        return "nobody", f"its own model answer {_got(told)}, so it marks nobody: {choice}"
     return "one", "the notebook as handed out gets other points in two processes than in one"
 
 
