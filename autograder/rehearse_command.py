@@ -23,6 +23,13 @@ def add_to(verbs: Any) -> None:
         action="store_true",
         help="a test that cannot be judged from outside the submission marks nobody",
     )
+    rehearse.add_argument(
+        "--mutants",
+        type=int,
+        metavar="N",
+        default=40,
+        help="play a class too: N mutants of the model answers, and cheats that know no solution (default: 40; 0: neither)",
+    )
     rehearse.set_defaults(run=_rehearse)
 
 
@@ -31,9 +38,14 @@ def _rehearse(chosen: argparse.Namespace) -> int:
     from autograder.grade.batch.rehearsals import rehearse_assignment
     from autograder.grade.rehearsal.rehearsal_report import print_rehearsal
 
-    rehearsals = rehearse_assignment(
-        chosen.assignment, chosen.course or CLASS, chosen.isolation, chosen.jobs, two_processes=chosen.two_processes
+    found = rehearse_assignment(
+        chosen.assignment,
+        chosen.course or CLASS,
+        chosen.isolation,
+        chosen.jobs,
+        two_processes=chosen.two_processes,
+        mutants=chosen.mutants,
     )
-    for rehearsal in rehearsals:
-        print_rehearsal(rehearsal)
-    return 1 if any(rehearsal.remarks for rehearsal in rehearsals) else 0
+    for rehearsal, play in found:
+        print_rehearsal(rehearsal, play)
+    return 1 if any(rehearsal.remarks or (play and play.cheated) for rehearsal, play in found) else 0

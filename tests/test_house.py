@@ -35,7 +35,7 @@ ROOMS = {
     "grade.clean": {"tape.recording", "tape.run", "view"},
     "grade.submission": {"check", "course", "grade.wire", "grade.sandbox", "grade.clean"},
     "grade.where": {"grade.wire", "grade.sandbox", "grade.submission"},
-    "grade.rehearsal": {"grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
+    "grade.rehearsal": {"tape.recording", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
     "grade.batch": {
         "tape.run",
         "course",

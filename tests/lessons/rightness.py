@@ -18,6 +18,7 @@ from torch.utils._pytree import tree_leaves
 from autograder.check.message import Unsolved
 from autograder.check.subject.inputs import TensorInput
 from autograder.course.author_cells import AuthorExercise
+from autograder.grade.submission.cell_analysis import bound_names, statements
 from tests.corpus.oracles import close, differences
 from tests.corpus.programs import Program
 from tests.lessons.namespace import Namespace
@@ -33,7 +34,7 @@ class Judge:
         author = Namespace()
         with contextlib.redirect_stdout(io.StringIO()):
             author.run(setup)
-        self.exercise, self._names = exercise, dict(author.names)
+        self.exercise, self._names, self._setup = exercise, dict(author.names), statements(setup)
         self._asked: tuple[str, dict[str, Any]] = ("", {})
         author.names["check"] = lambda name, **options: self._ask("check", options)
         author.names["check_outcome"] = lambda name, outcome, **options: self._ask("outcome", options | {"is": outcome})
@@ -60,7 +61,16 @@ class Judge:
         if kind == "check":
             return callable(target) and _computes_the_same(target, options)
         # Of predictions every other word than the author's is wrong.
-        return kind == "outcome" and _comes_to(options["is"], options.get("without", ()), answer)
+        return kind == "outcome" and _comes_to(options["is"], options.get("without", ()), answer, self._shown(answer))
+
+    def _shown(self, answer: str) -> str:
+        """Returns the demonstration's assignments that an answer reads: it runs in the notebook that holds them."""
+        names = [node for node in ast.walk(ast.parse(answer)) if isinstance(node, ast.Name)]
+        own = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+        wanted = {node.id for node in names} - own
+        return "\n".join(
+            ast.unparse(part) for part in self._setup if isinstance(part, ast.Assign) and bound_names(part) & wanted
+        )
 
 
 def _computes_the_same(target: Any, options: dict[str, Any]) -> bool:
@@ -162,7 +172,7 @@ def _equal(first: torch.Tensor, second: torch.Tensor) -> bool:
     )
 
 
-def _comes_to(outcome: str, without: tuple[str, ...], answer: str) -> bool:
+def _comes_to(outcome: str, without: tuple[str, ...], answer: str, shown: str) -> bool:
     """Returns whether a program without arguments runs, avoids the words, and leaves right or wrong gradients as asked."""
     tree = ast.parse(answer)
     words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
@@ -171,7 +181,7 @@ def _comes_to(outcome: str, without: tuple[str, ...], answer: str) -> bool:
     if words & set(without) or not isinstance(function, ast.FunctionDef):
         return False
     namespace: dict = {}
-    imports = "import torch\nimport torch.nn.functional as F\n"
+    imports = f"import torch\nimport torch.nn.functional as F\n{shown}\n"
     try:
         exec(imports + answer, namespace)
         got = namespace[function.name]()

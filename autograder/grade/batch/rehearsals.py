@@ -12,6 +12,8 @@ import msgspec
 from autograder.grade.batch.classroom import open_class
 from autograder.grade.batch.course_config import forbids_one_process, limits_of
 from autograder.grade.batch.gradebook import GradingRecords
+from autograder.grade.rehearsal.play.class_play import ClassPlay
+from autograder.grade.rehearsal.play.played_class import play_class
 from autograder.grade.rehearsal.rehearsal import Rehearsal, rehearse
 from autograder.grade.sandbox.isolation.levels import require_level
 from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
@@ -53,9 +55,9 @@ def rehearsals_of(
 
 
 def rehearse_assignment(
-    assignment: str, course: Path, isolation: str, jobs: int = 0, *, two_processes: bool = False
-) -> list[Rehearsal]:
-    """Returns the rehearsal of each notebook of an assignment; writes nothing, and nobody has to have submitted anything.
+    assignment: str, course: Path, isolation: str, jobs: int = 0, *, two_processes: bool = False, mutants: int = 0
+) -> list[tuple[Rehearsal, ClassPlay | None]]:
+    """Returns of each notebook the rehearsal and the played class; writes nothing, and nobody has to have submitted anything.
 
     Args:
         assignment: its folder's name in the sources.
@@ -63,6 +65,7 @@ def rehearse_assignment(
         isolation: the name of the isolation level.
         jobs: how many hand-ins are graded at once; 0 takes one for each core.
         two_processes: whether a test that cannot be judged in two processes marks nobody.
+        mutants: how many mutants of the model answers are played, beside the cheats; 0 plays no class.
 
     Raises:
         ClassError: there is no such class or assignment.
@@ -76,4 +79,9 @@ def rehearse_assignment(
     terms = GradingTerms(sources, level, limits_of(settings, {}), secrets.randbits(63))
     forbid = two_processes or forbids_one_process(settings)
     with ServerPool(level, count) as servers, GraderProcesses(terms, count, servers) as processes:
-        return [rehearse(source, processes, forbid_one_process=forbid) for source in sources.values()]
+        found = [(source, rehearse(source, processes, forbid_one_process=forbid)) for source in sources.values()]
+    with ServerPool(level, count) as servers:
+        return [
+            (rehearsal, play_class(source, rehearsal, terms, count, servers, mutants) if mutants else None)
+            for source, rehearsal in found
+        ]

@@ -6,17 +6,19 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from autograder.grade.rehearsal.play.class_play import ClassPlay
+from autograder.grade.rehearsal.play.played_class import sentences
 from autograder.grade.rehearsal.rehearsal import Rehearsal
 from autograder.printable import printable
 
 PROCESSES = {"two": "two processes", "one": "one process", "nobody": "marks nobody"}
 
 
-def print_rehearsal(rehearsal: Rehearsal) -> None:
-    """Writes the table, and what needs a look, to standard output."""
+def print_rehearsal(rehearsal: Rehearsal, play: ClassPlay | None = None) -> None:
+    """Writes the table, what needs a look, and what a played class got to standard output."""
     console = Console()
     console.print(as_table(rehearsal), highlight=False)
-    for remark in rehearsal.remarks:
+    for remark in [*rehearsal.remarks, *(sentences(play) if play else ())]:
         console.print(Text(printable(remark)), highlight=False, soft_wrap=True)
 
 
