@@ -17,14 +17,14 @@ BEGIN = "from autograder.grade.rehearsal.play.probe import Probe as _Probe; _pro
 MARK = "autograder-difference:"
 
 
-class Suspect(NamedTuple):
+class UncaughtMutant(NamedTuple):
     """A mutant that every test let pass: the grade_id of the answer that it stands for, and its cell's whole text."""
 
     answer: str
     text: str
 
 
-def differences(source: AssignmentSource, suspects: Sequence[Suspect], server: ServerClient) -> list[str]:
+def differences(source: AssignmentSource, suspects: Sequence[UncaughtMutant], server: ServerClient) -> list[str]:
     """Returns for each suspect in what it differs from the model answer, "" where it does the same in all that was looked at.
 
     Values, types, writes into arguments, errors, printed text, gradients and shared memory are looked at.
@@ -40,7 +40,7 @@ def differences(source: AssignmentSource, suspects: Sequence[Suspect], server: S
     return found
 
 
-def _asked(source: AssignmentSource, suspects: Sequence[Suspect], server: ServerClient) -> Iterator[str]:
+def _asked(source: AssignmentSource, suspects: Sequence[UncaughtMutant], server: ServerClient) -> Iterator[str]:
     """Yields differences until a suspect ends the worker."""
     try:
         with server.worker(source.files, source.late_modules) as worker:

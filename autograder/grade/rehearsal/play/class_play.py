@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from autograder.grade.rehearsal.hand_in_variants import Variant, grade_variants, model_answers, with_answers
-from autograder.grade.rehearsal.play.behaviour import Suspect
+from autograder.grade.rehearsal.play.behaviour import UncaughtMutant
 from autograder.grade.rehearsal.play.cheats import cheated, cheats
 from autograder.grade.rehearsal.play.mutants import Mutant, mutants
 from autograder.grade.rehearsal.play.visible_values import VisibleValues
@@ -23,7 +23,7 @@ WORD = re.compile(r"\w+")  # a test may name an answer in a string
 CONTROL = "model answers"
 
 Graded = NotebookGrade | str
-Compare = Callable[[Sequence[Suspect]], list[str]]
+Compare = Callable[[Sequence[UncaughtMutant]], list[str]]
 
 
 class PassingMutant(NamedTuple):
@@ -98,7 +98,7 @@ class Director:
                 note="the model answers were too slow for a played class, so mutants and cheats say nothing"
             )
         left = [chosen for index, chosen in enumerate(tried) if self._has_full_marks(grades[str(index)])]
-        found = compare([Suspect(answer, mutant.source) for answer, mutant in left])
+        found = compare([UncaughtMutant(answer, mutant.source) for answer, mutant in left])
         pairs = zip(left, found, strict=True)
         passing = tuple(PassingMutant(answer, mutant.edit, what) for (answer, mutant), what in pairs if what)
         return ClassPlay(

@@ -20,14 +20,14 @@ PAIRED = 30  # tensors whose memory is compared, each with each
 CLOSE = 1e-9  # relative; the order of additions may differ
 
 
-# What is compared, in the words of a report; in the order of Outcome's fields.
+# What is compared, in the words of a report; in the order of CallOutcome's fields.
 ASPECTS = (
     *("its error", "its value", "what it writes", "what it prints"),
     *("its gradients", "what records gradients", "the memory that it shares"),
 )
 
 
-class Outcome(NamedTuple):
+class CallOutcome(NamedTuple):
     """What a call left behind.
 
     Attributes:
@@ -49,7 +49,7 @@ class Outcome(NamedTuple):
     shared: list[bool]
 
 
-def outcome(function: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]) -> Outcome:
+def outcome(function: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]) -> CallOutcome:
     """Calls a function from fixed random states; what it is handed may be changed."""
     _seed()
     given, error, value = list(_tensors([arguments, keywords])), "", None
@@ -68,7 +68,7 @@ def outcome(function: Callable[..., Any], arguments: list[Any], keywords: dict[s
     made = [tensor for tensor in after if not any(tensor is one for one in given)]
     recorded = [tensor.requires_grad for tensor in [*returned, *made]]
     gradients = _gradients(returned, leaves)
-    return Outcome(error, value, [arguments, keywords], printed.getvalue(), gradients, recorded, shared)
+    return CallOutcome(error, value, [arguments, keywords], printed.getvalue(), gradients, recorded, shared)
 
 
 def same(first: Any, second: Any, depth: int = 0) -> bool:

@@ -12,7 +12,7 @@ import types
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from autograder.grade.rehearsal.play.edits import Change, edits
+from autograder.grade.rehearsal.play.source_edits import Change, edits
 from autograder.grade.rehearsal.play.tensor_edits import tensor_edits
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from autograder.grade.rehearsal.play.comparison import ASPECTS, Outcome, copied, outcome, same
+from autograder.grade.rehearsal.play.comparison import ASPECTS, CallOutcome, copied, outcome, same
 from autograder.grade.rehearsal.play.mutants import comparable
 from autograder.grade.rehearsal.play.variations import variations
 
@@ -24,7 +24,7 @@ CALLS = 8  # of each function are kept; tests often repeat one call
 Path = tuple[str, ...]
 
 
-class Call(NamedTuple):
+class RecordedCall(NamedTuple):
     """One recorded call of something that an answer defined.
 
     Attributes:
@@ -55,7 +55,7 @@ class Probe:
     def __init__(self, names: dict[str, Any]) -> None:
         self.names = names
         self.answers: dict[str, _Answer] = {}
-        self.calls: list[Call] = []
+        self.calls: list[RecordedCall] = []
         self._paths: dict[types.CodeType, Path] = {}
 
     def before(self, answer: str) -> None:
@@ -154,7 +154,7 @@ def explicit_errors(right: Any) -> set[str]:
     return {name for name in names if name.endswith(("Error", "Exception"))}
 
 
-def _differing_variations(call: Call, right: Any, other: Any, promised: set[str]) -> Iterator[str]:
+def _differing_variations(call: RecordedCall, right: Any, other: Any, promised: set[str]) -> Iterator[str]:
     for arguments, keywords in variations([call.arguments, call.keywords]):
         varied = call._replace(arguments=arguments, keywords=keywords)
         expected = _outcome(varied, right)
@@ -163,13 +163,13 @@ def _differing_variations(call: Call, right: Any, other: Any, promised: set[str]
             yield f"{'.'.join(call.path)} differs in {aspect} on other input"
 
 
-def _aspect(expected: Outcome, got: Outcome) -> str:
+def _aspect(expected: CallOutcome, got: CallOutcome) -> str:
     """Returns in what a call differs, "" if in nothing."""
     pairs = zip(ASPECTS, expected, got, strict=True)
     return next((aspect for aspect, first, second in pairs if not same(first, second)), "")
 
 
-def _outcome(call: Call, owner: Any) -> Outcome:
+def _outcome(call: RecordedCall, owner: Any) -> CallOutcome:
     arguments, keywords = copied([call.arguments, call.keywords])
     target = owner
     for part in call.path[1:]:
@@ -203,7 +203,7 @@ def _unwrapped(member: Any) -> Any:
     return member.fget if isinstance(member, property) else getattr(member, "__func__", member)
 
 
-def _call(path: Path, frame: types.FrameType) -> Call:
+def _call(path: Path, frame: types.FrameType) -> RecordedCall:
     given = inspect.getargvalues(frame)
     code, here = frame.f_code, given.locals
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -212,4 +212,4 @@ def _call(path: Path, frame: types.FrameType) -> Call:
         here[given.keywords] if given.keywords else {}
     )
     arguments, keywords = copied([positional, keywords])
-    return Call(path, arguments, keywords, torch.is_grad_enabled(), torch.get_default_dtype())
+    return RecordedCall(path, arguments, keywords, torch.is_grad_enabled(), torch.get_default_dtype())

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from autograder.grade.rehearsal.play.edits import Change, is_write, loaded
+from autograder.grade.rehearsal.play.source_edits import Change, is_write, loaded
 from autograder.tape.recording.verdict_types import OUTCOMES
 
 COPIES = {"clone", "contiguous"}
