@@ -9,7 +9,7 @@ from nbgrader.api import Gradebook
 from traitlets.config import Config
 
 from autograder.grade.batch.feedback.cell_html import error_html, markdown_html, output_html
-from autograder.grade.batch.feedback.exercises import list_exercises
+from autograder.grade.batch.feedback.exercises import list_exercises, title_of
 from autograder.grade.batch.feedback.feedback_files import configure_feedback, write_feedback
 from autograder.grade.batch.feedback.feedback_page import page_html
 from autograder.grade.batch.feedback.hidden_tests import CoverHiddenTests
@@ -255,6 +255,16 @@ def test_a_correct_prediction_of_an_error_is_a_success():
     page = BeautifulSoup(page_html(notebook, {"notebook": "n", "score": 1, "max_score": 1}), "html.parser")
     assert "✓ A late write correct 1 of 1" == words(page.select_one(".summary li"))
     assert "Everything is correct." in page.text
+
+
+def test_a_notebook_whose_first_heading_is_an_exercise_is_called_by_its_own_name():
+    """nbgrader's example begins with its first exercise; the page is not named after that."""
+    known, code, text = plain_course.known, nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
+    parts = [(text(f"# Part {part}"), known(code(""), f"test_{part}", points=1)) for part in "AB"]
+    notebook = nbformat.v4.new_notebook(cells=[cell for pair in parts for cell in pair])
+    assert "n" == title_of(notebook, list_exercises(notebook), "n")
+    alone = nbformat.v4.new_notebook(cells=list(parts[0]))
+    assert "Part A" == title_of(alone, list_exercises(alone), "n")
 
 
 def test_a_notebook_without_headings_names_exercises_by_their_cells():

@@ -60,10 +60,11 @@ class GradedExercise(NamedTuple):
         return next((one for one in ("not attempted", "not run") if found == {one}), "incorrect")
 
 
-def title_of(notebook: NotebookNode, otherwise: str) -> str:
-    """Returns the notebook's first heading."""
+def title_of(notebook: NotebookNode, exercises: list[GradedExercise], otherwise: str) -> str:
+    """Returns the notebook's first heading, unless that is the heading of one of several exercises."""
     texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
-    return next((_plain(found[1]) for text in texts if (found := HEADING.search(text))), otherwise)
+    first = next((_plain(found[1]) for text in texts if (found := HEADING.search(text))), otherwise)
+    return otherwise if len(exercises) > 1 and first in [exercise.name for exercise in exercises] else first
 
 
 def list_exercises(notebook: NotebookNode) -> list[GradedExercise]:

@@ -68,7 +68,7 @@ def page_html(notebook: NotebookNode, grades: dict[str, Any], folder: str = "") 
     about = notebook.metadata.get("autograder", {})
     exercises = list_exercises(notebook)
     return _template().render(
-        title=title_of(notebook, str(grades["notebook"])),
+        title=title_of(notebook, exercises, str(grades["notebook"])),
         grades=grades,
         ended=about.get("ended", ""),
         unreadable=about.get("unreadable", False),
