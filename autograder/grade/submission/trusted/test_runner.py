@@ -13,9 +13,10 @@ from autograder.check.memo import use_memo
 from autograder.check.subject.inputs import use_seed
 from autograder.grade.sandbox.shell import Shell
 from autograder.grade.submission.notebook_grade import CellGrade
-from autograder.grade.submission.remote_names import RemoteNames, Unreachable
+from autograder.grade.submission.remote_names import RemoteNames
 from autograder.grade.submission.source import AssignmentSource, SourceCell
 from autograder.grade.submission.trusted.cell_verdict import error_output, verdict
+from autograder.grade.submission.trusted.guarded_calls import guarded_calls
 from autograder.grade.submission.trusted.process_state import random_state, restored_state, seed_all
 from autograder.grade.submission.trusted.setup_runner import SetupRunner
 from autograder.grade.submission.trusted.test_folder import working_folder
@@ -55,7 +56,7 @@ class TestRunner:
         self._shell.forget()
         self._shell.outputs = Outputs(self._limits.output_bytes)
         setup = self._setups.setdefault((source.digest, seed), TestSetup(source, seed, {}, VerdictMemory()))
-        with restored_state(), working_folder(source.files) as folder:
+        with restored_state(), working_folder(source.files) as folder, guarded_calls(names.refuse, folder):
             names.share_folder(folder, source.files)
             yield SubmissionTests(self._shell, setup, names, self._limits.cell_seconds * TEST_TIME_FACTOR)
 
@@ -110,8 +111,9 @@ class SubmissionTests:
                 self._names.end_test()
             drew = given.seeded and random_state() != before
         error, outputs = ran.error, ran.outputs
-        if error is None and self._names.refusal:
-            error = Unreachable(self._names.refusal)  # the test has swallowed it
+        if self._names.refusal:
+            # Whatever the test made of it: that a value cannot cross says nothing about the answer.
+            return TestResult(_not_judged(cell, f"this test could not be judged: {self._names.refusal}"), []), False
         if isinstance(error, NameError) and error.name in given.unreachable:
             error = given.unreachable[error.name]
             outputs = [error_output(error) if output["output_type"] == "error" else output for output in outputs]
