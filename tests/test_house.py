@@ -33,7 +33,7 @@ ROOMS = {
     "grade.wire": {"check"},
     "grade.sandbox": {"tape.run", "check", "grade.wire"},
     "grade.clean": {"tape.recording", "tape.run", "view"},
-    "grade.submission": {"tape.run", "check", "course", "grade.wire", "grade.sandbox", "grade.clean"},
+    "grade.submission": {"check", "course", "grade.wire", "grade.sandbox", "grade.clean"},
     "grade.where": {"grade.wire", "grade.sandbox", "grade.submission"},
     "grade.rehearsal": {"tape.recording", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
     "grade.batch": {

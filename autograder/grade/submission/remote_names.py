@@ -63,10 +63,6 @@ class RemoteNames:
         """Why this test cannot be judged in two processes, whether or not it passed; "" if nothing was refused."""
         return self._session.refusal
 
-    def refuse(self, reason: str) -> Exception:
-        """Returns the exception for what may not be done on this side, and notes that this test cannot be judged here."""
-        return self._session.refuse(reason)
-
     def add_cell(self, text: str) -> None:
         """Adds a learner's cell that has run."""
         self._cells.append(text)

@@ -16,7 +16,6 @@ from autograder.grade.submission.notebook_grade import CellGrade
 from autograder.grade.submission.remote_names import RemoteNames
 from autograder.grade.submission.source import AssignmentSource, SourceCell
 from autograder.grade.submission.trusted.cell_verdict import error_output, verdict
-from autograder.grade.submission.trusted.guarded_calls import guarded_calls
 from autograder.grade.submission.trusted.process_state import random_state, restored_state, seed_all
 from autograder.grade.submission.trusted.setup_runner import SetupRunner
 from autograder.grade.submission.trusted.test_folder import working_folder
@@ -56,7 +55,7 @@ class TestRunner:
         self._shell.forget()
         self._shell.outputs = Outputs(self._limits.output_bytes)
         setup = self._setups.setdefault((source.digest, seed), TestSetup(source, seed, {}, VerdictMemory()))
-        with restored_state(), working_folder(source.files) as folder, guarded_calls(names.refuse, folder):
+        with restored_state(), working_folder(source.files) as folder:
             names.share_folder(folder, source.files)
             yield SubmissionTests(self._shell, setup, names, self._limits.cell_seconds * TEST_TIME_FACTOR)
 
