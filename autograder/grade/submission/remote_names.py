@@ -63,6 +63,15 @@ class RemoteNames:
         """Why this test cannot be judged in two processes, whether or not it passed; "" if nothing was refused."""
         return self._session.refusal
 
+    @property
+    def has_received(self) -> bool:
+        """Whether anything of the learner's has reached this process."""
+        return self._session.has_received
+
+    def refuse(self, reason: str) -> NotPlain:
+        """Returns the exception to raise, and notes that this test cannot be judged in two processes."""
+        return self._session.refuse(reason)
+
     def add_cell(self, text: str) -> None:
         """Adds a learner's cell that has run."""
         self._cells.append(text)

@@ -13,7 +13,7 @@ LOCAL = frozenset(
         "__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__base__", "__class__", "__subclasses__",
         "__basicsize__", "__flags__", "__itemsize__", "__dictoffset__", "__weakrefoffset__", "__instancecheck__",
         "__subclasscheck__", "__text_signature__", "__abstractmethods__", "__copy__", "__deepcopy__", "__prepare__",
-        "__type_params__", "__hash__", "mro", "_asks", "_claims", "_data",
+        "__type_params__", "__hash__", "mro", "_asks", "_claims", "_data", "_path", "_lacks",
     }
 )  # fmt: skip
 """Attributes that Python's own machinery reads; they are the stand-in's."""
@@ -21,6 +21,8 @@ LOCAL = frozenset(
 
 class ClassStandIn(type):
     """The type of the stand-ins of classes: calls and attributes are asked of the learner's class."""
+
+    _is_of_learners = True
 
     def __new__(cls, name: str, bases: tuple[type, ...], _: dict[str, Any]) -> Any:
         """Refuses a class statement of the test's; stand-ins are made by `make_class`."""
@@ -157,6 +159,7 @@ def make_class(
         ValueError: its bases do not fit together.
     """
     namespace = {"_asks": asks, "_claims": claims, "__module__": "__main__", "__qualname__": qualified, "__doc__": None}
+    namespace |= {"_path": qualified, "_lacks": False}
     namespace["_data"] = next((base.__name__ for base in bases if _has_own_layout(base)), "")
     errors = [base for base in bases if issubclass(base, Exception) and not steers(base)]
     if errors:
@@ -164,12 +167,20 @@ def make_class(
         real = [*root, *errors]
     else:
         kept = [base for base in bases if isinstance(base, ClassStandIn) or _is_plain(base)]
+        namespace["_lacks"] = len(kept) < len(bases) or any(
+            isinstance(base, ClassStandIn) and lacks_bases(base) for base in kept
+        )
         real = kept if any(issubclass(base, InstanceStandIn) for base in kept) else [InstanceStandIn, *kept]
         namespace |= {"__array_ufunc__": None} | special_methods(asks, specials, allowed, claims is not None)
     try:
         return type.__new__(ClassStandIn, name, tuple(real), namespace)
     except TypeError as error:
         raise ValueError(f"the class {name} has no stand-in: {error}") from None
+
+
+def lacks_bases(kind: type) -> bool:
+    """Returns whether the stand-in of a class is not derived from all that the class is: from ABC, Enum or list, say."""
+    return type.__getattribute__(kind, "_lacks")
 
 
 def new_instance(kind: Any) -> Any:

@@ -8,12 +8,18 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from autograder.grade.submission.stand_ins.class_stand_in import ClassStandIn, ErrorStandIn, make_class, new_instance
+from autograder.grade.submission.stand_ins.class_stand_in import (
+    ClassStandIn,
+    ErrorStandIn,
+    lacks_bases,
+    make_class,
+    new_instance,
+)
 from autograder.grade.submission.stand_ins.function_stand_in import FunctionStandIn
 from autograder.grade.submission.stand_ins.refusals import Asks, LearnerError, steers
 from autograder.grade.submission.stand_ins.source_facts import SourceFacts
 from autograder.grade.wire.values.codec import Part, Unsendable
-from autograder.grade.wire.values.library_names import find, library_name
+from autograder.grade.wire.values.library_names import find, is_own, library_name
 
 LONGEST_TEXT = 2000
 TABLES = ("numpy", "torch", "pandas")
@@ -35,12 +41,15 @@ class LearnerReferences:
         self._handles: dict[int, int] = {}
         self._specials: dict[type, set[str]] = {}
         self._library_stand_ins: dict[type, type] = {}
-        self._callbacks: list[Any] = []
+        self._callbacks: dict[int, Any] = {}
+        self._next_callback = 0
+        self.lost_bases = ""
         self.is_empty = True
 
     def begin_test(self) -> None:
-        """Begins a test, which knows none of the learner's objects yet."""
-        self.is_empty = True
+        """Begins a test, which knows none of the learner's objects yet, and whose functions alone can be called."""
+        self.is_empty, self.lost_bases = True, ""
+        self._callbacks.clear()  # the numbers go on, so that an old one is not taken for a new one
 
     def take_apart(self, value: Any, part: Part) -> list[Any]:
         """Returns how the worker knows this object, or may find it."""
@@ -52,10 +61,7 @@ class LearnerReferences:
             known = next(kind for kind in type(value).__mro__ if kind.__module__ == "builtins")
             return ["error", part(known), part((str(value)[:LONGEST_TEXT],)), str(value)[:LONGEST_TEXT]]
         if callable(value) and not inspect.isclass(value):
-            if not any(value is known for known in self._callbacks):
-                self._callbacks.append(value)
-            number = next(index for index, known in enumerate(self._callbacks) if known is value)
-            return ["callback", number, str(getattr(value, "__name__", "callback"))]
+            return ["callback", self._callback_number(value), str(getattr(value, "__name__", "callback"))]
         raise Unsendable(value)
 
     def put_together(self, tag: str, parts: list[Any]) -> Any:
@@ -78,11 +84,22 @@ class LearnerReferences:
             made = makers[tag](*others)
             self._stand_ins[handle] = made
             self._handles[id(made)] = handle
-        return self._stand_ins[handle]
+        made = self._stand_ins[handle]
+        if isinstance(made, ClassStandIn) and lacks_bases(made):
+            self.lost_bases = made.__name__
+        return made
 
     def callback(self, number: int) -> Any:
-        """Returns the test's function of that number; raises IndexError."""
+        """Returns the test's function of that number; raises KeyError if this test has passed none."""
         return self._callbacks[number]
+
+    def _callback_number(self, function: Any) -> int:
+        for number, known in self._callbacks.items():
+            if known is function:
+                return number
+        self._callbacks[self._next_callback] = function
+        self._next_callback += 1
+        return self._next_callback - 1
 
     def _library(self, module: str, name: str) -> Any:
         allowed = (
@@ -96,7 +113,7 @@ class LearnerReferences:
 
     def _class(self, module: str, name: str, short: str, qualified: str, specials: str, *bases: Any) -> type:
         names = set(specials.split())
-        real = find(module, name) if module and self._facts.knows_class(module, name) else None
+        real = find(module, name) if module and not is_own(module) and self._facts.knows_class(module, name) else None
         if isinstance(real, type):
             self._specials[real] = names
             return real

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import types
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any
 import torch
 
 from autograder.grade.submission.stand_ins.learner_references import LearnerReferences
+from autograder.grade.submission.stand_ins.looked_up import tie_to_class, tie_to_name
 from autograder.grade.submission.stand_ins.refusals import LearnerError, NotPlain, steers
 from autograder.grade.submission.stand_ins.remote_gradients import with_history
 from autograder.grade.submission.stand_ins.source_facts import SourceFacts
@@ -39,6 +41,7 @@ class Session:
     Attributes:
         folder: whose files the learner's code shares.
         refusal: why this test cannot be judged here, "" if nothing was refused.
+        has_received: whether anything of the learner's has reached this process, in any test.
         wrote_inputs: whether a call has written into an argument of the test's own.
     """
 
@@ -48,11 +51,11 @@ class Session:
         facts: SourceFacts,
         code_of: Callable[[str], types.CodeType | None],
     ) -> None:
-        self._facts = facts
+        self._facts, self._code_of = facts, code_of
         self._worker, self.folder = worker, SharedFolder(None)
         self._references = LearnerReferences(self, facts, code_of)
         self._errors: list[BaseException] = []
-        self._depth = 0
+        self._depth, self.has_received = 0, False
         self.begin_test(keep_inputs=False)
 
     def begin_test(self, keep_inputs: bool) -> None:
@@ -69,11 +72,23 @@ class Session:
         self.names = names
         self._random_states = random_states() if names.seeds else []
         if names.reads_files and self.folder.is_shared:
-            self.operate("synchronise")
+            self._synchronise()
 
     def end_test(self) -> None:
-        """Tells the learner's code which names the test has bound or deleted since its last operation."""
+        """Tells the learner's code which names the test has bound or deleted since its last operation.
+
+        Refuses the test if it asked for the bases of a class whose stand-in has not all of them.
+        """
+        if self.names.asks_for_bases and self._references.lost_bases:
+            self.refuse(
+                f"{self._references.lost_bases}: not all bases of this class can leave the submission's own process"
+            )
         if self.names.has_changed():
+            self._synchronise()
+
+    def _synchronise(self) -> None:
+        # The test is not running now: what the worker does wrong here, or that it has ended, must not stop the grader.
+        with contextlib.suppress(Exception):
             self.operate("synchronise")
 
     def describe(self, name: str) -> tuple[messages.NameDescription, Any]:
@@ -87,10 +102,12 @@ class Session:
         self._begins = False
         if found.kind == "absent":
             return found, None
+        self.has_received = True
         if found.unsendable:
             raise self.refuse(f"{name}: {found.unsendable}")
         try:
             (value,) = self.table.unpack(found.value)
+            tie_to_name(value, name, self._code_of)
         except ValueError as error:
             raise self.refuse(f"{name}: {error}") from None
         return found, value
@@ -112,6 +129,8 @@ class Session:
         value = self._received(returned)
         if returned.raised:
             raise self._raisable(value, operation)
+        if operation == "getattr":
+            tie_to_class(value, operands[0], operands[1], self._code_of)
         if len(self.table) > MOST_SHARED or self.table.bytes > MOST_SHARED_BYTES:
             self.table.truncate(start)
         invocation = returned.invocation
@@ -169,6 +188,7 @@ class Session:
         return now if packed(before) != packed(now) else []
 
     def _received(self, returned: messages.Returned) -> Any:
+        self.has_received = True
         sys.stdout.write(returned.printed)
         if returned.drew and self.names.seeds:
             draw()
@@ -233,7 +253,7 @@ class Session:
         try:
             arguments, keywords = self.table.unpack(asked.arguments, self._may_change)
             function = self._references.callback(asked.callback)
-        except (ValueError, IndexError) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise self.refuse(f"a call of the test's function: {error}") from None
         try:
             value = function(*arguments, **keywords)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from autograder.grade.submission.cell_analysis import bound_names, statements
-from autograder.grade.submission.stand_ins.special_methods import OPERATORS
+from autograder.grade.submission.stand_ins.special_methods import CONVERSIONS, OPERATORS
 from autograder.grade.wire.values.library_names import ITERATING
 
 ORDER = frozenset({"__lt__", "__le__", "__gt__", "__ge__"})
@@ -96,7 +96,10 @@ def _operators(classes: list[ast.ClassDef]) -> dict[str, frozenset[str]]:
         }
         inherited = frozenset[str]().union(*(found.get(_last(base), frozenset()) for base in node.bases))
         found[node.name] = (
-            frozenset(defined & OPERATORS) | inherited | _decorated(node) | found.get(node.name, frozenset())
+            frozenset(defined & (OPERATORS | CONVERSIONS))
+            | inherited
+            | _decorated(node)
+            | found.get(node.name, frozenset())
         )
     return found
 

@@ -14,16 +14,25 @@ from autograder.grade.submission.stand_ins.refusals import Asks
 
 PASSED_ON = frozenset(
     {
-        "__len__", "__bool__", "__int__", "__float__", "__complex__", "__index__", "__bytes__", "__iter__", "__next__",
-        "__reversed__", "__getitem__", "__setitem__", "__delitem__", "__call__", "__enter__", "__exit__", "__neg__",
-        "__pos__", "__abs__", "__invert__", "__round__", "__trunc__", "__floor__", "__ceil__",
+        "__len__", "__bool__", "__bytes__", "__iter__", "__next__", "__reversed__", "__getitem__", "__setitem__",
+        "__delitem__", "__call__", "__enter__", "__exit__",
     }
 )  # fmt: skip
+CONVERSIONS = frozenset(
+    {
+        "__int__", "__float__", "__complex__", "__index__", "__neg__", "__pos__", "__abs__", "__invert__", "__round__",
+        "__trunc__", "__floor__", "__ceil__",
+    }
+)  # fmt: skip
+"""Passed on as operators are: `abs(f(x) - expected) < 1e-9` asks what came out of the difference."""
 _ARITHMETIC = ("add", "sub", "mul", "matmul", "truediv", "floordiv", "mod", "divmod", "pow", "lshift", "rshift",
                "and", "xor", "or")  # fmt: skip
-OPERATORS = frozenset(f"__{side}{name}__" for name in _ARITHMETIC for side in ("", "r", "i")) | {
-    "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__", "__contains__", "__hash__",
-}  # fmt: skip
+ARITHMETIC = frozenset(f"__{side}{name}__" for name in _ARITHMETIC for side in ("", "r", "i"))
+COMPARISONS = {"__eq__": False, "__ne__": True, "__lt__": None, "__le__": None, "__gt__": None, "__ge__": None}
+"""What each may say of the learner's object and a test's data: only that they differ."""
+OPERATORS = ARITHMETIC | COMPARISONS.keys() | {"__contains__", "__hash__"}
+MIXED = "_mixed"  # marks a stand-in that came out of an operator with a test's data
+NO_JUDGE = "cannot be trusted, because the answer's own code says what it is: compare numbers, text or arrays instead"
 HIDDEN = ("__array", "__torch_", "__cuda_", "__dlpack", "__buffer", "__dataframe", "__arrow", "_repr_", "_ipython_")
 """Hooks by which NumPy, PyTorch, pandas and IPython would hand a comparison or a display to the object itself."""
 
@@ -43,6 +52,7 @@ def special_methods(asks: Asks, names: set[str], allowed: frozenset[str], librar
         library: whether the class is a library's; what its operators would say is not known here, so they are refused.
     """
     found: dict[str, Any] = {name: _passed_on(asks, name) for name in names & (PASSED_ON | (OPERATORS & allowed))}
+    found |= {name: _converted(asks, name) for name in names & CONVERSIONS & (CONVERSIONS if library else allowed)}
     if library:
         found |= {name: _refused(asks, name) for name in (names & OPERATORS) - {"__hash__"}}
     if "__len__" in names:
@@ -58,10 +68,40 @@ def _passed_on(asks: Asks, name: str) -> Callable[..., Any]:
     def method(self: Any, *operands: Any, **keywords: Any) -> Any:
         if name == "__call__":
             return asks.operate("call", self, operands, keywords)
+        value = asks.operate(name, self, *operands)
+        if (
+            operands
+            and name in ARITHMETIC | COMPARISONS.keys()
+            and not all(_is_stand_in(operand) for operand in operands)
+        ):
+            _check_mixed(asks, name, self, value)
+        return value
+
+    method.__name__ = name
+    return method
+
+
+def _converted(asks: Asks, name: str) -> Callable[..., Any]:
+    def method(self: Any, *operands: Any) -> Any:
+        if MIXED in object.__getattribute__(self, "__dict__"):
+            raise asks.refuse(f"{name} of what an operator made of a {type(self).__name__} and other data {NO_JUDGE}")
         return asks.operate(name, self, *operands)
 
     method.__name__ = name
     return method
+
+
+def _check_mixed(asks: Asks, name: str, own: Any, value: Any) -> None:
+    """Refuses what lets an object that is equal to everything pass for the number that a test expects."""
+    fine = value is COMPARISONS[name] if name in COMPARISONS else _is_stand_in(value)
+    if not fine and value is not NotImplemented:
+        raise asks.refuse(f"{name} of a {type(own).__name__} and other data {NO_JUDGE}")
+    if _is_stand_in(value):
+        object.__getattribute__(value, "__dict__")[MIXED] = True
+
+
+def _is_stand_in(value: Any) -> bool:
+    return hasattr(type(type(value)), "_is_of_learners")
 
 
 def _refused(asks: Asks, name: str) -> Callable[..., Any]:

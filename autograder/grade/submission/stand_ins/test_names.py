@@ -9,6 +9,7 @@ from autograder.grade.submission.cell_analysis import statements
 
 DELETED, BOUND = "deleted", "bound"
 _MISSING = object()
+BASES = {"issubclass", "__bases__", "__base__", "__mro__", "mro"}
 SEEDS = {"seed", "manual_seed"}
 READING = ("open", "read", "load", "exists", "isfile", "glob", "listdir", "scandir", "Path", "stat")
 """Parts of the names by which a test may look at files."""
@@ -29,7 +30,7 @@ class TestNames:
         self._space = namespace
         nodes = [node for part in statements(text) for node in ast.walk(part)]
         words = {_word(node) for node in nodes}
-        self.seeds = bool(words & SEEDS)
+        self.seeds, self.asks_for_bases = bool(words & SEEDS), bool(words & BASES)
         self.reads_files = any(part in word for word in words for part in READING)
         self._bound = _bound(nodes) & answers
         self._last = {name: self._now(name) for name in answers}

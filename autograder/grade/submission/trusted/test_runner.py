@@ -16,6 +16,7 @@ from autograder.grade.submission.notebook_grade import CellGrade
 from autograder.grade.submission.remote_names import RemoteNames
 from autograder.grade.submission.source import AssignmentSource, SourceCell
 from autograder.grade.submission.trusted.cell_verdict import error_output, verdict
+from autograder.grade.submission.trusted.foreign_code import ForeignCode
 from autograder.grade.submission.trusted.process_state import random_state, restored_state, seed_all
 from autograder.grade.submission.trusted.setup_runner import SetupRunner
 from autograder.grade.submission.trusted.test_folder import working_folder
@@ -55,16 +56,20 @@ class TestRunner:
         self._shell.forget()
         self._shell.outputs = Outputs(self._limits.output_bytes)
         setup = self._setups.setdefault((source.digest, seed), TestSetup(source, seed, {}, VerdictMemory()))
-        with restored_state(), working_folder(source.files) as folder:
+        foreign = ForeignCode([cell.full for cell in source.cells], source.files, names)
+        with restored_state(), working_folder(source.files) as folder, foreign.refused():
             names.share_folder(folder, source.files)
-            yield SubmissionTests(self._shell, setup, names, self._limits.cell_seconds * TEST_TIME_FACTOR)
+            yield SubmissionTests(self._shell, setup, names, foreign, self._limits.cell_seconds * TEST_TIME_FACTOR)
 
 
 class SubmissionTests:
     """The tests of one submission, in the order of its notebook."""
 
-    def __init__(self, shell: Shell, setup: TestSetup, names: RemoteNames, seconds: float) -> None:
-        self._shell, self._setup, self._names, self._seconds = shell, setup, names, seconds
+    def __init__(
+        self, shell: Shell, setup: TestSetup, names: RemoteNames, foreign: ForeignCode, seconds: float
+    ) -> None:
+        self._shell, self._setup, self._names, self._foreign = shell, setup, names, foreign
+        self._seconds = seconds
         self._cells = SetupRunner(shell, setup.source.setup, names, setup.seed)
 
     def reach(self, cell: SourceCell) -> None:
@@ -106,7 +111,8 @@ class SubmissionTests:
             memory = {} if given.borrowed else self._setup.memories.setdefault(cell.id, {})
             with use_names(self._names), use_seed(seed), use_memo(memory):
                 self._names.watch(self._shell.user_ns, cell.text)
-                ran = self._shell.run(cell.text, self._seconds)
+                with self._foreign.in_test():
+                    ran = self._shell.run(cell.text, self._seconds)
                 self._names.end_test()
             drew = given.seeded and random_state() != before
         error, outputs = ran.error, ran.outputs

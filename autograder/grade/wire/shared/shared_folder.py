@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 LARGEST_FILE = 16 << 20  # bytes
+LARGEST_TOGETHER = 32 << 20  # bytes of one message
 MOST_FILES = 100
 OF_PYTHON = (".py", ".pyc", ".pyd", ".so", ".pth")  # what an import would run
 
@@ -31,7 +32,11 @@ class SharedFolder:
     def changed(self) -> dict[str, bytes]:
         """Returns the files that were written here since the last time, by name; only plain files of the folder itself."""
         now = self._stamps()
-        changed = [name for name, stamp in now.items() if self._seen.get(name) != stamp and stamp[1] <= LARGEST_FILE]
+        changed, room = [], LARGEST_TOGETHER
+        for name, stamp in now.items():
+            if self._seen.get(name) != stamp and stamp[1] <= LARGEST_FILE and stamp[1] <= room:
+                changed.append(name)
+                room -= stamp[1]
         self._seen = now
         return {name: data for name in changed[:MOST_FILES] if (data := self._read(name)) is not None}
 
@@ -64,7 +69,16 @@ class SharedFolder:
         found: dict[str, tuple[int, int]] = {}
         with contextlib.suppress(OSError), os.scandir(self._path or os.devnull) as entries:
             for entry in entries:
-                if entry.is_file(follow_symlinks=False):
+                if entry.is_file(follow_symlinks=False) and _is_text(entry.name):
                     status = entry.stat(follow_symlinks=False)
                     found[entry.name] = status.st_mtime_ns, status.st_size
         return found
+
+
+def _is_text(name: str) -> bool:
+    """Returns whether a file's name is UTF-8; Linux takes any bytes."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
