@@ -33,6 +33,7 @@ THOROUGH = {
     "course/test_release.py",
     "course/test_variants.py",
     "grade/test_fair_grades.py",
+    "grade/test_foreign_code.py",
     "grade/test_fuzz.py",
     "grade/test_isolation.py",
     "grade/test_memo.py",
