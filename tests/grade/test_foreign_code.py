@@ -49,7 +49,8 @@ def test_no_code_of_the_answers_runs_here(grade, tmp_path, setup, test, text):
     """A test that would run it gives no points and says so, and nothing has run."""
     path = tmp_path / "ran"
     got, reason = grade(setup, test, text.format(path=str(path)))
-    assert (got, path.exists()) == (0, False)
+    assert not got
+    assert not path.exists()
     assert reason.startswith("this test")
 
 
@@ -82,8 +83,8 @@ def test_the_teachers_own_code_runs(grade, test):
 def test_the_grader_goes_on(grade, text):
     """Whatever a test's last line shows, and whatever files there are, the test has an end."""
     got, _ = grade("", "import os\nos.path.exists('a')\nf()", text)
-    assert got in (0, 1)
-    assert grade("", "os = __import__('os')\nos.path.exists('a')\nassert f() == 2", text)[0] == 0
+    assert got in (0, 1, None)
+    assert not grade("", "os = __import__('os')\nos.path.exists('a')\nassert f() == 2", text)[0]
 
 
 LIAR = """class Vector:
@@ -100,7 +101,7 @@ def f(): return Vector()"""
 )
 def test_an_object_is_no_number(grade, test):
     """Operators that the model answer's class has do not make another class of that name pass for the expected number."""
-    assert grade("", f"assert {test}", LIAR, LIAR)[0] == 0
+    assert not grade("", f"assert {test}", LIAR, LIAR)[0]
 
 
 DECOY = "def decoy(x):\n    for i in x: pass\ndef f(x): return sum(x)\nf.__qualname__ = f.__name__ = 'decoy'"
@@ -109,14 +110,14 @@ DECOY = "def decoy(x):\n    for i in x: pass\ndef f(x): return sum(x)\nf.__qualn
 def test_source_text_belongs_to_the_name(grade):
     """A function that says it is another one is shown as what the notebook defines under its own name."""
     test = "import inspect\nassert 'for i' in inspect.getsource(f)"
-    assert grade("", test, DECOY)[0] == 0
+    assert not grade("", test, DECOY)[0]
     assert grade("", test, "def g(x):\n    for i in x: pass\nf = g")[0] == 1
 
 
 @pytest.mark.parametrize("wanted", ["issubclass(f, abc.ABC)", "not issubclass(f, abc.ABC)"])
 def test_bases_that_stay_behind(grade, wanted):
     """Whether a class is an ABC cannot be said from here, so it is not said to be none."""
-    assert grade("import abc", f"assert {wanted}", "class f(abc.ABC): pass", "class f(abc.ABC): pass")[0] == 0
+    assert not grade("import abc", f"assert {wanted}", "class f(abc.ABC): pass", "class f(abc.ABC): pass")[0]
 
 
 def test_a_tests_function_ends_with_the_test(server):
@@ -129,4 +130,5 @@ def test_a_tests_function_ends_with_the_test(server):
     )
     kept = "kept = []\ndef apply(g, x):\n    kept.append(g)\n    return g(x)\ndef f(x): return kept[0](x)"
     found = SubmissionGrader(server, LIMITS).grade(of, hand_in(of, {"a": kept}), {}, 5)
-    assert points(found) == {"first": 1, "second": 0}
+    assert points(found)["first"] == 1
+    assert not points(found)["second"]
