@@ -88,7 +88,7 @@ def ours(course: Path, jobs: int) -> dict[str, float]:
         command = [sys.executable, "-m", "autograder", "grade", ASSIGNMENT, "--course", str(course / "class"), *options]
         done = subprocess.run(command, capture_output=True, text=True)
         seconds = time.monotonic() - start
-    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.returncode in (0, 1), done.stderr[-2000:]  # 1: something to look at, such as a hand-in that was ended
     students = len(json.loads(done.stdout)["students"])
     return _figures(seconds, students) | {"MiB of a worker": memory.largest / 2**20}
 
