@@ -1,6 +1,6 @@
 """pytest: the fixture and the marker `autograd_guard`, which watch the backwards of a test.
 
-An error of backward is told with the line that wrote in place. A test in which a saved tensor changed unnoticed fails, with the
+An error of backward gets a note with the line that wrote in place. A test in which a saved tensor changed unnoticed fails, with the
 sentence that says where. A test that was meant to raise (`pytest.raises`) passes as before.
 """
 

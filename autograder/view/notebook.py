@@ -22,7 +22,7 @@ from autograder.view.scene.composition import Scene, build_scene
 from autograder.view.scene.layout import load_igraph
 from autograder.view.text.report import as_text
 
-STEPS, BRIEF = 16, 6
+STEPS, BRIEF = 16, 4
 """Steps in words that a saved notebook holds of a longer run: below the picture, and in place of it."""
 
 
@@ -53,7 +53,7 @@ def mimebundle(recording: Recording, predict: bool = False, place: str = "") -> 
 
 
 def drawn_mimebundle(recording: Recording, predict: bool = False, place: str = "") -> dict[str, str]:
-    """Returns "text/html", the static picture with up to 16 steps in words, and "text/plain", the verdict with up to 6 steps."""
+    """Returns "text/html", the static picture with up to 16 steps in words, and "text/plain", the verdict with up to 4 steps."""
     picture = _static(build_scene(recording, predict), as_text(recording, STEPS), place)
     return {"text/html": picture, "text/plain": as_text(recording, BRIEF)}
 

@@ -74,7 +74,7 @@ def test_a_message_cannot_be_built_to_be_slow():
 
 
 def test_files_follow_each_other(tmp_path):
-    """Plain files of one side come to the other; no link is followed, nothing importable and nothing of the teacher's written."""
+    """Plain files of one side reach the other; no link is followed, nothing importable and nothing of the teacher's written."""
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
     ours.mkdir()
     theirs.mkdir()

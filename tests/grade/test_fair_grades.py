@@ -193,7 +193,7 @@ def test_a_learners_module_is_never_imported_here(grader):
 
 
 def test_the_teachers_modules_carry_nothing_to_the_next_submission(grader):
-    """A module that counts its calls begins anew for each submission; its folder holds nothing that tests have written."""
+    """A module that counts its calls begins again for each submission; its folder holds nothing that tests have written."""
     counting = {"counting.py": b"calls = []\n"}
     test = graded_cell(
         "t",

@@ -170,7 +170,7 @@ def test_the_summary_names_each_exercise(folder):
 
 
 def test_the_answer_stands_beside_what_was_found(folder):
-    """Each exercise has the learner's code, and the message of its test; a program that does not end is told as that."""
+    """Each exercise has the learner's code, and the message of its test; a program that does not end is reported as that."""
     mean, scale, count, _ = shown(folder, "some").select(".exercise")
     assert "return sum(x) / 3" in mean.select_one(".answer").text
     assert "A hidden test did not pass: large numbers." == words(mean.select(".found .message")[0])

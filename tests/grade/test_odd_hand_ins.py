@@ -113,7 +113,7 @@ def graded(bubblewrap, tmp_path_factory):
 
 
 def _occupied(folder):
-    """Puts something in the place of graded work and of hand-ins."""
+    """Puts something where graded work or a hand-in should be."""
     for student in ("file", "link", "student_file"):
         hand_in(folder, f"target is a {student}", RIGHT)
     for parent in ("autograded", "feedback"):
@@ -160,7 +160,7 @@ def test_what_was_left_out_is_noted(graded):
 
 
 def test_what_cannot_be_written_is_told(graded):
-    """A file in the place of a student's folder is left as it is; the line names the student."""
+    """A file instead of a student's folder is left as it is; the line names the student."""
     folder, rows = graded
     assert (FULL, FULL) == (rows["target is a student_file"].points, rows["target is a student_file"].score)
     assert any(line.startswith("target is a student_file, ") for line in look_here(list(rows.values())))

@@ -58,14 +58,14 @@ def test_what_cannot_is_judged_in_one_and_named(found):
     cell = found["beside"]
     assert (2.0, 0.0, "one") == (cell.model, cell.untouched, cell.process)
     assert cell.remark.startswith("in two processes the model answer gets 0 of 2 (")
-    assert cell.remark.endswith("mend the test, or leave it to be judged in one process")
+    assert cell.remark.endswith("repair the test, or leave it to be judged in one process")
 
 
 def test_what_its_own_model_answer_fails_marks_nobody(found):
     """Until the teacher says that it counts."""
     cell = found["wrong"]
     assert (0.0, "nobody") == (cell.model, cell.process)
-    assert "its own model answer gets 0 of 1 (AssertionError), so it marks nobody: mend it" in cell.remark
+    assert "its own model answer gets 0 of 1 (AssertionError), so it marks nobody: repair it" in cell.remark
     counting = notebook(graded_cell("wrong", TESTS["wrong"].source, autograder={"counts": True}))
     [counted] = rehearsed(counting).cells
     assert ("two", "") == (counted.process, counted.remark)

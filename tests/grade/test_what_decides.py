@@ -111,7 +111,7 @@ def test_marks_of_a_person_are_in_the_score(course):
 
 
 def test_a_student_removed_from_the_gradebook(course):
-    """Whoever was removed there, and hands in the same again, is graded again."""
+    """A student who was removed there, and hands in the same again, is graded again."""
     in_gradebook(course, lambda book: book.remove_student("ann"))
     row = graded(course)
     assert (False, FULL) == (row.unchanged, row.score)

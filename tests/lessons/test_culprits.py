@@ -11,7 +11,7 @@ from autograder.course.author_cells import exercises, setup
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
-from autograder.view import mimebundle
+from autograder.view.notebook import drawn_mimebundle
 from tests.lessons.namespace import Namespace
 
 CULPRITS = [
@@ -56,7 +56,7 @@ def test_the_clinic_has_a_culprit_for_at_least_eight_patients():
 @pytest.mark.parametrize(("path", "exercise"), CULPRITS)
 def test_its_picture_takes_little_of_a_saved_notebook(path, exercise):
     """The largest programs of the course, each drawn with its verdict in all its saved forms: at most 30 kB."""
-    assert 30_000 >= sum(len(form.encode()) for form in mimebundle(recorded(path, exercise)).values())
+    assert 30_000 >= sum(len(form.encode()) for form in drawn_mimebundle(recorded(path, exercise)).values())
 
 
 @pytest.mark.parametrize(("path", "exercise"), CULPRITS)

@@ -160,7 +160,7 @@ def test_an_update_that_reaches_no_parameter_is_not_offered(monkeypatch):
 
 
 def test_a_graph_that_is_kept_over_a_step_is_not_offered(monkeypatch):
-    """With `retain_graph=True` the closure would go on with the loss of old values; what is offered computes it anew."""
+    """With `retain_graph=True` the closure would go on with the loss of old values; what is offered computes it again."""
     found = repairs(CLOSURE)
     assert found.fixes
     for fix in found.fixes:

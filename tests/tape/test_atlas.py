@@ -192,7 +192,7 @@ def test_two_releases_are_compared(capsys):
     ],
 )
 def test_wrong_use_is_one_sentence(words, told, capsys):
-    """A release without a table is told with those that have one; exit code 2."""
+    """A release without a table gets a message with those that have one; exit code 2."""
     try:
         code = main(["atlas", *words])
     except SystemExit as ended:
@@ -224,7 +224,7 @@ def test_another_release_is_told(monkeypatch):
 
 
 def test_no_table_of_a_release_is_an_input_error():
-    """Python is told the same sentence as the command."""
+    """Python gets the same sentence as the command."""
     with pytest.raises(InputError, match="there is one of"):
         load_atlas("0.1")
 
@@ -257,7 +257,7 @@ def test_the_atlas_needs_no_torch():
     ],
 )
 def test_a_kind_of_node_has_the_words_of_its_operation(kind, words):
-    """What is told of a harm names the operation that the node is called after; of a node that keeps nothing, nothing."""
+    """What is said of a harm names the operation that the node is called after; of a node that keeps nothing, nothing."""
     told = answers.words_on_node(kind)
     assert told.startswith(words)
     assert bool(told) is bool(words)

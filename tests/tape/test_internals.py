@@ -417,7 +417,7 @@ def test_explain_ends_in_one_sentence(tmp_path):
     assert "torch.autograd._engine_run_backward" in done.stderr
 
 
-# A mode that comes and goes, and what a running job is told
+# A mode that comes and goes, and what a running job reports
 
 
 def test_sequence_numbers_tell_the_order_of_nodes():
@@ -449,7 +449,7 @@ def test_a_mode_leaves_from_below_others_and_comes_back_there():
 
 
 def test_compiled_calls_are_told_of():
-    """Each compiled call is told of once when it begins and once when it ends, also where it raises."""
+    """Each compiled call is reported once when it begins and once when it ends, also where it raises."""
     import torch._dynamo
 
     told = []
@@ -464,7 +464,7 @@ def test_compiled_calls_are_told_of():
 
 
 def test_steps_of_optimizers_are_told_of():
-    """A step is told of at both ends; one with a closure is not, and no hook stays."""
+    """A step is reported at both ends; one with a closure is not, and no hook stays."""
     told, w = [], leaf(1.0)
     w.grad = torch.ones(1)
     optimizer = torch.optim.SGD([w], lr=1.0)

@@ -1,5 +1,6 @@
 """`autograd_guard`: a fixture and a marker that fail a test with the sentence."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -54,7 +55,9 @@ def run(folder: Path, *words: str) -> str:
     """Returns what pytest prints over TESTS."""
     (folder / "test_it.py").write_text(TESTS)
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-p", "autograder.pytest_plugin", *words]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True).stdout
+    # Where the package is installed, its entry point would register the plugin a second time.
+    alone = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, env=alone).stdout
 
 
 def test_a_guarded_test_fails_with_the_sentence(tmp_path):

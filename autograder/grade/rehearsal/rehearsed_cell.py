@@ -51,15 +51,15 @@ def rehearsed(source: AssignmentSource, cell: SourceCell, tried: Tried, *, forbi
     wanted, reason = _wanted(source, cell, tried)
     allowed: Judged = wanted
     if wanted == "one" and (forbid_one_process or cell.process == "two"):
-        allowed, reason = "nobody", f"{reason}, and it may not be judged in one process: mend the test, or allow it"
+        allowed, reason = "nobody", f"{reason}, and it may not be judged in one process: repair the test, or allow it"
     elif wanted == "one" and cell.process != "one":
-        reason += ": mend the test, or leave it to be judged in one process"
+        reason += ": repair the test, or leave it to be judged in one process"
     elif cell.process == "one" and wanted == "two":
         allowed, reason = "one", ""
     model, untouched = _of(tried, "one" if allowed == "one" else "two")
     remarks = [reason] if reason and not (allowed == "one" == cell.process) else []
     if untouched.points:
-        remarks.append("it gives points to the notebook as handed out: mend the test, unless that is meant")
+        remarks.append("it gives points to the notebook as handed out: repair the test, unless that is meant")
     return RehearsedCell(
         id=cell.id,
         max_points=cell.points,
@@ -77,11 +77,11 @@ def _wanted(source: AssignmentSource, cell: SourceCell, tried: Tried) -> tuple[J
     if not _full(tried.model_two) and (tried.model_one.points or 0.0) > (tried.model_two.points or 0.0):
         return "one", f"in two processes the model answer {_got(tried.model_two)}"
     if not _full(tried.model_two) and tried.model_two.points and same:
-        return "two", f"the model answer {_got(tried.model_two)}: mend the answer or the test, unless that is meant"
+        return "two", f"the model answer {_got(tried.model_two)}: repair the answer or the test, unless that is meant"
     if not _full(tried.model_two) and (cell.counts or not source.has_model(cell)):
         return "two" if tried.model_two.points is not None else "one", ""
     if not _full(tried.model_two):
-        choice = 'mend it, or write {"autograder": {"counts": true}} into its metadata'
+        choice = 'repair it, or write {"autograder": {"counts": true}} into its metadata'
         # A teacher's cell that fails says more than the name which is then missing.
         told = tried.model_two if tried.model_two.points is None else tried.model_one
         return "nobody", f"its own model answer {_got(told)}, so it marks nobody: {choice}"

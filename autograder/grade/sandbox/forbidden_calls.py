@@ -58,7 +58,7 @@ CALLS = (
         "its flags are in memory, where a filter cannot look; the C library then uses clone", "clone3", errno.ENOSYS
     ),
     ForbiddenCalls(
-        "other files in the place of those that were mounted",
+        "other files instead of those that were mounted",
         "mount umount umount2 pivot_root chroot move_mount open_tree fsopen fsconfig fsmount fspick mount_setattr "
         "open_tree_attr",
     ),

@@ -130,7 +130,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     """What an operation returned or raised.
 
     Attributes:
-        value: two values: the result or the exception, and the names that it bound anew.
+        value: two values: the result or the exception, and the names that it bound again.
         raised: whether it is an exception.
         invocation: a number for asking for gradients later.
         differentiable: positions of the result's tensors that came out of operations on tensors that require grad.

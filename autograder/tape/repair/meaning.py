@@ -67,7 +67,7 @@ def keeps_losses(reference: Reference, trial: TrialRun) -> bool:
 def keeps_training(reference: Reference, trial: TrialRun) -> bool:
     """Whether each known call gives every gradient that it was meant to give, and every leaf ends with the value it was meant to have.
 
-    Where private copies change nothing, the right gradients are not known here; `prove` has found them by other means.
+    Where private copies change nothing, the right gradients are not known here; `prove` has found them another way.
     """
     if not reference.gradients_known:
         return True

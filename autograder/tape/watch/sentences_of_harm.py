@@ -1,4 +1,4 @@
-"""What a failed backward is told to have met, in a few lines that are added to its error."""
+"""What a failed backward has met, in a few lines that are added to its error."""
 
 from __future__ import annotations
 

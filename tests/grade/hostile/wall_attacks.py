@@ -1,5 +1,5 @@
 # ruff: noqa: E501 - a submission's text is easier to read on one line
-"""Attacks on the walls between submissions, and on the limits of each. Whoever gets through a wall prints that it leaked."""
+"""Attacks on the walls between submissions, and on the limits of each. An attack that gets through a wall prints that it leaked."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _constantly(value: str) -> Callable[[str], str]:
 
 
 def cheated(answer: str, cheat: Cheat) -> str:
-    """Returns an answer cell's text with a cheat in the place of everything that is a solution.
+    """Returns an answer cell's text with a cheat instead of everything that is a solution.
 
     Raises:
         SyntaxError: the answer is not plain Python.

@@ -102,7 +102,7 @@ class LearnerValues:
         return messages.Returned(values, raised, number, results, printed, files=self.folder.changed())
 
     def _rebound(self) -> dict[str, Any]:
-        """Returns the names that the learner's code has bound anew since the test looked them up."""
+        """Returns the names that the learner's code has bound again since the test looked them up."""
         space = self.shell.user_ns
         changed = {
             name: space[name] for name, value in self._known.items() if name in space and space[name] is not value

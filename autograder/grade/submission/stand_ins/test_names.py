@@ -46,7 +46,7 @@ class TestNames:
         return any(self._now(name) is not self._last[name] for name in self._bound)
 
     def receive(self, names: dict[str, Any]) -> None:
-        """Binds what the learner's code has bound anew, unless the test has done so meanwhile."""
+        """Binds what the learner's code has bound again, unless the test has done so meanwhile."""
         for name, value in names.items():
             if self._space is not None and name in self._last and self._now(name) is self._last[name]:
                 self._space[name] = self._last[name] = value

@@ -20,7 +20,7 @@ def working_folder(files: dict[str, bytes]) -> Iterator[Path]:
     """A block in which the working folder is a fresh copy of the teacher's files, and helper modules can be imported.
 
     Modules come from another copy, which nothing writes into: what a submission wrote may be brought into the working folder,
-    and must never be imported here. Each block imports the modules anew, so that none carries anything to the next submission.
+    and must never be imported here. Each block imports the modules again, so that none carries anything to the next submission.
     """
     before = os.getcwd()
     folder = Path(tempfile.mkdtemp(prefix="test-")).resolve()

@@ -1,4 +1,4 @@
-"""Repairs of a loop that updates the tensors of a list or dictionary in place: the container is built anew."""
+"""Repairs of a loop that updates the tensors of a list or dictionary in place: a new container is built."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def rebuild_list(program: BrokenProgram) -> Iterator[Candidate]:
         if not isinstance(loop, ast.For) or loop.body != [write.statement] or loop.orelse:
             continue
         if isinstance(write.root, ast.Name) and not write.path and (edits := rebuild(program.source, loop, write)):
-            yield Candidate("build the container anew", edits)
+            yield Candidate("build a new container", edits)
 
 
 def rebuild(source: EditableSource, loop: ast.For, write: InPlaceWrite) -> Edits:

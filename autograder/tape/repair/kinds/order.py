@@ -114,7 +114,7 @@ def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def is_more_than_forward(text: str, carried: set[str]) -> bool:
-    """Whether running the statements again would do more than compute: it steps, draws or takes, or starts a carried state anew."""
+    """Whether running the statements again would do more than compute: it steps, draws or takes, or starts a carried state again."""
     tree = ast.parse(text)
     acts = {called(call) for call in every(ast.Call, tree)} & ACTS
     return bool(acts or names_bound(tree) & carried)
