@@ -13,7 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from autograder.tape.internals.entry_points import replaced
 
-# The number that the next node made in this thread will have, and the number of a node. The engine goes by them (2.6 to 2.15).
+# The number that the next node made in this thread will have, and the number of a node. The engine goes by them (2.13 and 2.15).
 next_sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
 FIRST = 1 << 63  # accumulating a gradient comes before everything else: its nodes have numbers beyond this
 
@@ -69,7 +69,7 @@ def told_of_compiled_calls(entered: Callable[[], None], left: Callable[[], None]
 
     A mode on the stack would be compiled into it, and the function compiled again when the mode is gone: the compiler's guards
     compare the stack. `torch._dynamo` sets the frame evaluation of the thread to its callback for the time of a compiled call,
-    by the two names that are replaced here (2.6 to 2.15). It is loaded by the first `torch.compile`.
+    by the two names that are replaced here (2.13 and 2.15). It is loaded by the first `torch.compile`.
     """
     with ExitStack() as stack:
 

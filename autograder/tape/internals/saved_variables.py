@@ -66,7 +66,7 @@ def expected_version(node: object, name: str) -> int | None:
 
 
 def is_read(node: Any, name: str) -> bool:
-    """Returns whether backward uses what a node saved: batch norm keeps its running statistics in training too, unused (2.6 to 2.15)."""
+    """Returns whether backward uses what a node saved: batch norm keeps its running statistics in training too, unused (2.13 and 2.15)."""
     return not (name in ("running_mean", "running_var") and getattr(node, "_saved_training", False))
 
 

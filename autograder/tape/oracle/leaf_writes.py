@@ -7,7 +7,7 @@ from torch.overrides import TorchFunctionMode
 
 from autograder.tape.run.function_mode import tensors
 
-REFUSED = "leaf Variable that requires grad is being used in an in-place operation"  # PyTorch 2.6 to 2.15
+REFUSED = "leaf Variable that requires grad is being used in an in-place operation"  # PyTorch 2.13 and 2.15
 
 
 class PermittedLeafWrites(TorchFunctionMode):
