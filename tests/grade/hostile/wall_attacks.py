@@ -40,7 +40,7 @@ def _wall(threat: str, name: str, code: str) -> Attack:
 WALLS = [
     _wall("E", "namespaces inside its own", "for flag in (0x20000, 0x10000000, 0x40000000, 0x20000000):\n    leaked('namespace', libc.unshare(flag))"),
     _wall("E", "mounts over the package", "leaked('mount', libc.mount(b'none', b'/usr', b'tmpfs', 0, None))\nleaked('mount', libc.syscall(430, b'tmpfs', 0))"),
-    _wall("E", "keys for the next one", "leaked('key', libc.syscall(248, b'user', b'answers', b'41317', 5, -3))\nleaked('key', libc.syscall(250, 10, -3, b'user', b'answers', 0))"),
+    _wall("E", "keys for the next one", "leaked('key', libc.syscall(248, b'user', b'answers', b'52428', 5, -3))\nleaked('key', libc.syscall(250, 10, -3, b'user', b'answers', 0))"),
     _wall("E", "segments for the next one", "leaked('segment', libc.shmget(4711, 4096, 0o1666))\nleaked('queue', libc.msgget(4711, 0o1666))\nleaked('semaphore', libc.semget(4711, 1, 0o1666))"),
     _wall(
         "E",
