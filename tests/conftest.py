@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -54,6 +55,15 @@ def pytest_terminal_summary(terminalreporter) -> None:
     """Says how many tests were skipped for want of what, and how to have it."""
     for line in skipped_lines([report.longrepr[2] for report in terminalreporter.stats.get("skipped", [])]):
         terminalreporter.line(line)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_shell_stays() -> Iterator:
+    """Ends the module's IPython shell: `get_ipython()` would find it in every later test, and views would take that for a notebook."""
+    yield
+    loaded = sys.modules.get("IPython.core.interactiveshell")
+    if loaded is not None and loaded.InteractiveShell.initialized():
+        type(loaded.InteractiveShell.instance()).clear_instance()
 
 
 def chromium() -> str | None:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import nbformat
 
-from autograder.grade.batch.assignment import Options, StudentRow, grade_assignment
+from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.batch.student_row import StudentRow
 
 ASSIGNMENT = "vectors"
 MODEL = {

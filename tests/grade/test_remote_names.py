@@ -18,6 +18,7 @@ from autograder.grade.wire import messages
 from autograder.grade.wire.values.codec import Unsendable
 from autograder.grade.wire.values.value_table import BY_TAG, Values, ValueTable, packed, unpacked
 from tests.grade.conftest import LIMITS
+from tests.grade.small_course import KNOWN, graded_cell, teacher
 
 SOLUTION = """
 import torch
@@ -76,23 +77,13 @@ def grader(server):
 def graded(grader, test: str, solution: str = SOLUTION):
     """Returns the grade of one test over one solution cell."""
 
-    def cell(text, name, **known):
-        shape = {
-            "grade_id": name,
-            "grade": False,
-            "solution": False,
-            "locked": False,
-            "schema_version": 3,
-            "task": False,
-        }
-        return nbformat.v4.new_code_cell(text, metadata={"nbgrader": shape | known})
+    def answer(text):
+        return nbformat.v4.new_code_cell(text, metadata={"nbgrader": KNOWN | {"grade_id": "answer", "solution": True}})
 
-    setup = nbformat.v4.new_code_cell(
-        "import torch\nimport pytest\n\nHELPER = 3\n\ndef helper(x):\n    return x + HELPER"
-    )
-    cells = [setup, cell(SOLUTION, "answer", solution=True), cell(test, "test", grade=True, locked=True, points=2)]
+    setup = teacher("import torch\nimport pytest\n\nHELPER = 3\n\ndef helper(x):\n    return x + HELPER")
+    cells = [setup, answer(SOLUTION), graded_cell("test", test, 2)]
     notebook = nbformat.v4.new_notebook(cells=cells)
-    data = nbformat.writes(nbformat.v4.new_notebook(cells=[setup, cell(solution, "answer", solution=True), cells[2]]))
+    data = nbformat.writes(nbformat.v4.new_notebook(cells=[setup, answer(solution), cells[2]]))
     return grader.grade(AssignmentSource("n", notebook), data.encode(), {}).cells["test"]
 
 

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -20,12 +20,11 @@ from autograder.grade.batch.feedback.feedback_files import write_feedback
 from autograder.grade.batch.gradebook import GradeOrigin, GradingRecords, GradingRun, StoppedError
 from autograder.grade.batch.hand_in import HandIn, is_about_the_machine
 from autograder.grade.batch.rehearsals import rehearsals_of
-from autograder.grade.batch.scores import Score
+from autograder.grade.batch.student_row import StudentRow, row_of, unchanged_row, with_problems, with_score
 from autograder.grade.rehearsal.rehearsal import Rehearsal, beside_the_answers
 from autograder.grade.sandbox.isolation.levels import STRONGEST, require_level
 from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
 from autograder.grade.submission.judging_plan import JudgingPlan, all_in_one_process
-from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.where.local_processes import GraderProcesses, GradingTerms, Job
 from autograder.grade.wire.limits import Limits
@@ -58,37 +57,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     feedback: Literal["off", "none", "name", "message"] = "off"
     limits: Limits | None = None
     chosen_limits: dict[str, float] = {}
-
-
-class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One student's line of the report.
-
-    Attributes:
-        cells: the grade of each graded cell, by notebook and the cell's id.
-        ended: why programs ended before their last cell.
-        notes: what else a teacher should know.
-        problems: what a teacher has to look at, one line each: where, and why.
-        score: what the gradebook says: with marks that a person entered, without the late penalty; None if it has no entry.
-        late_penalty: the points taken off because the work was late.
-        waiting: how many cells a person has still to grade.
-        in_gradebook: whether the grade is there; it is not if the folder's name cannot be a student's id.
-        unchanged: whether this is an earlier grade that still holds.
-        seconds: how long grading took.
-    """
-
-    student: str
-    points: float
-    max_points: float
-    cells: dict[str, dict[str, CellGrade]]
-    ended: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-    score: float | None = None
-    late_penalty: float = 0.0
-    waiting: int = 0
-    in_gradebook: bool = True
-    unchanged: bool = False
-    seconds: float = 0.0
 
 
 class BatchProgress(NamedTuple):
@@ -147,7 +115,7 @@ def grade_assignment(
         if options.feedback != "off":
             new = [row.student for row in rows if row.in_gradebook and not _has_feedback(classroom, row)]
             unwritten = write_feedback(classroom, new, options.feedback, jobs)
-            rows = [_with_problems(row, unwritten) for row in rows]
+            rows = [with_problems(row, unwritten) for row in rows]
         records.finish(run)
     return sorted(rows, key=lambda row: row.student)
 
@@ -178,6 +146,14 @@ class _Batch:
             _versions(),
         ]
         self.source_digest = hashlib.sha256(repr(deciding).encode()).hexdigest()
+        made_with = {
+            "isolation": terms.level.name,
+            "one process": all(plans[name] == all_in_one_process(source) for name, source in terms.sources.items()),
+            "seed": str(run.seed),
+            "limits": terms.limits,
+            "versions": _versions(),
+        }
+        self.made_with = msgspec.json.encode(made_with).decode()
         self.at_work: dict[str, HandIn] = {}
         self.finished: list[StudentRow] = []
 
@@ -191,14 +167,14 @@ class _Batch:
             {row.student: self.classroom.timestamp(row.student) for row in self.finished if row.unchanged}
         )
         scores = self.records.scores()
-        return [_with_score(row, scores.get(row.student)) for row in self.finished]
+        return [with_score(row, scores.get(row.student)) for row in self.finished]
 
     def _jobs(self) -> Iterator[Job]:
         """Yields the notebooks to grade; each is read from disk only when a process is free."""
         for student in self.students:
             work = HandIn(self.classroom, student, self.terms.sources, self.course_files, self.terms.limits)
             if self._has_grade(work):
-                self._finish(_unchanged_row(student, self.known[student][1]))
+                self._finish(unchanged_row(student, self.known[student][1].cells))
                 continue
             self.at_work[student] = work
             files = work.files
@@ -217,7 +193,7 @@ class _Batch:
         if not work.complete or self.at_work.pop(work.student, None) is None:
             return
         problem = self._write_folder(work)
-        row = _row(work, self.notes, problem)
+        row = row_of(work, self.notes, problem)
         if work.has_id:
             self.records.write(work.student, work.grades, self._origin(work, row), self.run, work.timestamp)
         self._finish(row)
@@ -237,20 +213,9 @@ class _Batch:
             return reason
         return ""
 
-    def _all_in_one_process(self) -> bool:
-        return all(self.plans[name] == all_in_one_process(source) for name, source in self.terms.sources.items())
-
     def _origin(self, work: HandIn, row: StudentRow) -> GradeOrigin:
-        made_with = {
-            "isolation": self.terms.level.name,
-            "one process": self._all_in_one_process(),
-            "seed": str(self.run.seed),
-            "limits": self.terms.limits,
-            "versions": _versions(),
-        }
-        return GradeOrigin(
-            submission=work.digest, source=self.source_digest, made_with=_json(made_with), cells=_json(row)
-        )
+        cells = msgspec.json.encode(row).decode()
+        return GradeOrigin(submission=work.digest, source=self.source_digest, made_with=self.made_with, cells=cells)
 
     def _finish(self, row: StudentRow) -> None:
         self.finished.append(row)
@@ -261,50 +226,6 @@ def _has_feedback(classroom: Classroom, row: StudentRow) -> bool:
     return row.unchanged and classroom.feedback(row.student).is_dir()
 
 
-def _row(work: HandIn, course_notes: list[str], problem: str) -> StudentRow:
-    notebooks = work.grades.values()
-    return StudentRow(
-        student=work.student if work.has_id else printable(work.student),
-        in_gradebook=work.has_id,
-        points=sum(graded.points for graded in notebooks),
-        max_points=sum(cell.max_points for notebook in notebooks for cell in notebook.cells.values()),
-        cells={name: graded.cells for name, graded in work.grades.items()},
-        ended=tuple(graded.ended for graded in notebooks if graded.ended),
-        notes=tuple([*work.notes, *(note for graded in notebooks for note in graded.notes), *course_notes]),
-        problems=tuple([*_problems(work.grades), *([problem] if problem else [])]),
-        seconds=sum(graded.seconds for graded in notebooks),
-    )
-
-
-def _problems(grades: dict[str, NotebookGrade]) -> Iterator[str]:
-    for notebook, graded in grades.items():
-        if graded.ended:
-            yield f"{notebook}: {graded.ended}"
-        for cell, grade in graded.cells.items():
-            if grade.status == "timed out":
-                yield f"{notebook}, cell {cell}: {grade.reason}"
-
-
-def _with_score(row: StudentRow, score: Score | None) -> StudentRow:
-    if score is None or not row.in_gradebook:
-        return row
-    return msgspec.structs.replace(row, score=score.total, late_penalty=score.late_penalty, waiting=score.waiting)
-
-
-def _with_problems(row: StudentRow, lines: list[str]) -> StudentRow:
-    """Returns the row with those problems of its feedback that begin with the student's name."""
-    own = [line.removeprefix(f"{row.student}: ") for line in lines if line.startswith(f"{row.student}: ")]
-    return msgspec.structs.replace(row, problems=(*row.problems, *own))
-
-
-def _unchanged_row(student: str, origin: GradeOrigin) -> StudentRow:
-    return msgspec.structs.replace(msgspec.json.decode(origin.cells, type=StudentRow), student=student, unchanged=True)
-
-
 @cache
 def _versions() -> dict[str, str]:
     return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in PACKAGES}
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()

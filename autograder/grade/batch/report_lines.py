@@ -12,7 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from autograder.grade.batch.assignment import BatchProgress, StudentRow
+from autograder.grade.batch.assignment import BatchProgress
+from autograder.grade.batch.student_row import StudentRow
 from autograder.printable import printable
 
 

@@ -177,12 +177,17 @@ class Search:
 
     def candidates(self, text: str, verdict: Verdict) -> Iterator[tuple[int, Candidate, str]]:
         """Yields each new text that a kind proposes, with the rank of its kind, at most `CANDIDATES` of them."""
-        source = EditableSource(text)
+        source, unread = EditableSource(text), len(unread_loop_variables(text))
         program = BrokenProgram(source, verdict, self.factory.file)
         proposed = [(rank, one) for rank, kind in enumerate(KINDS) for one in kind(program)]
         for rank, candidate in [*join_by_kind(program, proposed), *proposed][:CANDIDATES]:
             changed = source.apply(candidate.edits)
-            if changed and changed not in self.texts and is_python(changed) and not drops_a_value(text, changed):
+            if (
+                changed
+                and changed not in self.texts
+                and is_python(changed)
+                and len(unread_loop_variables(changed)) <= unread
+            ):
                 self.texts.add(changed)
                 self.tried += 1
                 yield rank, candidate, changed
@@ -230,13 +235,11 @@ def join_by_kind(program: BrokenProgram, proposed: list[tuple[int, Candidate]]) 
             yield rank, Candidate(kind, tuple(sorted(edits)), some[0].changes, some[0].may_change)
 
 
-def drops_a_value(before: str, after: str) -> bool:
-    """Whether a change binds a loop's variable to a value that nothing reads: an update that reaches no tensor."""
-    return len(unread_loop_variables(after)) > len(unread_loop_variables(before))
-
-
 def unread_loop_variables(text: str) -> list[str]:
-    """Returns the loop variables that are assigned somewhere and not read in the rest of that block."""
+    """Returns the loop variables that are assigned somewhere and not read in the rest of that block.
+
+    A change that adds one binds a loop's variable to a value that nothing reads: an update that reaches no tensor.
+    """
     nodes = list(ast.walk(ast.parse(text)))
     own = set().union(*(names_bound(loop.target) for loop in nodes if isinstance(loop, ast.For)))
     found = []
