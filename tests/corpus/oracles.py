@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from types import ModuleType
 from unittest import mock
 
@@ -47,7 +48,10 @@ def run(program: Program, *, clone_on_save: bool = False, dtype: torch.dtype = t
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         # torch.autograd.backward and .grad live in this one file (torch 2.13): what fails below them, fails in backward.
-        backward = any(frame.filename.endswith("torch/autograd/__init__.py") for frame in frames)
+        # The compiler calls them as well, while it compiles a forward.
+        files = [frame.filename for frame in frames]
+        outer = takewhile(lambda file: file == program.file or "/torch/_dynamo/" not in file, files)
+        backward = any(file.endswith("torch/autograd/__init__.py") for file in outer)
         own = [frame.lineno for frame in frames if frame.filename == program.file]
         return Run(
             "raises-backward" if backward else "raises-forward",

@@ -38,6 +38,16 @@ class Evidence:
     trace: BackwardTrace
 
     @property
+    def explaining(self) -> Evidence:
+        """The evidence in which the harms are found that explain the outcome."""
+        return self
+
+    @property
+    def appearance(self) -> dict[int, int]:
+        """For each target of the plain run, its number in the observed run."""
+        return {index: index for index in range(min(len(self.got.targets), len(self.watched.targets)))}
+
+    @property
     def state(self) -> RunState:
         """The tables of the observed run."""
         return self.observer.state

@@ -8,7 +8,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from autograder.tape.diagnose.assembly import assemble, freeze
+from autograder.tape.diagnose.compiled_evidence import CompiledEvidence
 from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.internals.compiler import eager_random_numbers
 from autograder.tape.observe.backward_trace import BackwardTrace
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
@@ -64,7 +66,7 @@ def record_program(program: Program, seconds: float = SECONDS) -> Recording:
         ProgramError: it could not be run; where it did not end in time, `recording` holds its first seconds.
     """
     try:
-        plain = run_once(program, seconds=seconds)
+        plain = run_once(program, seconds=seconds, compiles=True)
     except ProgramError as error:
         if isinstance(error.__cause__, TimeUp):
             error.recording = _beginning(program)
@@ -75,8 +77,28 @@ def record_program(program: Program, seconds: float = SECONDS) -> Recording:
     trace, cloned_saves = BackwardTrace(), ClonedSavesRun()
     run_again(program, trace, nullcontext, patience)
     meant = run_again(program, cloned_saves, cloned_saves.around, patience)
-    effect = effect_of_untracked_writes(program, observer, patience) if plain.error is None else UntrackedEffect()
-    return assemble(program, Evidence(plain, observed, meant, observer, effect, trace), cloned_saves)
+    eager = run_again(program, Listener(), nullcontext, patience) if plain.compiled else plain
+    effect = effect_of_untracked_writes(program, observer, patience) if eager.error is None else UntrackedEffect()
+    evidence = Evidence(eager, observed, meant, observer, effect, trace)
+    if plain.compiled:
+        evidence = _beside_compiled(program, plain, evidence, patience)
+    return assemble(program, evidence, cloned_saves)
+
+
+def _beside_compiled(program: Program, plain: Run, eager: Evidence, seconds: float) -> Evidence:
+    """Returns the evidence of a compiled program; where only its random numbers are others, of a run with those of the eager one."""
+
+    def beside(run: Run) -> CompiledEvidence:
+        return CompiledEvidence(
+            run, eager.observed, eager.cloned_saves, eager.observer, eager.untracked_effect, eager.trace, eager
+        )
+
+    evidence = beside(plain)
+    if evidence.outcome != "silently-wrong":
+        return evidence
+    with eager_random_numbers():
+        same_numbers = beside(run_again(program, Listener(), nullcontext, seconds, compiles=True))
+    return same_numbers if same_numbers.outcome == "correct" else evidence
 
 
 def _observe(program: Program, seconds: float) -> tuple[Observer, Run]:
@@ -106,11 +128,16 @@ def record_file(path: str | os.PathLike[str], function: str | None = None, *, se
 
 
 def run_again(
-    program: Program, listener: Listener, around: Callable[[], AbstractContextManager[None]], seconds: float
+    program: Program,
+    listener: Listener,
+    around: Callable[[], AbstractContextManager[None]],
+    seconds: float,
+    *,
+    compiles: bool = False,
 ) -> Run:
     """Returns one more run of a program that has run before; if it cannot be run now (memory, time), that is the run's error."""
     try:
-        return run_once(program, listener, around, seconds=seconds)
+        return run_once(program, listener, around, seconds=seconds, compiles=compiles)
     except ProgramError as error:
         return Run(error=error)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.oracle.gradient_comparison import nested
 from autograder.tape.recording.verdict_types import Gradient
 
@@ -46,8 +47,7 @@ def _beside(got: object, true: object) -> Gradient:
 
 def _in_order_of_appearance(evidence: Evidence) -> list[int]:
     """Returns the targets' numbers, the tensor that the program made first coming first."""
-    tracked = [evidence.state.tensors.get(target) for target in evidence.watched.targets]
-    known = {index: one.id for index, one in enumerate(tracked) if one}
+    known = {index: one.id for index, one in _tracked(evidence).items() if one}
     return sorted(range(len(evidence.got.targets)), key=lambda index: known.get(index, 1 << 60))
 
 
@@ -69,8 +69,15 @@ def _decisive(evidence: Evidence) -> int | None:
 
 def _names(evidence: Evidence) -> list[str]:
     names: list[str] = []
-    for index, target in enumerate(evidence.watched.targets):
-        tracked = evidence.state.tensors.get(target)
+    seen = _tracked(evidence)
+    for index in range(len(evidence.got.targets)):
+        tracked = seen.get(index)
         name = (tracked and tracked.name) or f"leaf {index}"
         names.append(name if name not in names else f"{name} ({index})")
-    return names + [f"leaf {index}" for index in range(len(names), len(evidence.got.targets))]
+    return names
+
+
+def _tracked(evidence: Evidence) -> dict[int, TrackedTensor | None]:
+    """Returns what the observed run knows of each target of the plain run."""
+    targets = evidence.watched.targets
+    return {index: evidence.state.tensors.get(targets[other]) for index, other in evidence.appearance.items()}

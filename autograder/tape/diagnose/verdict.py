@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autograder.tape.diagnose.compiled_evidence import CompiledEvidence, compiled_notes
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harms.harm_registry import find_harms
 from autograder.tape.diagnose.harms.unrecorded_write import unrecorded_write_notes
@@ -15,8 +16,9 @@ from autograder.tape.recording.verdict_types import Harm, Verdict
 
 def verdict_of(evidence: Evidence) -> Verdict:
     """Returns what happened, the harms behind it, and each gradient beside the right one; without repairs."""
-    harms = find_harms(evidence)
-    notes = (*_notes_on_gradients(evidence), *_notes_on_writes(evidence, harms), *_notes_on_limits(evidence))
+    harms = find_harms(evidence.explaining) if evidence.outcome != "correct" else ()
+    compiled = compiled_notes(evidence) if isinstance(evidence, CompiledEvidence) else ()
+    notes = (*compiled, *_notes_on_gradients(evidence), *_notes_on_writes(evidence, harms), *_notes_on_limits(evidence))
     return Verdict(evidence.outcome, evidence.plain.problem, harms, shown_gradients(evidence), notes)
 
 

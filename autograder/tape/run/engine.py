@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from autograder.tape.internals.compiler import is_tracing
 from autograder.tape.internals.entry_points import replaced_engine
 from autograder.tape.internals.tensor_fields import base_of, unheard
 from autograder.tape.run.storages import fingerprint
@@ -146,6 +147,8 @@ def _told(listener: Listener, calls: list[Backward], original: Callable) -> Call
 
     def run(outputs, grad_tensors, keep_graph, create_graph, inputs, *args, **kwargs):
         nonlocal depth
+        if is_tracing():
+            return original(outputs, grad_tensors, keep_graph, create_graph, inputs, *args, **kwargs)
         keep_graph = listener.keep_graph(keep_graph)
         rest = (grad_tensors, keep_graph, create_graph, inputs, *args)
         if depth:

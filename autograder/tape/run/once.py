@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from autograder.tape.internals.compiler import compiled_calls, eager_calls, is_compiler_file
 from autograder.tape.internals.entry_points import close_checkpoints, is_backward_call
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.recording.verdict_types import Problem
@@ -35,6 +36,7 @@ class Run:
 
     Attributes:
         final: the gradient in each target's `.grad` at the end (by the target's id), copied: the buffer may be emptied later.
+        compiled: whether functions made by `torch.compile` ran compiled.
     """
 
     calls: list[Backward] = field(default_factory=list)
@@ -43,6 +45,7 @@ class Run:
     in_backward: bool = False
     line: int | None = None
     final: dict[int, torch.Tensor | None] = field(default_factory=dict)
+    compiled: bool = False
 
     @property
     def problem(self) -> Problem | None:
@@ -58,11 +61,14 @@ def run_once(
     around: Callable[[], AbstractContextManager] = nullcontext,
     *,
     seconds: float = SECONDS,
+    compiles: bool = False,
 ) -> Run:
     """Returns what one run of `program` did; whatever it changes in this process is restored.
 
     Args:
         around: builds the context that the program's own code runs in.
+        compiles: whether what `torch.compile` made runs compiled, in the run that decides the outcome; else it runs eagerly, because
+            nobody can look into compiled code.
 
     Raises:
         ProgramError: it cannot be run here (it reads input, leaves with a status, never ends, needs a device or memory
@@ -70,8 +76,10 @@ def run_once(
     """
     world = Snapshot(program.roots, program.space)
     try:
-        with closed_world(program.seeded) as complaints:
+        calls = compiled_calls() if compiles else eager_calls()
+        with closed_world(program.seeded) as complaints, calls as compiled:
             run = run_live(program, listener, around, seconds)
+            run.compiled = bool(compiled)
             run.returned = _copied(run.returned)
     finally:
         world.restore()
@@ -119,13 +127,17 @@ def _copied(value: object) -> object:
 
 
 def where(error: BaseException, program: Program) -> tuple[int | None, bool]:
-    """Returns the innermost line of the user's own file, and whether a backward call was under way."""
-    line, in_backward = None, False
+    """Returns the innermost line of the user's own file, and whether a backward call was under way.
+
+    The backward of the compiler, which it traces while it compiles a forward, is none of the program's.
+    """
+    line, in_backward, compiling = None, False, False
     for frame, number in traceback.walk_tb(error.__traceback__):
         name = frame.f_code.co_filename
         if program.owns(name):
-            line = number
-        in_backward = in_backward or is_backward_call(name, frame.f_code.co_name)
+            line, compiling = number, False
+        compiling = compiling or is_compiler_file(name)
+        in_backward = in_backward or (not compiling and is_backward_call(name, frame.f_code.co_name))
     return line, in_backward
 
 

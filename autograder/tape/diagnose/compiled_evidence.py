@@ -1,0 +1,108 @@
+"""A program with compiled functions: what it did compiled, beside what it does eagerly, where every line can be followed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+
+from autograder.tape.diagnose.evidence import UNWITNESSED, Evidence
+from autograder.tape.diagnose.harms.harm_registry import find_harms
+from autograder.tape.oracle.gradient_comparison import Gradients, aligned
+
+# A compiled function adds in another order, and keeps single precision where eager rounds to bfloat16 in between.
+LOW_PRECISION = (torch.float16, torch.bfloat16)
+LOW_PRECISION_LIMIT = 5e-2
+ROUNDING = 1e-5  # of the largest gradient
+
+
+@dataclass
+class CompiledEvidence(Evidence):
+    """The evidence of a program in which functions ran compiled; `plain` is that run, and all the others ran eagerly.
+
+    Attributes:
+        eager: the same evidence with a plain run that was eager, too.
+    """
+
+    eager: Evidence
+
+    @property
+    def explaining(self) -> Evidence:
+        """The evidence in which the harms are found: nobody sees the lines of a compiled function."""
+        return self.eager
+
+    @cached_property
+    def true(self) -> Gradients:
+        """The right gradients: those of the eager program."""
+        return self.eager.true
+
+    @cached_property
+    def appearance(self) -> dict[int, int]:
+        """For each target of the plain run, its number in the observed run; a compiled graph has them in another order."""
+        return aligned(self.got, self.watched)
+
+    @property
+    def repeats(self) -> bool:
+        """Whether two eager runs ended alike."""
+        return self.eager.repeats
+
+    @cached_property
+    def limit(self) -> float:
+        """The largest relative gap between a compiled and an eager gradient that is still called the same."""
+        types = {tensor.dtype for tensor in map(_living, self.state.tensors.all) if tensor is not None}
+        types |= {gradient.dtype for call in self.plain.calls for gradient in call.gradients if gradient is not None}
+        return LOW_PRECISION_LIMIT if types & set(LOW_PRECISION) else UNWITNESSED
+
+    @cached_property
+    def noise(self) -> float:
+        """The size of a number that may be the rounding of a zero: of a bias before a batch norm, for one."""
+        known = [gradient for call in (*self.got.calls, *self.true.calls) for gradient in call.values()]
+        return ROUNDING * max((float(one.abs().max()) for one in known if one is not None and one.numel()), default=0.0)
+
+    def differs(self, got: object, true: object) -> bool:
+        """Returns whether a compiled and a right gradient are not the same."""
+        tiny = all(isinstance(one, torch.Tensor) and not (one.abs() > self.noise).any() for one in (got, true))
+        return not tiny and super().differs(got, true)
+
+    @property
+    def lost_the_check(self) -> bool:
+        """Whether backward raises eagerly and not compiled."""
+        return self.plain.error is None and self.eager.outcome == "raises-backward"
+
+
+def _living(tracked) -> torch.Tensor | None:
+    return tracked.ref()
+
+
+def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
+    """Yields what compiling changed: the outcome is that of the compiled program, the lines are those of the eager one."""
+    error = evidence.eager.plain.problem
+    if evidence.lost_the_check and error is not None:
+        yield f"Run eagerly, backward raises {error.type} in line {error.line}: {_first_sentence(error.message)}."
+        yield _what_was_lost(evidence)
+    elif evidence.plain.error is not None and evidence.eager.outcome == "correct":
+        yield "Only the compiled program raises: run eagerly, it reaches its end and its gradients are right."
+    elif evidence.plain.problem is not None and evidence.eager.outcome == "raises-backward" and error is not None:
+        if evidence.outcome == "raises-forward":
+            yield (
+                "The compiler traces backward while it compiles the forward, and meets there what eager meets in backward, "
+                f"in line {error.line}: {_first_sentence(error.message)}."
+            )
+    elif evidence.outcome == "silently-wrong" and evidence.eager.outcome == "correct":
+        yield "Run eagerly, the gradients are right: the compiled program gives others, and no write explains it."
+    yield "Functions made by torch.compile ran compiled to find the outcome, and eagerly to find the lines and the right gradients."
+
+
+def _what_was_lost(evidence: CompiledEvidence) -> str:
+    harms = find_harms(evidence.eager)
+    lines = ", ".join(f"line {place.line} (`{place.text}`)" for harm in harms[:1] for place in harm.mutated_at[:2])
+    blamed = f" It is there because of {lines}." if lines else ""
+    if evidence.outcome == "correct":
+        return f"Compiled, that check is not made and was not needed: the gradients are right.{blamed}"
+    return f"Compilation lost that check, and backward used the new values without a word.{blamed}"
+
+
+def _first_sentence(message: str) -> str:
+    return message.partition("\n")[0].partition(". Hint")[0].rstrip(".")

@@ -1,0 +1,57 @@
+"""`torch.compile`: whether compiled code runs, what belongs to compiling it, and how to run it as if it were not compiled."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import torch
+
+from autograder.tape.internals.mode_stack import told_of_compiled_calls
+
+_FILES = ("/torch/_dynamo/", "/torch/_functorch/", "/torch/_inductor/")
+_COMPILER = "torch._dynamo.eval_frame"  # loaded by the first `torch.compile`
+_TRACERS = (torch._C._TorchDispatchModeKey.PROXY, torch._C._TorchDispatchModeKey.FUNCTIONAL)
+
+
+@contextmanager
+def compiled_calls() -> Iterator[list[bool]]:
+    """Compiled functions run as they are inside; the list that it yields is filled when one does.
+
+    What was compiled before is forgotten, and so compiled again: after some runs of one program the compiler would give up
+    ("recompile_limit", PyTorch 2.6 to 2.15) and leave it as it is.
+    """
+    ran: list[bool] = []
+    if _COMPILER in sys.modules:
+        torch.compiler.reset()
+    with told_of_compiled_calls(lambda: ran.append(True), lambda: None):
+        yield ran
+
+
+@contextmanager
+def eager_calls() -> Iterator[None]:
+    """Compiled functions run eagerly inside; for a program whose compiled functions have run before, so that the compiler is loaded."""
+    with ExitStack() as stack:
+        if _COMPILER in sys.modules:
+            stack.enter_context(torch.compiler.set_stance("force_eager"))
+        yield
+
+
+@contextmanager
+def eager_random_numbers() -> Iterator[None]:
+    """Compiled functions draw the random numbers inside that they would draw eagerly; inductor has a generator of its own."""
+    with ExitStack() as stack:
+        if "torch._inductor.config" in sys.modules:
+            stack.enter_context(sys.modules["torch._inductor.config"].patch(fallback_random=True))
+        yield
+
+
+def is_tracing() -> bool:
+    """Returns whether operations are recorded for a graph that runs later; a backward meanwhile is the compiler's, not the program's."""
+    return any(torch._C._get_dispatch_mode(key) is not None for key in _TRACERS)
+
+
+def is_compiler_file(file: str) -> bool:
+    """Returns whether a frame of a traceback is the compiler's."""
+    return any(part in file.replace("\\", "/") for part in _FILES)

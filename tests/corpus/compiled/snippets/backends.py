@@ -1,0 +1,277 @@
+# %% view_of_input_inductor · a view of an input is saved, and the input is written: no check is left
+# bug: silently-wrong, tensor=x
+# fixed: correct
+import torch
+
+
+def forward(x, w):
+    return (x @ w).sum()  # saves
+
+
+torch.manual_seed(0)
+x = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+w = torch.ones(2, 2, requires_grad=True)
+loss = torch.compile(forward, backend="inductor")(x, w)
+x.add_(1)  # [bug] harm
+x = x + 1  # [fixed]
+loss.backward()
+
+
+# truth
+def truth():
+    return {"w": [[9.0, 9.0], [12.0, 12.0]]}
+
+
+# %% view_of_input_aot · the same with aot_eager keeps the check
+# bug: raises-backward, tensor=x
+# fixed: correct
+import torch
+
+
+def forward(x, w):
+    return (x @ w).sum()  # saves
+
+
+x = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+w = torch.ones(2, 2, requires_grad=True)
+loss = torch.compile(forward, backend="aot_eager")(x, w)
+x.add_(1)  # [bug] harm
+x = x + 1  # [fixed]
+loss.backward()
+
+# %% view_of_input_eager · the same with the backend that compiles nothing
+# bug: raises-backward, tensor=x
+# fixed: correct
+import torch
+
+
+@torch.compile(backend="eager")
+def forward(x, w):
+    return (x @ w).sum()  # saves
+
+
+x = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+w = torch.ones(2, 2, requires_grad=True)
+loss = forward(x, w)
+x.add_(1)  # [bug] harm
+x = x + 1  # [fixed]
+loss.backward()
+
+# %% view_data_inductor · the same write through .data, which no backend would notice
+# bug: silently-wrong, tensor=x
+# fixed: correct
+import torch
+
+
+@torch.compile
+def forward(x, w):
+    return torch.tanh(x @ w).sum()  # saves
+
+
+x = torch.tensor([[1.0, 2.0], [3.0, 4.0]]) / 10
+w = torch.ones(2, 2, requires_grad=True)
+loss = forward(x, w)
+x.data.mul_(2)  # [bug] harm
+x = x * 2  # [fixed]
+loss.backward()
+
+
+# truth
+def truth():
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]]) / 10
+    w = torch.ones(2, 2, requires_grad=True)
+    return {"w": torch.autograd.grad(torch.tanh(x @ w).sum(), w)[0]}
+
+
+# %% result_written_aot · what a compiled function returns is written outside of it
+# bug: raises-backward, tensor=h
+# fixed: correct
+import torch
+
+
+def forward(w):
+    return torch.exp(w * 2)  # saves
+
+
+w = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
+h = torch.compile(forward, backend="aot_eager")(w)
+h.mul_(2)  # [bug] harm
+h = h * 2  # [fixed]
+h.sum().backward()
+
+# %% result_data_aot · what a compiled function returns is written through .data
+# bug: silently-wrong, tensor=h
+# fixed: correct
+import torch
+
+
+def forward(w):
+    return torch.exp(w * 2)  # saves
+
+
+w = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
+h = torch.compile(forward, backend="aot_eager")(w)
+loss = h.sum()
+h.data.zero_()  # [bug] harm
+loss.backward()
+
+
+# truth
+def truth():
+    return {"w": 2 * torch.exp(2 * torch.tensor([0.1, 0.2, 0.3]))}
+
+
+# %% result_written_inductor · inductor saves what it returns
+# bug: raises-backward, tensor=h
+# fixed: correct
+import torch
+
+
+@torch.compile(backend="inductor", fullgraph=True)
+def forward(w):
+    return torch.exp(w * 2)  # saves
+
+
+w = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
+h = forward(w)
+h.mul_(2)  # [bug] harm
+h = h * 2  # [fixed]
+h.sum().backward()
+
+# %% inside_aot · a write inside the compiled part: the compiler traces its backward at once, and meets it there
+# bug: raises-forward, tensor=h
+# fixed: correct
+import torch
+
+
+def forward(w):
+    h = torch.exp(w * 2)  # saves
+    h.mul_(3)  # [bug] harm
+    h = h * 3  # [fixed]
+    return h.sum()
+
+
+w = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
+torch.compile(forward, backend="aot_eager")(w).backward()
+
+# %% inside_inductor · the same with inductor
+# bug: raises-forward, tensor=h
+# fixed: correct
+import torch
+
+
+def forward(w):
+    h = torch.sigmoid(w)
+    square = h * h  # saves
+    h += 1  # [bug] harm
+    h = h + 1  # [fixed]
+    return (square * h).sum()
+
+
+w = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
+torch.compile(forward)(w).backward()
+
+# %% inside_unharmed · writes inside the compiled part into what nobody needs
+# correct
+import torch
+
+
+@torch.compile(backend="aot_eager")
+def forward(x, w):
+    scale = torch.zeros(3)
+    scale += 2
+    h = x * w
+    h *= scale
+    return h.relu_().sum()
+
+
+w = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
+forward(torch.ones(3), w).backward()
+
+# %% inside_eager · the backend that compiles nothing makes nothing out of place
+# raises-backward, tensor=h
+import torch
+
+
+def forward(w):
+    h = torch.exp(w * 2)  # saves
+    h.mul_(3)  # harm
+    return h.sum()
+
+
+w = torch.tensor([0.1, 0.2, 0.3], requires_grad=True)
+torch.compile(forward, backend="eager")(w).backward()
+
+# %% own_backend · a backend of the program's own
+# correct
+import torch
+
+
+def backend(graph, _inputs):
+    return graph.forward
+
+
+@torch.compile(backend=backend)
+def forward(x, w):
+    return torch.relu(x @ w).pow(2).mean()
+
+
+x, w = torch.eye(3), torch.full((3, 3), 0.5, requires_grad=True)
+forward(x, w).backward()
+
+# %% fullgraph_broken · what cannot be compiled whole is refused where it is called
+# raises-forward
+import torch
+
+
+@torch.compile(backend="eager", fullgraph=True)
+def forward(w):
+    print("a graph break")
+    return (w * w).sum()
+
+
+w = torch.ones(3, requires_grad=True)
+forward(w).backward()  # harm
+
+# %% wrong_shapes · the compiled function cannot be computed at all
+# raises-forward
+import torch
+
+w = torch.ones(3, requires_grad=True)
+compiled = torch.compile(lambda x, w: (x @ w).sum(), backend="aot_eager")
+compiled(torch.ones(2, 2), w).backward()  # harm
+
+# %% input_written_inside_aot · a compiled function writes into what an eager operation saved
+# bug: raises-backward, tensor=h
+# fixed: correct
+import torch
+
+
+def shift(h):
+    h.add_(1)  # [bug] harm
+    h = h + 1  # [fixed]
+    return (2 * h).sum()
+
+
+w = torch.tensor([0.1, 0.2], requires_grad=True)
+h = torch.exp(w)  # saves
+loss = torch.compile(shift, backend="aot_eager")(h)
+(loss + h.sum()).backward()
+
+# %% input_written_inside_inductor · the same with inductor
+# bug: raises-backward, tensor=h
+# fixed: correct
+import torch
+
+
+@torch.compile
+def shift(h):
+    h.add_(1)  # [bug] harm
+    h = h + 1  # [fixed]
+    return (2 * h).sum()
+
+
+w = torch.tensor([0.1, 0.2], requires_grad=True)
+h = torch.exp(w)  # saves
+loss = shift(h)
+loss.backward()

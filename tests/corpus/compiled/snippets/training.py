@@ -1,0 +1,262 @@
+# %% graph_break · two graphs around a line that cannot be compiled, and the write between them
+# bug: raises-backward, tensor=h
+# fixed: correct
+import torch
+
+
+@torch.compile(backend="aot_eager")
+def forward(x, w):
+    h = torch.sigmoid(x @ w)  # saves
+    torch._dynamo.graph_break()
+    h.mul_(2)  # [bug] harm
+    h = h * 2  # [fixed]
+    return h.sum()
+
+
+x, w = torch.eye(2), torch.full((2, 2), 0.5, requires_grad=True)
+forward(x, w).backward()
+
+# %% loop_aot · a whole training loop with a compiled module
+# bug: raises-backward, tensor=model.2.weight
+# fixed: correct
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(inplace=True), nn.Linear(8, 1))
+compiled = torch.compile(model, backend="aot_eager")
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(6, 4), torch.randn(6, 1)
+for step in range(3):
+    loss = (compiled(x) - y).pow(2).mean()  # [bug] saves
+    loss = (compiled(x) - y).pow(2).mean()  # [fixed]
+    optimizer.zero_grad()
+    with torch.no_grad():  # [bug]
+        model[2].weight.mul_(0.9)  # [bug] harm
+    loss.backward()
+    optimizer.step()
+
+# %% batch_norm_inductor · running statistics are written in each forward
+# correct
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.ReLU(inplace=True), nn.Linear(4, 1))
+compiled = torch.compile(model)
+x = torch.randn(8, 3)
+compiled(x).pow(2).mean().backward()
+
+# %% dropout_inductor · inductor draws other random numbers than eager does
+# correct
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+w = torch.ones(64, requires_grad=True)
+
+
+@torch.compile
+def forward(w):
+    return (nn.functional.dropout(w * 3, 0.5) ** 2).sum()
+
+
+forward(w).backward()
+w.grad = (w.grad > 0).float() * 0
+
+# %% dropout_aot · the same random numbers
+# correct
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.5), nn.Linear(8, 1))
+torch.compile(model, backend="aot_eager")(torch.randn(3, 4)).sum().backward()
+
+# %% target_network · the target follows by a write under no_grad inside a compiled function
+# correct
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+online, target = nn.Linear(3, 1), nn.Linear(3, 1)
+
+
+@torch.compile(backend="aot_eager")
+def follow(new, old):
+    with torch.no_grad():
+        old.mul_(0.9).add_(new, alpha=0.1)
+
+
+x = torch.randn(5, 3)
+for _ in range(2):
+    loss = (online(x) - target(x).detach()).pow(2).mean()
+    follow(online.weight, target.weight)
+    loss.backward()
+
+# %% ema_of_online · the same into the network that is trained, before backward
+# bug: raises-backward, tensor=hidden
+# fixed: correct
+import torch
+
+torch.manual_seed(0)
+
+
+@torch.compile(backend="eager")
+def decay(weight):
+    with torch.no_grad():
+        weight.mul_(0.9)  # [bug] harm
+        weight.mul(0.9)  # [fixed]
+
+
+weight, x = torch.randn(3, 3, requires_grad=True), torch.randn(2, 3, requires_grad=True)
+loss = torch.tanh(x @ weight).sum()  # saves
+decay(weight)
+loss.backward()
+
+# %% custom_function · a custom Function in a compiled part
+# correct
+import torch
+
+
+class Cube(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return grad * 3 * x * x
+
+
+@torch.compile(backend="aot_eager")
+def forward(w):
+    return Cube.apply(w * 2).sum()
+
+
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+forward(w).backward()
+
+# %% disabled_part · a part that the compiler is told to leave out writes into what was saved
+# bug: raises-backward, tensor=h
+# fixed: correct
+import torch
+
+
+@torch.compiler.disable
+def normalise(h):
+    h /= 2  # [bug] harm
+    h = h / 2  # [fixed]
+    return h
+
+
+@torch.compile(backend="aot_eager")
+def forward(w):
+    h = torch.exp(w)  # saves
+    return normalise(h).sum()
+
+
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+forward(w).backward()
+
+# %% cache · keys are written into a cache by a compiled step, and read again
+# bug: raises-backward, tensor=cache
+# fixed: correct
+import torch
+
+torch.manual_seed(0)
+w = torch.randn(4, 4, requires_grad=True)
+cache = torch.zeros(3, 4)
+x = torch.randn(3, 4)
+
+
+@torch.compile(backend="aot_eager")
+def attend(cache, w, query):
+    return (torch.tanh(cache @ w) @ query).sum()  # saves
+
+
+loss = 0
+for position in range(3):
+    cache[position] = x[position]  # [bug] harm
+    cache = cache.clone()  # [fixed]
+    cache[position] = x[position]  # [fixed]
+    loss = loss + attend(cache, w, x[position])
+loss.backward()
+
+# %% dynamic · another size each time
+# correct
+import torch
+
+torch.manual_seed(0)
+w = torch.randn(3, 2, requires_grad=True)
+forward = torch.compile(lambda x, w: (x @ w).square().mean(), backend="aot_eager", dynamic=True)
+for size in (2, 3, 5):
+    forward(torch.randn(size, 3), w).backward()
+
+# %% no_grad_part · an evaluation under no_grad between forward and backward
+# correct
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+model = nn.Linear(3, 3)
+compiled = torch.compile(model, backend="aot_eager")
+x = torch.randn(4, 3)
+loss = compiled(x).square().sum()
+with torch.no_grad():
+    level = compiled(x).mul_(2).sum()
+loss.backward()
+
+# %% optimizer_compiled · a compiled step of the optimizer before the second backward
+# bug: raises-backward, tensor=w
+# fixed: correct
+import torch
+
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.1)
+step = torch.compile(optimizer.step, backend="aot_eager")
+first = (w * w).sum()
+second = (w * w * w).sum()  # saves
+first.backward()
+step()  # [bug] harm
+second.backward()
+step()  # [fixed]
+
+# %% checkpointed · a checkpointed block in a compiled function
+# correct
+import torch
+from torch.utils.checkpoint import checkpoint
+
+
+@torch.compile(backend="aot_eager")
+def forward(w):
+    return checkpoint(lambda w: torch.exp(torch.sin(w)), w, use_reentrant=False).sum()
+
+
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+forward(w).backward()
+
+# %% leaf_refused · a leaf is written where grad is on
+# raises-forward
+import torch
+
+
+@torch.compile(backend="aot_eager")
+def forward(w):
+    w.mul_(2)
+    return (w * w).sum()
+
+
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+forward(w).backward()  # harm
+
+# %% penalty · a gradient of a gradient, which aot_eager does not give
+# raises-backward
+import torch
+
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+loss = torch.compile(lambda w: (w**3).sum(), backend="aot_eager")(w)
+(slope,) = torch.autograd.grad(loss, w, create_graph=True)
+slope.sum().backward()
