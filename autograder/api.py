@@ -14,6 +14,7 @@ from autograder.tape.recording.schema import Recording, to_json
 from autograder.tape.recording.verdict_types import Fix, Gradient, Harm, Outcome
 from autograder.tape.repair.program_factory import factory_of_file, factory_of_function, factory_of_text
 from autograder.tape.watch.error_recording import recording_of_error
+from autograder.view.text.first_screen import MORE_IN_PYTHON
 
 _FORMATS: dict[str, Callable[[Recording], str]] = {".html": view.as_html, ".svg": view.as_svg, ".json": to_json}
 
@@ -66,8 +67,13 @@ class Explanation:
             raise InputError(f"{os.fspath(path)} names no format that is known here. End it in one of {known}.")
         write_text(path, _FORMATS[suffix](self.recording))
 
-    def __repr__(self) -> str:
+    @property
+    def steps(self) -> str:
+        """The long form: everything that was found, and every step of the program in words."""
         return view.as_text(self.recording)
+
+    def __repr__(self) -> str:
+        return view.as_screen(self.recording, MORE_IN_PYTHON)
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
         return view.mimebundle(self.recording)

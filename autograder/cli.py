@@ -99,6 +99,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     program.add_argument("-m", dest="module", metavar="MODULE", help="what `python -m MODULE` runs")
     program.add_argument("-c", dest="code", metavar="CODE", help="this text")
+    explain.add_argument("--steps", action="store_true", help="everything that was found, and every step in words")
     explain.add_argument("--json", action="store_true", help="one JSON object on standard output")
     explain.add_argument(
         "--no-repair", action="store_true", help="do not look for repairs, which takes up to 20 seconds"
@@ -202,7 +203,7 @@ def _explain_here(chosen: argparse.Namespace) -> int:
     elif chosen.diff:
         print("".join(fix.diff for fix in explanation.fixes[:1]), end="")
     else:
-        print(explanation)
+        print(explanation.steps if chosen.steps else view.as_screen(explanation.recording), end="")
     return 0 if explanation.outcome == "correct" else 1
 
 

@@ -60,7 +60,8 @@ def test_json_is_one_object_with_the_promised_fields(program):
     done = explain(f"{program}::run", "--json")
     told = json.loads(done.stdout)
     assert 1 == done.returncode, done.stderr
-    assert ["version", "file", "outcome", "error", "harms", "gradients", "notes", "fixes"] == list(told)
+    fields = ["version", "file", "outcome", "error", "harms", "gradients", "notes", "fixes", "checks", "graph_faults"]
+    assert fields == list(told)
     assert (1, str(program), "raises-backward") == (told["version"], told["file"], told["outcome"])
     (harm,) = told["harms"]
     line = 1 + BROKEN.format(write="add_(1)").splitlines().index("    a.add_(1)")
@@ -278,3 +279,23 @@ def test_a_notebook_is_explained_up_to_a_cell(tmp_path):
     done = explain(f"{path}::9")
     assert (2, 1) == (done.returncode, len(done.stderr.strip().splitlines()))
     assert "has no code cell 9; it has 4." in done.stderr
+
+
+def test_the_readme_shows_what_the_command_prints(tmp_path):
+    """The program of README.md, put into a file and explained, gives the answer that stands below it."""
+    readme = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
+    (source,) = re.findall(r"^```python\n(# bug\.py\n.+?)^```", readme, re.M | re.S)
+    (shown,) = re.findall(r"^```\n(raises-backward: .+?)^```", readme, re.M | re.S)
+    (tmp_path / "bug.py").write_text(source)
+    done = subprocess.run(
+        [sys.executable, "-m", "autograder", "explain", "bug.py"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert (shown, "") == (done.stdout, done.stderr)
+
+
+def test_the_long_form_has_every_step(program):
+    """`--steps` prints the verdict in full and each step; without it the answer fits on a screen."""
+    short, long = (explain(f"{program}::run", *more).stdout for more in ((), ("--steps",)))
+    assert len(short.splitlines()) <= 25
+    assert "step by step:" in long
+    assert "step by step:" not in short

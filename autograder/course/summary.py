@@ -13,7 +13,7 @@ from IPython.display import display
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome as Word
-from autograder.view.text.sentences import MEANING
+from autograder.view.text.headline import MEANING
 
 OUTCOMES = (
     ("w.mul_(2)", "loss = w.sum()"),

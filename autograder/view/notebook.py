@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from autograder.tape.recording.schema import Recording
-from autograder.view.draw.html import as_image, describe_picture
+from autograder.view.draw.html import as_image, describe_picture, essence_html
 from autograder.view.scene.composition import Scene, build_scene
 from autograder.view.scene.layout import load_igraph
 from autograder.view.text.report import as_text
@@ -55,7 +55,8 @@ def mimebundle(recording: Recording, predict: bool = False, place: str = "") -> 
 def drawn_mimebundle(recording: Recording, predict: bool = False, place: str = "") -> dict[str, str]:
     """Returns "text/html", the static picture with up to 16 steps in words, and "text/plain", the verdict with up to 4 steps."""
     picture = _static(build_scene(recording, predict), as_text(recording, STEPS), place)
-    return {"text/html": picture, "text/plain": as_text(recording, BRIEF)}
+    top = "" if predict else essence_html(recording)
+    return {"text/html": f"{top}{picture}", "text/plain": as_text(recording, BRIEF)}
 
 
 def _static(scene: Scene, words: str, place: str) -> str:

@@ -6,7 +6,7 @@ import torch
 
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.observe.graph.tensors import TrackedTensor
-from autograder.tape.oracle.gradient_comparison import nested
+from autograder.tape.oracle.gradient_comparison import distance, nested
 from autograder.tape.recording.verdict_types import Gradient
 
 
@@ -42,7 +42,7 @@ def _pair(evidence: Evidence, call: int | None, index: int) -> tuple[object, obj
 def _beside(got: object, true: object) -> Gradient:
     listed = nested(got)
     unlisted = got.numel() if isinstance(got, torch.Tensor) and listed is None else 0
-    return Gradient(listed, nested(true), unlisted)
+    return Gradient(listed, nested(true), unlisted, distance(got, true))
 
 
 def _in_order_of_appearance(evidence: Evidence) -> list[int]:

@@ -8,6 +8,7 @@ from autograder.tape.diagnose.compiled_evidence import CompiledEvidence, compile
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harms.harm_registry import find_harms
 from autograder.tape.diagnose.harms.unrecorded_write import unrecorded_write_notes
+from autograder.tape.diagnose.oracle_answers import checks_of
 from autograder.tape.diagnose.shown_gradients import shown_gradients
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
@@ -19,7 +20,8 @@ def verdict_of(evidence: Evidence) -> Verdict:
     harms = find_harms(evidence.explaining) if evidence.outcome != "correct" else ()
     compiled = compiled_notes(evidence) if isinstance(evidence, CompiledEvidence) else ()
     notes = (*compiled, *_notes_on_gradients(evidence), *_notes_on_writes(evidence, harms), *_notes_on_limits(evidence))
-    return Verdict(evidence.outcome, evidence.plain.problem, harms, shown_gradients(evidence), notes)
+    checks = tuple(checks_of(evidence))
+    return Verdict(evidence.outcome, evidence.plain.problem, harms, shown_gradients(evidence), notes, checks=checks)
 
 
 def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -112,6 +113,18 @@ def gap(got: object, true: object) -> float:
     if not torch.isfinite(difference).all():
         return float("inf")
     return float(difference.max()) / max(float(scale.max()) if scale.numel() else 0.0, 1e-30)
+
+
+def distance(got: object, true: object) -> float | None:
+    """Returns the length of the difference over that of the right gradient, where there is one and it is finite and not zero."""
+    one, other = _numbers(got), _numbers(true)
+    if other is None or not other.any():
+        return 0.0 if other is not None and (one is None or not one.any()) else None
+    one = torch.zeros_like(other) if one is None else one
+    if one.shape != other.shape:
+        return None
+    found = float((one - other).norm() / other.norm())
+    return found if math.isfinite(found) else None
 
 
 def _numbers(value: object) -> torch.Tensor | None:

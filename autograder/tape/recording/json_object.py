@@ -20,6 +20,8 @@ def explain_json(recording: Recording, file: str) -> dict[str, Any]:
         del harm["edge"]
     for gradient in verdict["gradients"].values():
         del gradient["unlisted"]
+        if gradient["ran"] is None:
+            del gradient["ran"]
     return {"version": recording.version, "file": file} | _finite(verdict)
 
 

@@ -54,11 +54,48 @@ class Gradient(msgspec.Struct, frozen=True):
 
     Attributes:
         unlisted: how many numbers it has, where they are too many to list and `got` is therefore None; else 0.
+        off: the distance of the two over the length of the right one (2-norms), such as 0.5 for a gradient that is half of it; None
+            where that is not known, or where the right one is zero and this one is not.
+        ran: the slope of the loss as it was computed, where a write that autograd did not record makes that another number than
+            `true`, the slope of the program without that write; None elsewhere.
     """
 
     got: list[Any] | float | None
     true: list[Any] | float | None
     unlisted: int = 0
+    off: float | None = None
+    ran: list[Any] | float | None = None
+
+
+class Check(msgspec.Struct, frozen=True):
+    """What one oracle was asked about a run, and what it found.
+
+    Attributes:
+        oracle: "copies of saved tensors", "finite differences" or "finite differences of each operation".
+        question: what it decides, as a question.
+        answer: "yes" or "no"; "not known" where it could not decide, "not asked" where it was not run.
+        detail: what it covered, or why it could not decide; "" for nothing to add.
+    """
+
+    oracle: str
+    question: str
+    answer: Literal["yes", "no", "not known", "not asked"]
+    detail: str = ""
+
+
+class GraphFault(msgspec.Struct, frozen=True):
+    """A line that does not harm a saved tensor, and still keeps a gradient from what it was meant for.
+
+    Attributes:
+        kind: what it is called, such as "graph cut".
+        sentence: what the line does, without its number.
+        change: what to write instead.
+    """
+
+    kind: str
+    place: Place
+    sentence: str
+    change: str
 
 
 Effect = Literal["same losses and gradients", "changes what is computed"]
@@ -88,6 +125,11 @@ class Fix(msgspec.Struct, frozen=True):
     diff: str = ""
 
 
+def note_on_change(fix: Fix) -> str:
+    """Returns the note on what a repair computes differently."""
+    return f"The fix in line {fix.line} ({fix.kind}) changes what is computed: {fix.changes}"
+
+
 class Verdict(msgspec.Struct, frozen=True):
     """What happened, why, and what repairs it. The fields are those of `explain --json`."""
 
@@ -97,3 +139,5 @@ class Verdict(msgspec.Struct, frozen=True):
     gradients: dict[str, Gradient] = {}
     notes: tuple[str, ...] = ()
     fixes: tuple[Fix, ...] = ()
+    checks: tuple[Check, ...] = ()
+    graph_faults: tuple[GraphFault, ...] = ()

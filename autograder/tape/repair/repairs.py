@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from autograder.tape.diagnose.record import record_program
-from autograder.tape.recording.verdict_types import Fix, Problem, Verdict
+from autograder.tape.recording.verdict_types import Fix, Problem, Verdict, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram
 from autograder.tape.repair.edits import EditableSource
 from autograder.tape.repair.fix_text import as_diff, as_fix
@@ -42,11 +42,7 @@ class Repairs:
     @property
     def notes(self) -> tuple[str, ...]:
         """The changes of meaning and the warnings, as sentences for a report."""
-        told = [
-            f"The fix in line {fix.line} ({fix.kind}) changes what is computed: {meaning}"
-            for fix, meaning in zip(self.fixes, self.meanings, strict=True)
-            if meaning
-        ]
+        told = [note_on_change(fix) for fix in self.fixes if fix.changes]
         return (*told, *self.warnings, *([self.reason] if self.reason else []))
 
 

@@ -18,6 +18,7 @@ from autograder.tape.recording.schema import Recording
 from autograder.view.assets import read_asset
 from autograder.view.draw.svg import draw_picture
 from autograder.view.scene.composition import Scene, build_scene
+from autograder.view.text.first_screen import essence
 from autograder.view.text.report import as_text
 
 UNSAFE = re.compile(r"[^\w~()*!/:;=,@ $.+?'{}\[\]|^`<>-]+", re.ASCII)  # in a data URL between double quotes
@@ -27,7 +28,7 @@ PAGE = """<!doctype html>
  content="default-src 'none'; img-src data:; style-src {style_hash}; script-src {script_hash}">
 <meta name="viewport" content="width=device-width"><title>{title}</title>
 <style>{style}</style></head><body>
-<main id="picture"><img alt="{alt}" src="{image}"></main>
+{essence}<main id="picture"><img alt="{alt}" src="{image}"></main>
 <details><summary>In words</summary><pre>{words}</pre></details>
 <script type="text/plain" id="scene">{scene}</script>
 <script type="module">{script}</script>
@@ -67,9 +68,15 @@ def as_html(recording: Recording, predict: bool = False) -> str:
         script=script,
         alt=escape(describe_picture(scene), quote=True),
         image=as_image(scene),
+        essence="" if predict else essence_html(recording),
         words=escape(as_text(recording)),
         scene=base64.b64encode(zlib.compress(msgspec.json.encode(scene), 9)).decode(),
     )
+
+
+def essence_html(recording: Recording) -> str:
+    """Returns the first harm and the best repair, for the top of a page; "" where no repair was found."""
+    return f"<pre>{escape(essence(recording))}</pre>" if recording.verdict.fixes else ""
 
 
 def _hash(text: str) -> str:

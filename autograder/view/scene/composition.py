@@ -17,7 +17,8 @@ from autograder.view.scene.gradient_panel import draw_gradients
 from autograder.view.scene.node_graph import MARGIN, NodeGraph
 from autograder.view.scene.recording_index import RecordingIndex, index_recording
 from autograder.view.shapes import Drawing
-from autograder.view.text.sentences import FORECAST, MEANING, decisive_frame
+from autograder.view.text.headline import MEANING, headline
+from autograder.view.text.sentences import FORECAST, decisive_frame
 
 MOST_HIGHLIGHTS, MOST_LINKS = 6, 6
 """Parts that are highlighted while backward visits a node, and arrows from saved tensors to lines, at most."""
@@ -102,7 +103,7 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "") ->
     return Scene(
         id=hashlib.sha256(to_json(recording).encode()).hexdigest()[:12],
         outcome=recording.verdict.outcome,
-        headline=MEANING[recording.verdict.outcome],
+        headline=headline(recording.verdict),
         programs=_programs(recording),
         frames=frames,
         views=[Drawing(-MARGIN, -MARGIN, v.width, v.height, v.shapes, v.title, v.parent) for v in graph.views],

@@ -61,6 +61,19 @@ def finite(number: Any) -> float:
     return float(number) if isinstance(number, int | float) and math.isfinite(number) else 0.0
 
 
+SHOWN = 4
+"""Numbers of a gradient that a line of text shows at most."""
+
+
+def short_values(values: Any) -> str:
+    """Returns a gradient in a few characters: all of a small one, else its first numbers and how many there are more."""
+    numbers = [number for _, number in _flatten(values)]
+    if not isinstance(values, list) or len(numbers) > SHOWN:
+        first = ", ".join(map(format_number, numbers[: SHOWN - 1]))
+        return first if not isinstance(values, list) else f"[{first}, … {len(numbers) - SHOWN + 1} more]"
+    return f"[{', '.join(map(short_values, values))}]"
+
+
 def format_number(number: Any) -> str:
     """Returns one element as text of at most 12 characters."""
     if number is None:
@@ -68,3 +81,19 @@ def format_number(number: Any) -> str:
     if isinstance(number, int | float) and not isinstance(number, bool):
         return f"{number:.4g}"
     return clip(str(number), 12)
+
+
+def percent(part: float) -> str:
+    """Returns a part of one as a percentage of two or three digits."""
+    return f"{100 * part:.0f} %" if part >= 0.1 else f"{100 * part:.2g} %"
+
+
+def gradient_line(name: str, gradient: Gradient) -> str:
+    """Returns one leaf's gradient beside the right one."""
+    if gradient.unlisted:
+        return f"{name}.grad  has {gradient.unlisted:,} numbers, too many to list here"
+    got = "nothing" if gradient.got is None else short_values(gradient.got)
+    if gradient.true is None:
+        return f"{name}.grad  got {got}"
+    off = f"  <- off by {percent(gradient.off)}" if gradient.off else "  <- differs"
+    return f"{name}.grad  got {got}  right {short_values(gradient.true)}" + (off if is_wrong(gradient) else "")

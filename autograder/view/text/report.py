@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Fix, Gradient, Harm, Place
+from autograder.tape.recording.verdict_types import Fix, Harm
 from autograder.view.playback import Playback
 from autograder.view.shapes import clip
-from autograder.view.text.gradient_values import is_wrong
-from autograder.view.text.sentences import FORECAST, MEANING, Sentences
+from autograder.view.text.gradient_values import gradient_line
+from autograder.view.text.harm_sentences import where
+from autograder.view.text.headline import headline, short_message
+from autograder.view.text.sentences import FORECAST, Sentences
 
 WIDTH = 100
 """Columns of a value or of a line of code, beyond which it is cut."""
@@ -36,16 +38,11 @@ def verdict_text(recording: Recording) -> str:
 def _head(recording: Recording) -> list[str]:
     """Returns the outcome and the error."""
     verdict = recording.verdict
-    lines = [f"{verdict.outcome}: {MEANING[verdict.outcome]}"]
+    lines = [f"{verdict.outcome}: {headline(verdict)}"]
     if verdict.error:
         where = f" at line {verdict.error.line}" if verdict.error.line else ""
-        lines.append(f"  {verdict.error.type}{where}: {clip(_short(verdict.error.message), 4 * WIDTH)}")
+        lines.append(f"  {verdict.error.type}{where}: {clip(short_message(verdict.error.message), 4 * WIDTH)}")
     return lines
-
-
-def _short(message: str) -> str:
-    """Returns PyTorch's message without its hint at anomaly mode: that finds the line that saved, not the one that wrote."""
-    return message.partition(" Hint: ")[0]
 
 
 def _steps(recording: Recording) -> list[list[str]]:
@@ -68,7 +65,7 @@ def _tail(recording: Recording) -> list[str]:
     verdict = recording.verdict
     parts = [
         ("harmed", _harms(verdict.harms, recording.programs[0].file)),
-        ("gradients", [_gradient(name, gradient) for name, gradient in verdict.gradients.items()]),
+        ("gradients", [gradient_line(name, gradient) for name, gradient in verdict.gradients.items()]),
         ("notes", list(verdict.notes)),
         ("repairs", [_fix(fix) for fix in verdict.fixes]),
     ]
@@ -87,16 +84,11 @@ def _harms(harms: tuple[Harm, ...], file: str) -> list[str]:
 
 def _harm(harm: Harm, file: str) -> str:
     """Returns one harm as one line."""
-    lines = ", ".join(dict.fromkeys(f"{_line(place, file)}: {place.text}" for place in harm.mutated_at))
+    lines = ", ".join(dict.fromkeys(f"{where(place, file)}: {place.text}" for place in harm.mutated_at))
     through = f" through {harm.through}" if harm.through and harm.through != harm.tensor else ""
     changed = "its bytes changed" if harm.bytes_changed else "its bytes did not change"
-    what = f"{harm.tensor}, {_holder(harm)} ({_line(harm.saved_at, file)}), was written{through} at {lines}"
+    what = f"{harm.tensor}, {_holder(harm)} ({where(harm.saved_at, file)}), was written{through} at {lines}"
     return "; ".join(filter(None, [what, _versions(harm), changed]))
-
-
-def _line(place: Place, file: str) -> str:
-    """Returns the number of a line, with the name of its file where that is not the program's own."""
-    return f"line {place.line}" if place.file == file else f"{place.file}, line {place.line}"
 
 
 def _holder(harm: Harm) -> str:
@@ -109,18 +101,9 @@ def _versions(harm: Harm) -> str:
     """Returns the versions when saved and now; "" where they are not known."""
     if harm.saved_version is None:
         return ""
-    moved = harm.saved_version != harm.version_now
-    return f"version {harm.saved_version}, {'now' if moved else 'and still'} {harm.version_now}"
-
-
-def _gradient(name: str, gradient: Gradient) -> str:
-    """Returns one leaf's gradient beside the right one."""
-    if gradient.unlisted:
-        return f"{name}.grad  has {gradient.unlisted:,} numbers, too many to list here"
-    got, true = ("none" if g is None else clip(str(g), WIDTH) for g in (gradient.got, gradient.true))
-    if gradient.true is None:
-        return f"{name}.grad  got {got}"
-    return f"{name}.grad  got {got}  right {true}" + ("  <- differs" if is_wrong(gradient) else "")
+    if harm.saved_version == harm.version_now:
+        return "no version counter moved"
+    return f"saved at version {harm.saved_version}, now at {harm.version_now}"
 
 
 def _fix(fix: Fix) -> str:

@@ -6,16 +6,10 @@ from autograder.tape.recording.schema import Recording, SavedEdge, Step
 from autograder.tape.recording.verdict_types import Outcome
 from autograder.view.playback import Frame, Playback
 from autograder.view.shapes import clip
-from autograder.view.text.gradient_values import is_wrong
+from autograder.view.text.gradient_values import is_wrong, short_values
+from autograder.view.text.headline import headline
 from autograder.view.text.naming import MOST, TensorNames, count_noun, join_few, join_names
 from autograder.view.text.write_sentences import WriteSentences
-
-MEANING: dict[Outcome, str] = {
-    "raises-forward": "a line of the program stops with an error",
-    "raises-backward": "backward() stops with an error",
-    "correct": "the gradients are right",
-    "silently-wrong": "no error, but a gradient is wrong",
-}
 
 FORECAST: dict[Outcome, str] = {
     "raises-forward": "raises",
@@ -169,12 +163,12 @@ class Sentences:
     def _verdict(self) -> str:
         """Returns the outcome, the error, the wrong gradients and a repair."""
         verdict = self.playback.recording.verdict
-        parts = [f"Outcome: {verdict.outcome}, {MEANING[verdict.outcome]}."]
+        parts = [f"Outcome: {verdict.outcome}, {headline(verdict)}."]
         if verdict.error:
             parts.append(f"{verdict.error.type}: {self._error(220)}")
         for name, gradient in verdict.gradients.items():
             if gradient.got is not None and is_wrong(gradient):
-                parts.append(f"{name}.grad is {clip(str(gradient.got), 60)}; right is {clip(str(gradient.true), 60)}.")
+                parts.append(f"{name}.grad is {short_values(gradient.got)}; right is {short_values(gradient.true)}.")
         proven = next((fix for fix in verdict.fixes if fix.proven), None)
         if proven:
             parts.append(f"A proven repair, line {proven.line}: {clip(proven.after, 90)}")

@@ -1,0 +1,118 @@
+"""The first answer fits on a screen, names every line that does harm, and says no more than what was checked."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from autograder import view
+from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.verdict_types import Check, Fix, Gradient, Harm, Place, Verdict
+from autograder.view.text.first_screen import LINES, WIDTH
+from autograder.view.text.headline import headline
+
+COPIES, DIFFERENCES = "copies of saved tensors", "finite differences"
+
+
+def with_verdict(recording: Recording, **fields: object) -> Recording:
+    """Returns the recording with other fields in its verdict."""
+    return msgspec.structs.replace(recording, verdict=msgspec.structs.replace(recording.verdict, **fields))
+
+
+def harm_at(harm: Harm, *lines: int) -> Harm:
+    """Returns the harm as if these lines had done it."""
+    file = harm.saved_at.file
+    return msgspec.structs.replace(harm, mutated_at=tuple(Place(file, line, f"h{line}.mul_(2)") for line in lines))
+
+
+def test_the_answer_fits_on_a_screen(recording):
+    """Whatever was recorded, at most 25 lines of 100 columns, the outcome first and how to go on last."""
+    lines = view.as_screen(recording).splitlines()
+
+    assert len(lines) <= LINES
+    assert max(map(len, lines)) <= WIDTH
+    assert lines[0].startswith(recording.verdict.outcome)
+    assert "--steps" in lines[-1]
+
+
+def test_it_fits_with_long_notes_and_repairs_too(recorded):
+    """A long error, thirty notes and a repair of forty lines are cut, and it says so."""
+    long = "a word and " * 200
+    fix = Fix("a kind", 8, "\n".join(["old"] * 20), "\n".join(["new"] * 20), True)
+    base = recorded("raises_backward")
+    error = msgspec.structs.replace(base.verdict.error, message=long)
+    lines = view.as_screen(with_verdict(base, error=error, notes=(long,) * 30, fixes=(fix,))).splitlines()
+
+    assert len(lines) <= LINES
+    assert max(map(len, lines)) <= WIDTH
+    assert any("more notes: --steps" in line for line in lines)
+    assert any("more lines: --diff" in line for line in lines)
+
+
+def test_the_first_harm_is_told_in_a_sentence_with_its_code(recorded):
+    """Which line, through which alias, what it overwrites, who keeps that, and by how much the gradient is off."""
+    told = " ".join(view.as_screen(recorded("silently_wrong")).split())
+
+    assert (
+        "At line 9, `d.data[:] = 1` overwrites d through d.data, which MulBackward0 (line 8) keeps for backward."
+        in told
+    )
+    assert "> 9 | d.data[:] = 1" in told
+    assert "w2.grad is off" in told or "[1] where [4] is right" in told
+
+
+def test_every_line_that_does_harm_is_named(recorded):
+    """Harms after the first are counted by place, and each place is there as `line N`."""
+    base = recorded("raises_backward")
+    harm = base.verdict.harms[0]
+    harms = [harm_at(harm, 20, 21), harm_at(harm, 31), harm_at(harm, 31), *(harm_at(harm, n) for n in range(40, 80))]
+    told = " ".join(view.as_screen(with_verdict(base, harms=tuple(harms))).split())
+
+    assert "line 31 (2)" in told
+    assert all(f"line {number}" in told for number in (20, 21, 31, *range(40, 80)))
+
+
+@pytest.mark.parametrize(
+    ("off", "true", "words"),
+    [
+        (0.75, 4.0, "off by 75 %"),
+        (0.004, 4.0, "off by 0.4 %"),
+        (12.0, 4.0, "off by 1200 %"),
+        (None, 0.0, "w.grad is [1] where [0] is right"),
+    ],
+)
+def test_how_far_off_is_a_percentage(recorded, off, true, words):
+    """The distance over the length of the right gradient; where that is zero, there is none."""
+    gradients = {"w": Gradient([1.0], [true], off=off)}
+    told = " ".join(view.as_screen(with_verdict(recorded("silently_wrong"), gradients=gradients)).split())
+
+    assert words in told
+
+
+@pytest.mark.parametrize(
+    ("checks", "words"),
+    [
+        pytest.param((), "no write harmed a saved value", id="an old recording"),
+        pytest.param((Check(COPIES, "", "yes"),), "no write harmed a saved value", id="writes alone"),
+        pytest.param((Check(COPIES, "", "not asked"),), "backward was never called", id="no backward"),
+        pytest.param((Check(DIFFERENCES, "", "yes"),), "the gradients are those of the loss", id="finite differences"),
+        pytest.param((Check(DIFFERENCES, "", "not known"),), "no write harmed a saved value", id="undecided"),
+    ],
+)
+def test_right_is_said_only_where_it_was_checked(checks, words):
+    """That no write did harm does not say that the gradients are right."""
+    told = headline(Verdict("correct", checks=checks))
+
+    assert words in told
+    assert "right" not in told
+
+
+def test_a_page_opens_with_the_harm_and_the_repair(recorded):
+    """Above the picture of a page and of a notebook; not where the reader is to predict, nor where nothing was repaired."""
+    base = recorded("raises_backward")
+    fixed = with_verdict(base, fixes=(Fix("out of place", 9, "d += 1", "d = d + 1", True),))
+
+    for page in (view.as_html(fixed), view.mimebundle(fixed)["text/html"]):
+        assert page.index("Repair at line 9") < page.index("<img")
+    assert "Repair at line 9" not in view.as_html(fixed, predict=True).partition("<img")[0]
+    assert "<pre>" not in view.as_html(base).partition("<img")[0]
