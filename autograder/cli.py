@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from autograder import grade_command, rehearse_command
+from autograder import desk_commands, grade_command, rehearse_command
 from autograder.errors import AutograderError, UnfinishedError
 from autograder.loading import loading
 from autograder.printable import printable
@@ -134,6 +134,7 @@ def _parser() -> argparse.ArgumentParser:
 
     grade_command.add_to(verbs)
     rehearse_command.add_to(verbs)
+    desk_commands.add_to(verbs)
 
     verbs.add_parser("doctor", help="say what this machine has and lacks").set_defaults(run=_doctor)
     return parser

@@ -15,7 +15,7 @@ OLDEST_TORCH = (2, 6)
 MODULES = {
     "": ("igraph", "libcst", "msgspec", "rich"),
     "course": ("anywidget", "IPython", "ipywidgets", "jupyterlab", "matplotlib", "nbclient", "nbgrader"),
-    "grade": ("latex2mathml", "nbgrader", "nh3", "psutil", "sqlalchemy"),
+    "grade": ("latex2mathml", "nbgrader", "nh3", "psutil", "sqlalchemy", "yaml"),
     "test": ("pytest", "pytest_timeout", "xdist"),
 }
 EXTRAS = {
@@ -25,11 +25,12 @@ EXTRAS = {
     "grade": "grade",
     "rehearse": "grade",
     "new": "grade",
+    "collect": "grade",
     "test": "test",
 }
 IN_A_CLONE = ("release", "test")
 ALWAYS = ("doctor",)
-WITHOUT_TORCH = ("atlas",)
+WITHOUT_TORCH = ("atlas", "collect")
 
 
 class RequirementError(SetupError):

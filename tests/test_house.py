@@ -47,6 +47,7 @@ ROOMS = {
         "grade.where",
     },
     "grade": {"tape", "view", "check", "course", "grade"},
+    "desk": {"view", "course", "grade"},
 }
 EVERYWHERE = {"errors", "printable", "requirements"}  # what a user may be told, and what is installed here
 FILES = {
@@ -206,6 +207,7 @@ def test_errors_are_of_one_family():
         ("autograder.view", False),
         ("autograder.check", False),
         ("autograder.course.lab", False),
+        ("autograder.desk.collect.collection", False),
         ("autograder.check.exercise", True),
     ],
 )

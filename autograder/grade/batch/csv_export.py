@@ -51,7 +51,7 @@ class QuotedCsvExport(CsvExportPlugin):
             for student in gradebook.students:
                 if assignment.name in (assignments or {assignment.name}) and student.id in (students or {student.id}):
                     row = _row(gradebook, assignment, student)
-                    yield {name: _harmless(value) for name, value in row.items()}
+                    yield {name: harmless_cell(value) for name, value in row.items()}
 
 
 def configure_export(config: Config) -> None:
@@ -86,7 +86,8 @@ def _row(gradebook: Gradebook, assignment: Assignment, student: Student) -> dict
     }
 
 
-def _harmless(value: Any) -> Any:
+def harmless_cell(value: Any) -> Any:
+    """Returns a value as text that no spreadsheet computes, and in which every letter can be seen."""
     if value is None or value == "":
         return ""
     if not isinstance(value, str):

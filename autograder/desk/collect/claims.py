@@ -1,0 +1,65 @@
+"""Whose each hand-in is: one student's, several students', or a question for the teacher."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from autograder.desk.collect.hand_in_files import ReadableHandIn
+from autograder.desk.collect.person_match import match_people
+from autograder.desk.collect.questions import NONE, Answers, MatchQuestion
+from autograder.desk.roster import Person, Roster
+
+
+class Claim(NamedTuple):
+    """A hand-in that is somebody's: who, how that was seen, and what is in it."""
+
+    person: Person
+    how: str
+    work: ReadableHandIn
+
+
+def claims_of(
+    works: list[ReadableHandIn], roster: Roster, answers: Answers
+) -> tuple[dict[str, list[Claim]], list[MatchQuestion]]:
+    """Returns the hand-ins of each student, and a question for each that nobody can be found for."""
+    claims: dict[str, list[Claim]] = defaultdict(list)
+    questions = []
+    for work in works:
+        if answers.students.get(work.hand_in.key) == NONE:
+            continue
+        for person, how in match_people(work.hand_in, roster, answers.students):
+            if person is None:
+                questions.append(MatchQuestion(work.hand_in.key, "", work.hand_in.name, how))
+            else:
+                claims[person.student].append(Claim(person, how, work))
+    for student, claim, person in list(_shared(claims, roster)):
+        claims[student].append(Claim(person, f"handed in by {claim.person.student} for the group", claim.work))
+    return _without_doubts(claims, questions)
+
+
+def _shared(claims: dict[str, list[Claim]], roster: Roster) -> Iterator[tuple[str, Claim, Person]]:
+    """Yields the members of a group who handed in nothing of their own, each with what another member handed in."""
+    for listed in list(claims.values()):
+        for person in roster.members(listed[0].person):
+            if person.student not in claims:
+                yield from ((person.student, claim, person) for claim in listed)
+
+
+def _without_doubts(
+    claims: dict[str, list[Claim]], questions: list[MatchQuestion]
+) -> tuple[dict[str, list[Claim]], list[MatchQuestion]]:
+    """Takes out students for whom two persons of the platform were taken, by their names alone."""
+    for student, listed in list(claims.items()):
+        keys = {claim.work.hand_in.key for claim in listed}
+        if len(keys) > 1 and any(claim.how == "by name" for claim in listed):
+            del claims[student]
+            why = f"{len(keys)} people of the platform seem to be {student}"
+            questions += [question_of(claim, why) for claim in listed]
+    return claims, questions
+
+
+def question_of(claim: Claim, why: str, file: str = "") -> MatchQuestion:
+    """Returns a question about a hand-in, or about one file of it."""
+    return MatchQuestion(claim.work.hand_in.key, file, claim.person.name or claim.work.hand_in.name, why)

@@ -1,0 +1,214 @@
+"""`collect`: every hand-in of a download goes where nbgrader looks, or into the table of what a teacher has to say."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from autograder.desk.collect.claims import Claim, claims_of, question_of
+from autograder.desk.collect.download import DownloadError, open_download
+from autograder.desk.collect.hand_in_files import ReadableHandIn, readable
+from autograder.desk.collect.notebook_names import NotebookShape, cells_of
+from autograder.desk.collect.platforms.nbgrader_folders import parse_time
+from autograder.desk.collect.platforms.platform_registry import platform_of
+from autograder.desk.collect.questions import Answers, MatchQuestion, read_answers, write_questions
+from autograder.desk.collect.submitted_folder import HandInFiles, Placing, keep_earlier, place
+from autograder.desk.hand_in_record import CollectedHandIn, read_record, record_folder, write_record
+from autograder.desk.roster import Person, Roster
+from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.printable import printable
+
+START = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+
+
+class CollectedLine(NamedTuple):
+    """One student's line of the report.
+
+    Attributes:
+        student: nbgrader's id.
+        name: as the platform shows it.
+        placing: what was done with the latest hand-in.
+        remarks: how it was matched where that is not plain, late marks, files that were left out.
+    """
+
+    student: str
+    name: str
+    placing: Placing
+    remarks: tuple[str, ...]
+
+
+class Collection(NamedTuple):
+    """What `collect` did.
+
+    Attributes:
+        platform: whose form the download has.
+        lines: for each student who handed in, by id.
+        missing: of the roster, who handed nothing in.
+        questions: what is not decided.
+        table: where these were written; None if there are none.
+        notes: what was left out of the download, one line each.
+    """
+
+    platform: str
+    lines: list[CollectedLine]
+    missing: list[Person]
+    questions: list[MatchQuestion]
+    table: Path | None
+    notes: list[str]
+
+
+def collect(
+    download: Path,
+    assignment: str,
+    course: Path,
+    roster: Roster,
+    platform: str = "auto",
+    zone: datetime.tzinfo = datetime.UTC,
+) -> Collection:
+    """Puts each hand-in of a download into submitted/STUDENT/ASSIGNMENT/ of the course.
+
+    Args:
+        download: the platform's zip, or a folder.
+        assignment: its folder's name among the sources.
+        course: its folder.
+        roster: the class; an empty one takes the platform's names for students' ids.
+        platform: its name, or "auto".
+        zone: of times that name none.
+
+    Raises:
+        DownloadError: it is no such download, or of another assignment; nothing is written then.
+        ClassError: there is no such course or assignment.
+    """
+    classroom = open_class(course, assignment, before_hand_in=True)
+    shapes = _shapes(classroom)
+    folder = record_folder(classroom.folder, assignment)
+    answers = read_answers(folder, zone)
+    record = read_record(classroom.folder, assignment)
+    with open_download(download) as files:
+        chosen = platform_of(files, platform)
+        hand_ins = chosen.hand_ins(files, zone, assignment)
+        works = [readable(hand_in, shapes, answers.notebooks) for hand_in in hand_ins]
+        _check_assignment(works, download, assignment)
+        claims, questions = claims_of(works, roster, answers)
+        desk = _Desk(classroom, chosen.name, record, folder, answers, zone)
+        lines = [desk.settle(student, one) for student, one in sorted(claims.items())]
+    write_record(classroom.folder, assignment, record)
+    questions += desk.questions
+    table = write_questions(folder, questions, answers)
+    missing = [person for person in roster.people if person.student not in claims]
+    open_questions = [one for one in questions if not _is_answered(one, answers)]
+    return Collection(chosen.name, lines, missing, open_questions, table, files.notes)
+
+
+class _Desk:
+    def __init__(
+        self,
+        classroom: Classroom,
+        platform: str,
+        record: dict[str, CollectedHandIn],
+        folder: Path,
+        answers: Answers,
+        zone: datetime.tzinfo,
+    ) -> None:
+        self.classroom, self.platform, self.record, self.folder = classroom, platform, record, folder
+        self.answers, self.zone = answers, zone
+        self.questions: list[MatchQuestion] = []
+
+    def settle(self, student: str, claims: list[Claim]) -> CollectedLine:
+        """Places the latest of a student's hand-ins, keeps the others, and returns the student's line."""
+        *others, last = sorted(claims, key=lambda claim: (self._time(claim) or START, claim.work.hand_in.sequence))
+        earlier = self.folder / "earlier" / student
+        for claim in others:
+            keep_earlier(self._read(claim), earlier)
+        if not last.work.names:
+            self._ask(last)
+            return CollectedLine(
+                student, last.person.name, "cannot be placed", tuple(_remarks(last, "no file was handed in"))
+            )
+        work = self._read(last)
+        placing, reason = place(self.classroom, student, work, self.record.get(student), earlier)
+        if placing in ("new", "newer than before", "as before"):
+            self.record[student] = self._collected(last, work)
+        self._ask(last)
+        if last.work.hand_in.late and work.handed_in is None:
+            self.questions.append(question_of(last, "it was late, and the download does not say by how much"))
+        return CollectedLine(student, last.person.name, placing, tuple(_remarks(last, reason, len(others))))
+
+    def _ask(self, claim: Claim) -> None:
+        found = claim.work.found
+        self.questions += [question_of(claim, why, claim.work.files[path].path) for path, why in found.unknown.items()]
+
+    def _read(self, claim: Claim) -> HandInFiles:
+        return HandInFiles(claim.work.read(), self._time(claim), claim.work.hand_in.sequence)
+
+    def _time(self, claim: Claim) -> datetime.datetime | None:
+        hand_in = claim.work.hand_in
+        stated = self.answers.times.get(hand_in.key) or hand_in.handed_in
+        time = stated or parse_time(claim.person.known.get("handed in", ""), self.zone)
+        return time.astimezone(datetime.UTC).replace(microsecond=0) if time else None
+
+    def _collected(self, claim: Claim, work: HandInFiles) -> CollectedHandIn:
+        hand_in = claim.work.hand_in
+        return CollectedHandIn(
+            platform=self.platform,
+            key=hand_in.key,
+            name=claim.person.name or hand_in.name,
+            known=claim.person.known,
+            handed_in=work.handed_in.isoformat() if work.handed_in else "",
+            sequence=hand_in.sequence,
+            late=hand_in.late,
+            digest=work.digest,
+            upload_name=hand_in.upload_name,
+            notebooks={name: one.how for name, one in claim.work.found.found.items()},
+        )
+
+
+def _shapes(classroom: Classroom) -> list[NotebookShape]:
+    paths = sorted((classroom.sources / classroom.assignment).glob("*.ipynb"))
+    return [NotebookShape(path.stem, cells_of(json.loads(path.read_text("utf-8"))) or frozenset()) for path in paths]
+
+
+def _check_assignment(works: list[ReadableHandIn], download: Path, assignment: str) -> None:
+    unknown = [why for work in works for why in work.found.unknown.values()]
+    if not works:
+        raise DownloadError(f"{printable(download.name)} holds no hand-in")
+    if unknown and not any(work.found.found for work in works):
+        raise DownloadError(
+            f"none of the {len(unknown)} notebooks in {printable(download.name)} is one of {assignment}. Name the assignment that "
+            "was downloaded"
+        )
+
+
+def _is_answered(question: MatchQuestion, answers: Answers) -> bool:
+    if question.file:
+        return question.file in answers.notebooks
+    return question.hand_in in answers.students or question.hand_in in answers.times
+
+
+def _remarks(claim: Claim, reason: str, others: int = 0) -> Iterator[str]:
+    found = claim.work.found
+    if claim.how:
+        yield f"student found {claim.how}" if claim.how.startswith("by") else claim.how
+    yield from (f"{one.path} is {name}.ipynb, {one.how}" for name, one in found.found.items() if one.how)
+    yield from (f"{path}: {why}" for path, why in found.unknown.items())
+    if claim.work.hand_in.late:
+        yield "late, says the platform"
+    if others:
+        yield f"{others} earlier hand-in{'s' if others > 1 else ''} kept"
+    yield from claim.work.notes
+    if reason:
+        yield reason
+
+
+def as_json(collection: Collection) -> str:
+    """Returns what was collected as one JSON object."""
+    return json.dumps({"version": 1} | msgspec.to_builtins(collection._asdict(), enc_hook=_plain), indent=2)
+
+
+def _plain(value: object) -> object:
+    return value._asdict() if isinstance(value, tuple) and hasattr(value, "_asdict") else str(value)

@@ -1,0 +1,67 @@
+"""Who handed something in: found in the roster, in what was collected before, or named by the platform itself."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from autograder.desk.collect.downloaded_hand_in import DownloadedHandIn
+from autograder.desk.roster import Person, Roster, id_from_name, is_student_id
+
+# By a name alone only where there is no better mark; kinds of `DownloadedHandIn.identities` that another column answers.
+SAME_AS = {"words without group": "words"}
+BY_NAME = ("words", "joined")
+WITHOUT_ROSTER = ("student", "login", "number", "email", "canvas", "anonymous")
+
+
+class Match(NamedTuple):
+    """A person who handed something in; None with the reason where that is not known, and else how it was seen."""
+
+    person: Person | None
+    how: str
+
+
+def match_people(hand_in: DownloadedHandIn, roster: Roster, answers: dict[str, str]) -> list[Match]:
+    """Returns everyone who handed this in.
+
+    Args:
+        hand_in: as downloaded.
+        roster: the class; an empty one takes the platform's own names for the ids of students.
+        answers: by a hand-in's key the student that a teacher named.
+    """
+    if hand_in.key in answers:
+        return [_answered(answers[hand_in.key], hand_in, roster)]
+    found = [_match(identity, hand_in, roster) for identity in hand_in.identities]
+    return found or [Match(None, "the download does not say whose it is")]
+
+
+def _answered(student: str, hand_in: DownloadedHandIn, roster: Roster) -> Match:
+    if found := roster.find("student", student):
+        return Match(found[0], "as you said")
+    if not is_student_id(student):
+        return Match(None, f"{student!r} cannot be the name of a student's folder")
+    return Match(Person(student, hand_in.name, {}), "as you said")
+
+
+def _match(identity: dict[str, str], hand_in: DownloadedHandIn, roster: Roster) -> Match:
+    if not roster.people or "anonymous" in identity:
+        return _named_by_platform(identity, hand_in)
+    for kind, value in identity.items():
+        column = "login" if kind.startswith("login ") else SAME_AS.get(kind, kind)
+        found = roster.find(column, value)
+        if len(found) == 1:
+            return Match(found[0], "by name" if column in BY_NAME else "")
+        if found:
+            return Match(None, f"{len(found)} students have this name")
+    return Match(None, "no student of the roster has this name or number")
+
+
+def _named_by_platform(identity: dict[str, str], hand_in: DownloadedHandIn) -> Match:
+    student = next((identity[kind] for kind in WITHOUT_ROSTER if identity.get(kind)), "")
+    student = student or id_from_name(hand_in.name)
+    if "anonymous" in identity or "student" in identity or student == hand_in.key:
+        how = ""
+    else:
+        how = "the platform's own name, as there is no roster"
+    if not is_student_id(student):
+        return Match(None, "its name cannot be that of a student's folder, and there is no roster")
+    return Match(Person(student, hand_in.name, identity), how)

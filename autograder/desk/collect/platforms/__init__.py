@@ -1,0 +1,1 @@
+"""How each platform names what it lets a teacher download; one file each."""

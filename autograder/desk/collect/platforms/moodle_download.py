@@ -1,0 +1,44 @@
+"""Moodle's "Download all submissions": a folder, or names with one beginning, for each participant.
+
+Read in mod/assign/locallib.php and mod/assign/feedback/file/importziplib.php of moodle/moodle:
+`[Group-]Full name_N_assignsubmission_file/…` since 4.1, with another `_` at its end before, and names of that beginning where
+the files are not in folders; `Participant_N_…` where marking is anonymous. N is the participant's number in this assignment, and
+not the user's. `_` in names is a blank there. Times stand in the grading worksheet, not in the zip.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections import defaultdict
+
+from autograder.desk.collect.download import Download, DownloadedFile
+from autograder.desk.collect.downloaded_hand_in import DownloadedHandIn, Platform
+
+NAME = re.compile(
+    r"(?:.*/)?(?P<name>[^_/]+)_(?P<number>\d+)_assignsubmission_(?P<kind>[a-z]+)_?(?:/(?P<inside>.+)|(?P<beside>[^/]*))"
+)
+
+
+def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedHandIn]:
+    found: dict[str, list[tuple[re.Match[str], DownloadedFile]]] = defaultdict(list)
+    for file in download.files:
+        if (parts := NAME.fullmatch(file.path)) is None:
+            download.notes.append(f"{file.path} was left out: it has not the form of Moodle's names")
+        else:
+            found[parts["number"]].append((parts, file))
+    return [_hand_in(number, files) for number, files in found.items()]
+
+
+def _hand_in(number: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> DownloadedHandIn:
+    name = files[0][0]["name"]
+    return DownloadedHandIn(
+        key=number,
+        name=name,
+        identities=({"participant": number, "words": name, "words without group": name.partition("-")[2]},),
+        files={parts["inside"] or parts["beside"] or "online text": file for parts, file in files},
+        upload_name=f"{name}_{number}_assignfeedback_file",
+    )
+
+
+MOODLE = Platform("moodle", lambda path: NAME.fullmatch(path) is not None, _hand_ins)

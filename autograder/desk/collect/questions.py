@@ -1,0 +1,100 @@
+"""What collecting could not decide: written as a table that a teacher fills in, and that the next run reads."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+from pathlib import Path
+from typing import NamedTuple
+
+from autograder.desk.collect.platforms.nbgrader_folders import parse_time
+from autograder.desk.hand_in_record import replace_file
+from autograder.desk.table_file import TableError, read_table
+from autograder.grade.batch.csv_export import harmless_cell
+from autograder.printable import printable
+
+FILE = "to_match.csv"
+COLUMNS = ("hand_in", "file", "person", "why", "student", "notebook", "handed_in")
+NONE = "-"  # in a column to fill in: nobody, or no notebook
+
+
+class MatchQuestion(NamedTuple):
+    """One row: what was found, why it could not be decided, and what a teacher fills in.
+
+    Attributes:
+        hand_in: what the platform calls the person.
+        file: the path in the download; "" where the whole hand-in is meant.
+        person: the name as far as it is known.
+        why: the reason.
+        student: to be filled in: nbgrader's id, or "-" for nobody.
+        notebook: to be filled in: the notebook's name, or "-" for none.
+        handed_in: to be filled in: when, in the time zone of the command.
+    """
+
+    hand_in: str
+    file: str
+    person: str
+    why: str
+    student: str = ""
+    notebook: str = ""
+    handed_in: str = ""
+
+
+class Answers(NamedTuple):
+    """What a teacher has filled in: students and times by the hand-in, notebooks by the file's path."""
+
+    students: dict[str, str]
+    notebooks: dict[str, str]
+    times: dict[str, datetime.datetime]
+    rows: list[MatchQuestion]
+
+
+def read_answers(folder: Path, zone: datetime.tzinfo) -> Answers:
+    """Returns what a teacher has filled in; nothing where nothing was asked.
+
+    Raises:
+        TableError: a column is missing, or what should be a time is none.
+    """
+    path = folder / FILE
+    if not path.exists():
+        return Answers({}, {}, {}, [])
+    table = read_table(path)
+    if missing := [name for name in COLUMNS if table.column(name) is None]:
+        raise TableError(f"{printable(str(path))} has no column {missing[0]!r}. Move it away, and collect again")
+    rows = [MatchQuestion(*(_plain(row[table.column(name) or 0]) for name in COLUMNS)) for row in table.rows]
+    times = {row.hand_in: _time(row, path, zone) for row in rows if row.handed_in}
+    return Answers(
+        {row.hand_in: row.student for row in rows if row.student},
+        {row.file: row.notebook.removesuffix(".ipynb") for row in rows if row.notebook},
+        times,
+        [row for row in rows if row.student or row.notebook or row.handed_in],
+    )
+
+
+def write_questions(folder: Path, questions: list[MatchQuestion], answers: Answers) -> Path | None:
+    """Writes the table, answered rows first, and returns its path; removes it where there is nothing in it."""
+    path = folder / FILE
+    known = {(row.hand_in, row.file) for row in answers.rows}
+    rows = [*answers.rows, *(row for row in questions if (row.hand_in, row.file) not in known)]
+    if not rows:
+        path.unlink(missing_ok=True)
+        return None
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(COLUMNS)
+    table.writerows([harmless_cell(value) for value in row] for row in rows)
+    replace_file(path, b"\xef\xbb\xbf" + text.getvalue().encode())  # with this mark a spreadsheet reads it as UTF-8
+    return path if questions else None
+
+
+def _plain(text: str) -> str:
+    """Returns the text without the apostrophe that keeps it from being a formula."""
+    return text[1:].strip() if text.startswith("'") and text[1:2] in "=+-@" else text.strip()
+
+
+def _time(row: MatchQuestion, path: Path, zone: datetime.tzinfo) -> datetime.datetime:
+    time = parse_time(row.handed_in, zone)
+    if time is None:
+        raise TableError(f"{printable(str(path))}: {printable(row.handed_in)} is no time; write it as 2026-10-03 14:10")
+    return time

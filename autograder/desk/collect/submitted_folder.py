@@ -1,0 +1,127 @@
+"""Puts a hand-in where nbgrader looks, and keeps what it replaces: nothing newer is ever overwritten."""
+
+from __future__ import annotations
+
+import datetime
+import shutil
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from autograder.desk.hand_in_record import CollectedHandIn
+from autograder.grade.batch.classroom import Classroom
+from autograder.grade.submission.submitted_files import attachments, digest, plain_file
+from autograder.grade.wire.limits import Limits
+
+WRITING = ".autograder-collecting"
+TIMESTAMP = "timestamp.txt"
+LIMITS = Limits()
+
+KEPT = {
+    "unknown": "other work lies there, and neither says when it was handed in; move that away to collect this",
+    "changed": "the files were changed after they had been collected; move them away to collect again",
+}
+Placing = Literal[
+    "new", "newer than before", "as before", "older than what is there", "kept as it is", "cannot be placed"
+]
+
+
+class HandInFiles(NamedTuple):
+    """One hand-in, read: the files by their paths in the student's folder, when it was handed in, and the platform's number."""
+
+    files: dict[str, bytes]
+    handed_in: datetime.datetime | None
+    sequence: int
+
+    @property
+    def digest(self) -> str:
+        """A hash of names and contents."""
+        return digest(b"", self.files)
+
+
+def place(
+    classroom: Classroom, student: str, work: HandInFiles, known: CollectedHandIn | None, earlier: Path
+) -> tuple[Placing, str]:
+    """Puts a hand-in into submitted/STUDENT/ASSIGNMENT/, unless what lies there is newer or was changed by hand.
+
+    Args:
+        classroom: of the course.
+        student: nbgrader's id.
+        work: what was handed in.
+        known: what was collected for this student before.
+        earlier: the folder for hand-ins that are not the latest.
+
+    Returns:
+        What was done, and the reason where it is not plain.
+    """
+    folder = classroom.submitted(student)
+    if folder.is_symlink() or folder.parent.is_symlink():
+        return "cannot be placed", "the student's folder in submitted/ is a link; remove it"
+    if not folder.exists():
+        _write(folder, work)
+        return "new", ""
+    present = _present(classroom, student, known)
+    if present.files == work.files:
+        _stamp(folder, work.handed_in or present.handed_in)
+        return "as before", ""
+    age = _age(work, present, known)
+    if age in KEPT:
+        return "kept as it is", KEPT[age]
+    keep_earlier(work if age == "older" else present, earlier)
+    if age == "newer":
+        _write(folder, work)
+    return ("newer than before" if age == "newer" else "older than what is there"), ""
+
+
+def keep_earlier(work: HandInFiles, earlier: Path) -> None:
+    """Keeps a hand-in that is not the latest, once."""
+    time = f"{work.handed_in:%Y-%m-%d %H.%M.%S}" if work.handed_in else ""
+    folder = earlier / (time or str(work.sequence or work.digest[:12]))
+    if not folder.exists():
+        _write(folder, work)
+
+
+def _age(
+    work: HandInFiles, present: HandInFiles, known: CollectedHandIn | None
+) -> Literal["newer", "older", "unknown", "changed"]:
+    for new, old in ((work.handed_in, present.handed_in), (work.sequence, present.sequence)):
+        if new and old and new != old:
+            return "newer" if new > old else "older"  # type: ignore[operator]
+    if known is None:
+        return "unknown"
+    return (
+        "changed" if known.digest != present.digest else "newer"
+    )  # the same hand-in, of which more is recognised by now
+
+
+def _present(classroom: Classroom, student: str, known: CollectedHandIn | None) -> HandInFiles:
+    folder = classroom.submitted(student)
+    files, _ = attachments(folder, LIMITS)
+    for path in sorted(folder.rglob("*.ipynb")):
+        files[path.relative_to(folder).as_posix()] = plain_file(path, LIMITS.notebook_bytes)
+    time = classroom.timestamp(student)
+    return HandInFiles(files, time.replace(tzinfo=datetime.UTC) if time else None, known.sequence if known else 0)
+
+
+def _write(folder: Path, work: HandInFiles) -> None:
+    """Writes a folder, whole or not at all."""
+    fresh = folder.with_name(WRITING)
+    if fresh.exists():
+        shutil.rmtree(fresh)
+    try:
+        for name, data in work.files.items():
+            (fresh / name).parent.mkdir(parents=True, exist_ok=True)
+            (fresh / name).write_bytes(data)
+        fresh.mkdir(parents=True, exist_ok=True)
+        _stamp(fresh, work.handed_in)
+        if folder.exists():
+            shutil.rmtree(folder)
+        fresh.replace(folder)
+    finally:
+        shutil.rmtree(fresh, ignore_errors=True)
+
+
+def _stamp(folder: Path, handed_in: datetime.datetime | None) -> None:
+    """Writes the time as nbgrader does (`Exchange.timestamp_format`, 0.9.6)."""
+    if handed_in is not None:
+        time = handed_in.astimezone(datetime.UTC)
+        (folder / TIMESTAMP).write_text(f"{time:%Y-%m-%d %H:%M:%S} UTC", "utf-8")

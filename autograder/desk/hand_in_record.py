@@ -1,0 +1,80 @@
+"""What was collected for an assignment, kept beside the course: who is whom, and by which name the platform knows them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+
+from autograder.errors import InputError
+from autograder.printable import printable
+
+FOLDER = "collected"
+FILE = "hand_ins.json"
+
+
+class RecordError(InputError):
+    """What was collected earlier cannot be read; the message names the file."""
+
+
+class CollectedHandIn(msgspec.Struct, frozen=True, kw_only=True):
+    """A student's hand-in that lies in nbgrader's folder.
+
+    Attributes:
+        platform: where it came from.
+        key: what the platform calls the person in file names of this assignment.
+        name: the person's name as the platform shows it; "" if it shows none.
+        known: what else identifies the person, by kind, as in a roster.
+        handed_in: when, as an ISO time in UTC; "" if nobody knows.
+        sequence: the platform's own number, which grows with each later hand-in; 0 if it has none.
+        late: whether the platform says that it was late.
+        digest: of the files as they were collected.
+        upload_name: the beginning of a file name that the platform maps back to the person; "" if it maps none.
+        notebooks: by the notebook's name, how its file was recognised; "" by its exact name.
+    """
+
+    platform: str
+    key: str
+    name: str = ""
+    known: dict[str, str] = {}
+    handed_in: str = ""
+    sequence: int = 0
+    late: bool = False
+    digest: str = ""
+    upload_name: str = ""
+    notebooks: dict[str, str] = {}
+
+
+def record_folder(course: Path, assignment: str) -> Path:
+    """Returns the folder for what is known of an assignment's hand-ins."""
+    return course / FOLDER / assignment
+
+
+def read_record(course: Path, assignment: str) -> dict[str, CollectedHandIn]:
+    """Returns what was collected, by student; nothing if nothing was.
+
+    Raises:
+        RecordError: the file is damaged.
+    """
+    path = record_folder(course, assignment) / FILE
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, CollectedHandIn])
+    except FileNotFoundError:
+        return {}
+    except (OSError, msgspec.DecodeError) as error:
+        raise RecordError(f"{printable(str(path))} cannot be read ({error}). Move it away, and collect again") from None
+
+
+def write_record(course: Path, assignment: str, record: dict[str, CollectedHandIn]) -> None:
+    """Writes what was collected, whole or not at all."""
+    data = msgspec.json.format(msgspec.json.encode(record, order="deterministic"), indent=1)
+    replace_file(record_folder(course, assignment) / FILE, data)
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Writes a file so that a reader finds the old one or the new one, and never a part."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.writing")
+    fresh.write_bytes(data)
+    os.replace(fresh, path)

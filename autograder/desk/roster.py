@@ -1,0 +1,200 @@
+"""Who is in the class: read from a platform's own CSV, or from one of the course's own with a column `student_id`."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from autograder.desk.table_file import TableError, TableFile, read_table
+from autograder.printable import printable
+
+# What a column says of a student, and the names it has. Canvas: gradebook_exporter.rb. Moodle: mod/assign/gradingtable.php.
+# Blackboard and Gradescope: the headings of their downloads, as public tools read them.
+KINDS = {
+    "student": ("student_id", "nbgrader_id"),
+    "login": ("SIS Login ID", "Username", "login"),
+    "number": ("SIS User ID", "ID number", "Student ID", "SID", "number"),
+    "email": ("Email address", "Email"),
+    "canvas": ("ID",),
+    "name": ("Student", "Full name", "Name"),
+    "last name": ("Last Name", "LastName"),
+    "first name": ("First Name", "FirstName"),
+    "group": ("group",),
+}
+# Which column becomes nbgrader's id of a student, unless the teacher names one: the first that everybody has, each another.
+IDS = ("student", "login", "number", "email", "canvas", "name", "participant")
+PARTICIPANT = re.compile(r"\D*?(\d+)")  # Moodle's "Participant 17", in any language
+NOBODY = ("points possible", "student, test", "manual posting")
+LONGEST_ID = 100
+
+
+class Person(NamedTuple):
+    """One student.
+
+    Attributes:
+        student: nbgrader's id.
+        name: as the platform shows it.
+        known: what the file says of the student, by kind: "login", "number", "email", "canvas", "participant", "handed in".
+        group: the name of the group that hands in together; "" for none.
+    """
+
+    student: str
+    name: str
+    known: dict[str, str]
+    group: str = ""
+
+
+class Roster:
+    """A class; without a file it is empty, and finds nobody."""
+
+    def __init__(self, people: list[Person]) -> None:
+        self.people = people
+        self._known: dict[tuple[str, str], list[Person]] = defaultdict(list)
+        for person in people:
+            for kind, value in (person.known | {"student": person.student}).items():
+                self._known[kind, same_word(value)].append(person)
+            self._known["words", words_of(person.name)].append(person)
+            self._known["joined", joined(person.name)].append(person)
+
+    def find(self, kind: str, value: str) -> list[Person]:
+        """Returns who has this value; by "words" a name in any order, by "joined" a name without blanks and marks."""
+        form = {"words": words_of, "joined": joined}.get(kind, same_word)
+        return self._known.get((kind, form(value)), []) if value else []
+
+    def members(self, person: Person) -> list[Person]:
+        """Returns everyone who hands in together with this person, the person included."""
+        return [one for one in self.people if one.group == person.group] if person.group else [person]
+
+
+def read_roster(path: Path, student_column: str | None = None) -> Roster:
+    """Returns the class that a CSV file lists.
+
+    Args:
+        path: the platform's own file, as downloaded, or one with the columns `student_id`, `name`, `email`, `group`, ….
+        student_column: the column that becomes nbgrader's id; None takes the first of login, number, email that all have.
+
+    Raises:
+        TableError: it is no such table, or a student stands there twice.
+    """
+    table = read_table(path)
+    columns = _columns(table)
+    if student_column is not None:
+        if (number := table.column(student_column)) is None:
+            raise TableError(
+                f"{table.name} has no column {student_column!r}; it has {', '.join(map(printable, table.header))}"
+            )
+        columns["student"] = number
+    people = [person for row in table.rows if not _is_nobody(person := _person(row, columns))]
+    if not people:
+        raise TableError(f"{table.name} lists no student")
+    for value in _doubles(people):
+        raise TableError(f"{table.name} has the student {printable(value)} twice. Leave one row for each student")
+    return Roster(_with_ids(people, table))
+
+
+def is_student_id(text: str) -> bool:
+    """Returns whether a text can be the name of a student's folder, and nothing else."""
+    return (
+        0 < len(text.encode(errors="replace")) <= LONGEST_ID
+        and text.isprintable()
+        and text == text.strip()
+        and not text.startswith((".", "-"))
+        and not set(text) & set('/\\:*?"<>|+')
+    )
+
+
+def id_from_name(name: str) -> str:
+    """Returns a student's id made of a name, such as "lopez-maria" of "López, María"; "" if no letter is left."""
+    return "-".join(re.findall(r"\w+", _plain(name)))[:LONGEST_ID]
+
+
+def same_word(text: str) -> str:
+    """Returns a form in which two spellings of one login or email are equal."""
+    return unicodedata.normalize("NFKC", text).strip().casefold()
+
+
+def words_of(name: str) -> str:
+    """Returns the words of a name in alphabetical order: "Doe, Jane" and "Jane Doe" are the same."""
+    return " ".join(sorted(re.findall(r"\w+", _plain(name))))
+
+
+def joined(name: str) -> str:
+    """Returns the letters of a name without anything between them, as Canvas writes it before a file's name."""
+    return re.sub(r"\W", "", unicodedata.normalize("NFC", name)).casefold()
+
+
+def _plain(name: str) -> str:
+    letters = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
+
+
+def _columns(table: TableFile) -> dict[str, int]:
+    """Returns the number of each column that says something, by kind."""
+    found = {kind: number for kind, names in KINDS.items() if (number := table.column(*names)) is not None}
+    if "canvas" in found and table.column("Section", "SIS Login ID") is None:
+        found["number"] = found.pop("canvas")  # only Canvas' own file has Canvas' ids
+    participants = [PARTICIPANT.fullmatch(row[0].strip()) for row in table.rows]
+    if table.rows and all(participants) and table.column("ID") != 0 and len(table.header) > 4:
+        found["participant"] = 0  # Moodle's first column, whatever it is called
+        found.setdefault("name", 1)
+        for number, cells in enumerate(zip(*table.rows, strict=True)):
+            if "email" not in found and all("@" in cell for cell in cells):
+                found["email"] = number
+            if "handed in" not in found and any(map(_is_date, cells)):
+                found["handed in"] = number  # of the submission; that of the grade stands further on
+    if not {"name", "last name", "student", "login", "participant"} & found.keys():
+        raise TableError(
+            f"{table.name} is no list of students that is known: no column says a name, a login or a student_id; "
+            f"its columns are {', '.join(map(printable, table.header[:8]))}"
+        )
+    return found
+
+
+def _person(row: list[str], columns: dict[str, int]) -> Person:
+    known = {kind: text for kind, number in columns.items() if (text := row[number].strip())}
+    if "participant" in known and (found := PARTICIPANT.fullmatch(known["participant"])):
+        known["participant"] = found[1]
+    parts = (known.pop("last name", ""), known.pop("first name", ""))
+    name = known.pop("name", "") or ", ".join(part for part in parts if part)
+    return Person("", name, known, known.pop("group", ""))
+
+
+def _with_ids(people: list[Person], table: TableFile) -> list[Person]:
+    for kind in IDS:
+        ids = [_id(person, kind) for person in people]
+        if all(map(is_student_id, ids)) and len(set(map(same_word, ids))) == len(ids):
+            return [person._replace(student=one) for person, one in zip(people, ids, strict=True)]
+        if kind == "student" and any(ids):
+            wrong = next((one for one in ids if not is_student_id(one)), "")
+            raise TableError(f"{table.name}: {printable(wrong)} cannot be the name of a student's folder")
+    raise TableError(
+        f"{table.name} has no column that names every student, each by another name that can be a folder's. "
+        "Add a column student_id"
+    )
+
+
+def _id(person: Person, kind: str) -> str:
+    if kind == "name":
+        return id_from_name(person.name)
+    value = person.known.get(kind, "")
+    return f"participant-{value}" if kind == "participant" and value else value
+
+
+def _doubles(people: list[Person]) -> Iterator[str]:
+    """Yields what identifies two rows at once."""
+    for kind in IDS:
+        counted = Counter(same_word(person.known[kind]) for person in people if kind in person.known)
+        yield from (value for value, count in counted.items() if count > 1)
+
+
+def _is_date(text: str) -> bool:
+    return ":" in text and re.search(r"\b20\d\d\b", text) is not None
+
+
+def _is_nobody(person: Person) -> bool:
+    """Returns whether a row of Canvas' file is about no student: points, posting, the test student."""
+    return not (person.known or person.name) or any(word in person.name.casefold() for word in NOBODY)

@@ -1,0 +1,146 @@
+"""A platform's CSV file: read as rows of text, and written back with single cells changed and every other byte as it was."""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+from autograder.errors import InputError
+from autograder.printable import printable
+
+LARGEST = 64 * 2**20
+DELIMITERS = ",;\t"
+MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+
+
+class TableError(InputError):
+    """A CSV file cannot be used; the message names the file, and the row or column."""
+
+
+class Cell(NamedTuple):
+    """One cell of the text: where it begins and ends, quotes included, what it says, and whether a quote in it ends."""
+
+    start: int
+    end: int
+    text: str
+    is_closed: bool
+
+
+class TableFile:
+    """A CSV file whose first row names the columns.
+
+    Attributes:
+        path: where it was read.
+        delimiter: what stands between cells: a comma, a semicolon or a tab.
+
+    Raises:
+        TableError: it is no text in UTF-8 or UTF-16, holds no table, or a row has another number of cells than the first.
+    """
+
+    def __init__(self, path: Path, data: bytes) -> None:
+        self.path = path
+        self._mark, self._encoding = next(
+            ((mark, name) for mark, name in MARKS.items() if data.startswith(mark)), (b"", "utf-8")
+        )
+        try:
+            self._text = data.removeprefix(self._mark).decode(self._encoding)
+        except UnicodeDecodeError as error:
+            raise TableError(
+                f"{self.name} is not UTF-8 (byte {error.start}). Download it again, or save it as “CSV UTF-8”"
+            ) from None
+        self.delimiter = _delimiter(self._text)
+        self._cells = self._split()
+
+    @property
+    def name(self) -> str:
+        """The file's name, as it can be printed."""
+        return printable(self.path.name)
+
+    @cached_property
+    def header(self) -> list[str]:
+        """The names of the columns, without blanks around them."""
+        return [cell.text.strip() for cell in self._cells[0]]
+
+    @cached_property
+    def rows(self) -> list[list[str]]:
+        """The rows below the header; row i of the file, counted from 0, is `rows[i - 1]`."""
+        return [[cell.text for cell in row] for row in self._cells[1:]]
+
+    def column(self, *names: str) -> int | None:
+        """Returns the number of the first column with one of these names, in any case; None if there is none."""
+        known = {name.casefold() for name in names}
+        return next((number for number, name in enumerate(self.header) if name.casefold() in known), None)
+
+    def with_cells(self, changes: Mapping[tuple[int, int], str]) -> bytes:
+        """Returns the file with other texts in these cells (row, from 0 below the header; column); all other bytes stay."""
+        pieces, begun = [], 0
+        for (row, column), text in sorted(changes.items()):
+            cell = self._cells[row + 1][column]
+            pieces += [self._text[begun : cell.start], self._quoted(text)]
+            begun = cell.end
+        return self._mark + "".join([*pieces, self._text[begun:]]).encode(self._encoding)
+
+    def _quoted(self, text: str) -> str:
+        if not re.search(rf'["\r\n{re.escape(self.delimiter)}]', text):
+            return text
+        return '"{}"'.format(text.replace('"', '""'))
+
+    def _split(self) -> list[list[Cell]]:
+        rows = [row for row in _rows(self._text, self.delimiter) if len(row) > 1 or row[0].text.strip()]
+        if not rows or len(rows[0]) < 2:
+            raise TableError(f"{self.name} holds no table: one line of column names, then a line for each student")
+        width = len(rows[0])
+        for number, row in enumerate(rows, 1):
+            if len(row) != width:
+                raise TableError(f"{self.name}: row {number} has {len(row)} cells, the first has {width}")
+            if any(not cell.is_closed for cell in row):
+                raise TableError(f"{self.name}: a quote begins in row {number} and never ends")
+        return rows
+
+
+def read_table(path: Path) -> TableFile:
+    """Returns the CSV file at a path.
+
+    Raises:
+        TableError: it cannot be read, or is no table.
+    """
+    try:
+        if path.stat().st_size > LARGEST:
+            raise TableError(f"{printable(path.name)} has more than {LARGEST // 2**20} MiB, which is no class list")
+        return TableFile(path, path.read_bytes())
+    except OSError as error:
+        raise TableError(f"{printable(str(path))} cannot be read ({error.strerror})") from None
+
+
+def _delimiter(text: str) -> str:
+    """Returns what divides the first line; what stands in quotes does not count."""
+    first = re.sub(r'"(?:[^"]|"")*"', "", text).lstrip("\r\n").partition("\n")[0]
+    counted = Counter(letter for letter in first if letter in DELIMITERS)
+    return max(DELIMITERS, key=lambda letter: counted[letter])
+
+
+def _rows(text: str, delimiter: str) -> Iterator[list[Cell]]:
+    # Python's csv module reads cells, and does not say where they stood.
+    stop = re.escape(delimiter)
+    pattern = re.compile(rf'("(?:[^"]|"")*"[^{stop}\r\n]*|[^{stop}\r\n]*)({stop}|\r\n|\n|\r|\Z)')
+    row: list[Cell] = []
+    for found in pattern.finditer(text):
+        row.append(_cell(found.start(1), found[1]))
+        if found[2] != delimiter:
+            yield row
+            row = []
+
+
+def _cell(start: int, raw: str) -> Cell:
+    end = start + len(raw)
+    if not raw.startswith('"'):
+        return Cell(start, end, raw, True)
+    quoted = re.match(r'"((?:[^"]|"")*)"', raw)
+    if quoted is None:
+        return Cell(start, end, raw, False)
+    return Cell(start, end, quoted[1].replace('""', '"') + raw[quoted.end() :], True)

@@ -1,0 +1,225 @@
+"""`collect`: a class of 42 of each platform goes to the right folders, twice, and nothing newer is lost."""
+
+import csv
+import datetime
+
+import pytest
+
+from autograder import cli
+from autograder.desk.collect.collection import collect
+from autograder.desk.collect.download import DownloadError
+from autograder.desk.hand_in_record import read_record
+from autograder.desk.roster import Roster, read_roster
+from tests.desk import downloads, made_class
+from tests.desk.made_class import ABSENT, ASSIGNMENT, LATE, NOTEBOOK, STUDENTS, whose
+
+LOGINS = {student.login for student in downloads.HERE}
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A course without hand-ins."""
+    return made_class.course(tmp_path)
+
+
+def times(course) -> dict[str, str]:
+    """Returns each student's time of handing in, as nbgrader reads it."""
+    return {path.parts[-3]: path.read_text() for path in (course / "submitted").glob(f"*/{ASSIGNMENT}/timestamp.txt")}
+
+
+def contents(folder) -> dict[str, bytes]:
+    """Returns every file below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize(
+    ("download", "roster"),
+    [
+        pytest.param(downloads.canvas_zip, downloads.canvas_gradebook, id="canvas"),
+        pytest.param(downloads.moodle_zip, downloads.moodle_worksheet, id="moodle"),
+        pytest.param(lambda p: downloads.moodle_zip(p, old=True), downloads.moodle_worksheet, id="moodle before 4.1"),
+        pytest.param(downloads.moodle_zip, lambda p: downloads.moodle_worksheet(p, german=True), id="moodle in German"),
+        pytest.param(downloads.blackboard_zip, downloads.blackboard_gradebook, id="blackboard"),
+        pytest.param(downloads.gradescope_zip, downloads.gradescope_roster, id="gradescope"),
+        pytest.param(downloads.exchange_folder, downloads.canvas_gradebook, id="exchange"),
+        pytest.param(downloads.shared_folder, downloads.canvas_gradebook, id="shared folder"),
+    ],
+)
+def test_everybody_gets_their_own_hand_in_and_a_second_run_changes_nothing(tmp_path, course, download, roster):
+    """40 hand-ins of each platform: every one in its student's folder, whoever has whose name; again: the same bytes."""
+    zipped, people = download(tmp_path / "download"), read_roster(roster(tmp_path / "roster.csv"))
+    done = collect(zipped, ASSIGNMENT, course, people)
+
+    logins = {person.student: person.known for person in people.people}
+    found = {_login(logins[student], student): login for student, login in whose(course).items()}
+    if done.platform == "gradescope":  # 8 and 9 handed in together
+        found["u00009"] = {"u00008": "u00009"}.get(found["u00009"], "?")
+    assert {login: login for login in LOGINS} == found
+    assert {student.login for student in ABSENT} == {_login(person.known, person.student) for person in done.missing}
+
+    before = contents(course)
+    again = collect(zipped, ASSIGNMENT, course, people)
+    assert {"as before"} == {line.placing for line in again.lines}
+    assert before == contents(course)
+
+
+def _login(known, student) -> str:
+    return known.get("login") or known.get("email", student).partition("@")[0]
+
+
+def test_times_are_those_of_the_platform(tmp_path, course):
+    """Moodle's worksheet has them, Blackboard's names and Gradescope's export; all are written as nbgrader does, in UTC."""
+    collect(
+        downloads.moodle_zip(tmp_path / "zip"), ASSIGNMENT, course,
+        read_roster(downloads.moodle_worksheet(tmp_path / "roster.csv")), zone=datetime.timezone(datetime.timedelta(hours=2)),
+    )  # fmt: skip
+    late = {student.email for student in LATE}
+    expected = {s.email: f"2026-10-03 {'14' if s.email in late else '12'}:10:00 UTC" for s in downloads.HERE}
+    assert expected == times(course)
+
+
+def test_gradescopes_time_has_its_zone(tmp_path, course):
+    """14:10 UTC is what 07:10 at -07:00 is."""
+    collect(downloads.gradescope_zip(tmp_path / "zip"), ASSIGNMENT, course, Roster([]))
+    assert {"2026-10-03 14:10:00 UTC"} == set(times(course).values())
+
+
+def test_of_several_attempts_the_last_is_graded_and_the_others_are_kept(tmp_path, course):
+    """Blackboard's download holds all attempts; the earlier ones lie in collected/, where nobody grades them."""
+    roster = read_roster(downloads.blackboard_gradebook(tmp_path / "roster.txt"))
+    collect(downloads.blackboard_zip(tmp_path / "zip"), ASSIGNMENT, course, roster)
+    twice = {student.login for student in downloads.HERE if student.number % 7 == 0}
+    kept = course / "collected" / ASSIGNMENT / "earlier"
+    assert twice == {path.name for path in kept.iterdir()}
+    assert all("old = 1" in path.read_text() for path in kept.rglob(NOTEBOOK))
+
+
+def test_late_marks_without_a_time_are_asked_for(tmp_path, course):
+    """Canvas says LATE and not when: the four students stand in the table; a time that is filled in becomes the time stamp."""
+    roster = read_roster(downloads.canvas_gradebook(tmp_path / "roster.csv"))
+    zipped = downloads.canvas_zip(tmp_path / "zip")
+    done = collect(zipped, ASSIGNMENT, course, roster)
+    assert {student.canvas for student in LATE} == {one.hand_in for one in done.questions if "late" in one.why}
+
+    fill(done.table, lambda row: {"handed_in": "2026-10-04 08:00"} if row["hand_in"] == LATE[0].canvas else {})
+    done = collect(zipped, ASSIGNMENT, course, roster)
+    assert {LATE[0].login: "2026-10-04 08:00:00 UTC"} == times(course)
+    assert LATE[0].canvas not in {one.hand_in for one in done.questions}
+
+
+def fill(table, change) -> None:
+    """Fills in a table as a person does with a spreadsheet."""
+    with open(table, encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    with open(table, "w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, rows[0].keys(), delimiter=";")
+        writer.writeheader()
+        writer.writerows(row | change(row) for row in rows)
+
+
+def test_two_students_of_one_name_are_never_mixed_up(tmp_path, course):
+    """Without the platform's number nobody can tell them apart: both are asked for, and the answer is read."""
+    roster = downloads.write_csv(
+        tmp_path / "roster.csv", [["student_id", "name"], *([s.login, s.full] for s in STUDENTS)]
+    )
+    zipped = downloads.moodle_zip(tmp_path / "zip")
+    done = collect(zipped, ASSIGNMENT, course, read_roster(roster))
+    twins = STUDENTS[3:5]
+    assert {str(downloads.participant(one)) for one in twins} == {one.hand_in for one in done.questions}
+    assert LOGINS - {one.login for one in twins} == set(whose(course))
+
+    numbers = {str(downloads.participant(one)): one.login for one in twins}
+    fill(done.table, lambda row: {"student": numbers.get(row["hand_in"], "")})
+    done = collect(zipped, ASSIGNMENT, course, read_roster(roster))
+    assert {login: login for login in LOGINS} == whose(course)
+    assert [] == done.questions
+
+
+def test_anonymous_hand_ins_keep_the_platforms_name(tmp_path, course):
+    """Canvas' anonymous ids and Moodle's participants become the students' ids, so that grades can go back."""
+    names = {
+        f"{'LATE_' if s in LATE else ''}anon_aB{s.number}x_{90000 + s.number}_{NOTEBOOK}": s for s in downloads.HERE
+    }
+    zipped = downloads.write_zip(tmp_path / "zip", {name: made_class.notebook(one) for name, one in names.items()})
+    collect(zipped, ASSIGNMENT, course, Roster([]))
+    assert {f"anon_aB{s.number}x": s.login for s in downloads.HERE} == whose(course)
+
+
+def test_anonymous_participants_of_moodle_are_those_of_its_worksheet(tmp_path, course):
+    """Moodle's anonymous worksheet has numbers and no names."""
+    roster = read_roster(downloads.moodle_worksheet(tmp_path / "roster.csv", anonymous=True))
+    collect(downloads.moodle_zip(tmp_path / "zip", anonymous=True), ASSIGNMENT, course, roster)
+    assert {f"participant-{downloads.participant(s)}": s.login for s in downloads.HERE} == whose(course)
+
+
+def test_a_later_download_replaces_what_is_older_and_never_what_is_newer(tmp_path, course):
+    """Downloads of two days, read in both orders: the later hand-in lies in submitted/ each time."""
+    roster = read_roster(downloads.canvas_gradebook(tmp_path / "roster.csv"))
+    one = STUDENTS[20]
+    old = downloads.write_zip(tmp_path / "old", {downloads.canvas_name(one, 500): made_class.notebook(one, "old = 1")})
+    new = downloads.write_zip(tmp_path / "new", {downloads.canvas_name(one, 600): made_class.notebook(one)})
+    for zipped, placing in (
+        (old, "new"),
+        (new, "newer than before"),
+        (old, "older than what is there"),
+        (new, "as before"),
+    ):
+        [line] = collect(zipped, ASSIGNMENT, course, roster).lines
+        assert placing == line.placing
+    assert {one.login: one.login} == whose(course)
+    assert ["old = 1"] == [made_class.answer_of(path) for path in (course / "collected").rglob(NOTEBOOK)]
+
+
+def test_work_that_was_changed_by_hand_is_kept(tmp_path, course):
+    """A teacher repaired a file in submitted/; the same download is read again."""
+    roster = read_roster(downloads.canvas_gradebook(tmp_path / "roster.csv"))
+    zipped = downloads.canvas_zip(tmp_path / "zip", [STUDENTS[0]])
+    collect(zipped, ASSIGNMENT, course, roster)
+    path = course / "submitted" / STUDENTS[0].login / ASSIGNMENT / NOTEBOOK
+    path.write_bytes(made_class.notebook(STUDENTS[0], "repaired = 1"))
+    [line] = collect(zipped, ASSIGNMENT, course, roster).lines
+    assert ("kept as it is", "repaired = 1") == (line.placing, made_class.answer_of(path))
+
+
+def test_a_group_of_the_roster_gets_what_one_of_it_handed_in(tmp_path, course):
+    """Canvas names one member of a group; the others have the same files, unless they handed in themselves."""
+    rows = [[one.login, one.sortable, one.canvas, "red" if one.number in (1, 2, 3) else ""] for one in STUDENTS]
+    roster = downloads.write_csv(tmp_path / "r.csv", [["student_id", "Name", "ID", "Group"], *rows])
+    files = {downloads.canvas_name(STUDENTS[n], 900 + n): made_class.notebook(STUDENTS[n]) for n in (0, 2)}
+    collect(downloads.write_zip(tmp_path / "zip", files), ASSIGNMENT, course, read_roster(roster))
+    assert {"u00001": "u00001", "u00002": "u00003", "u00003": "u00003"} == whose(course), "the later one counts"
+
+
+def test_a_zip_of_another_assignment_changes_nothing(tmp_path, course, capsys):
+    """One sentence, exit code 2, no file."""
+    files = {
+        downloads.canvas_name(s, 9000 + s.number, "second.ipynb"): made_class.notebook(s, source="second")
+        for s in STUDENTS
+    }
+    before = contents(course)
+    assert 2 == cli.main(
+        ["collect", str(downloads.write_zip(tmp_path / "zip", files)), ASSIGNMENT, "--course", str(course)]
+    )
+    assert "none of the 42 notebooks" in capsys.readouterr().err
+    assert before == contents(course)
+
+
+def test_the_command_says_what_it_could_not_match(tmp_path, course, capsys):
+    """The table is named, the exit code is 1; a file in no platform's form is refused."""
+    roster = downloads.canvas_gradebook(tmp_path / "roster.csv", STUDENTS[1:])
+    zipped = downloads.canvas_zip(tmp_path / "zip", STUDENTS[:3])
+    words = ["collect", str(zipped), ASSIGNMENT, "--course", str(course), "--roster", str(roster)]
+    assert 1 == cli.main(words)
+    said = capsys.readouterr().out
+    assert "obrienseán, 4001, no student of the roster" in said
+    assert str(course / "collected" / ASSIGNMENT / "to_match.csv") in said.replace("\n", "")
+
+    with pytest.raises(DownloadError, match="no platform that is known"):
+        collect(downloads.write_zip(tmp_path / "odd", {"a.ipynb": b"{}"}), ASSIGNMENT, course, Roster([]))
+
+
+def test_the_record_knows_how_to_send_feedback_back(tmp_path, course):
+    """For Canvas and Moodle the names are kept that these platforms map back to a student."""
+    roster = read_roster(downloads.canvas_gradebook(tmp_path / "roster.csv"))
+    collect(downloads.canvas_zip(tmp_path / "zip"), ASSIGNMENT, course, roster)
+    assert "plain00pat00_4016_90016" == read_record(course, ASSIGNMENT)["u00016"].upload_name

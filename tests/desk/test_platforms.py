@@ -1,0 +1,94 @@
+"""The names that platforms give to files, taken apart."""
+
+import contextlib
+import datetime
+
+import pytest
+
+from autograder.desk.collect.download import Download, DownloadedFile, DownloadError, open_download
+from autograder.desk.collect.platforms.platform_registry import PLATFORMS, platform_of
+from tests.desk import downloads
+
+
+def read(platform: str, *paths: str):
+    """Returns the hand-ins that a platform sees in files of these names."""
+    files = [DownloadedFile(path, lambda most: b"") for path in paths]
+    return PLATFORMS[platform].hand_ins(Download(files, []), datetime.UTC, "first")
+
+
+@pytest.mark.parametrize(
+    ("path", "key", "late", "file"),
+    [
+        ("doejane_4711_90001_first.ipynb", "4711", False, "first.ipynb"),
+        ("doejane_LATE_4711_90001_first.ipynb", "4711", True, "first.ipynb"),
+        ("anon_aB3dE_90001_first.ipynb", "anon_aB3dE", False, "first.ipynb"),
+        ("LATE_anon_aB3dE_90001_first.ipynb", "anon_aB3dE", True, "first.ipynb"),
+        ("李小龙_4711_90001_a_b_12_c.ipynb", "4711", False, "a_b_12_c.ipynb"),
+        ("doejane_4711_90001_17_first.ipynb", "4711", False, "17_first.ipynb"),
+        ("submissions/doe2jane_4711_90001_x y (1).ipynb", "4711", False, "x y (1).ipynb"),
+        ("doejane_4711_text.html", "4711", False, "text.html"),
+        ("doejane_LATE_4711_link.html", "4711", True, "link.html"),
+    ],
+)
+def test_canvas(path, key, late, file):
+    """Names, late marks, anonymous ids, typed texts, numbers in file names."""
+    [hand_in] = read("canvas", path)
+    assert (key, late, [file]) == (hand_in.key, hand_in.late, list(hand_in.files))
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "file"),
+    [
+        ("Ann Lee_17_assignsubmission_file/first.ipynb", "Ann Lee", "first.ipynb"),
+        ("Ann Lee_17_assignsubmission_file_/a/first.ipynb", "Ann Lee", "a/first.ipynb"),
+        ("Ann Lee_17_assignsubmission_file_first.ipynb", "Ann Lee", "first.ipynb"),
+        ("Red-Ann-Marie Lee_17_assignsubmission_file/x_y.ipynb", "Red-Ann-Marie Lee", "x_y.ipynb"),
+        ("Participant_17_assignsubmission_onlinetext/onlinetext.html", "Participant", "onlinetext.html"),
+        ("all/Ann Lee_17_assignsubmission_file/first.ipynb", "Ann Lee", "first.ipynb"),
+    ],
+)
+def test_moodle(path, name, file):
+    """Folders of old and new releases, names without folders, groups, online texts."""
+    [hand_in] = read("moodle", path)
+    assert ("17", name, [file]) == (hand_in.key, hand_in.name, list(hand_in.files))
+
+
+def test_blackboard():
+    """Underscores in the assignment's name and in the user's; the text file of an attempt is no file of the student's."""
+    one, two = read(
+        "blackboard",
+        "Lab_1_part_2_ann_lee_attempt_2026-10-03-14-10-00_first.ipynb",
+        "Lab_1_part_2_ann_lee_attempt_2026-10-03-14-10-00.txt",
+        "Lab_1_part_2_ben_attempt_2026-13-45-14-10-00.txt",
+    )
+    assert (["first.ipynb"], []) == (list(one.files), list(two.files))
+    assert {"lee", "ann_lee"} < set(one.identities[0].values())
+    assert (datetime.datetime(2026, 10, 3, 14, 10, tzinfo=datetime.UTC), None) == (one.handed_in, two.handed_in)
+
+
+@pytest.mark.parametrize(
+    ("platform", "write"),
+    [
+        ("canvas", downloads.canvas_zip),
+        ("moodle", downloads.moodle_zip),
+        ("blackboard", downloads.blackboard_zip),
+        ("gradescope", downloads.gradescope_zip),
+        ("nbgrader", downloads.exchange_folder),
+        ("nbgrader", downloads.shared_folder),
+    ],
+)
+def test_the_platform_is_seen_by_the_names(tmp_path, platform, write):
+    """`--from auto` takes the one whose form the files have."""
+    with open_download(write(tmp_path / "download")) as files:
+        assert platform == platform_of(files, "auto").name
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[1]", "a: [", "submission_1: 5", "submission_1: {':submitters': 3}", "a: !!python/name:os.system"]
+)
+def test_gradescopes_file_may_be_anything(text):
+    """It is read by a safe loader; what is no submission is passed over, or refused in one sentence."""
+    files = [DownloadedFile("x/submission_metadata.yml", lambda most: text.encode())]
+    with contextlib.suppress(DownloadError):
+        hand_ins = PLATFORMS["gradescope"].hand_ins(Download(files, []), datetime.UTC, "first")
+        assert all(not hand_in.identities for hand_in in hand_ins)
