@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from autograder.tape import record
-from tests.corpus.oracles import close, reference, run
+from tests.corpus.declared import assert_declared, assert_explained
 from tests.corpus.programs import HERE, Program, programs
 
 CORPUS = programs(HERE / "compiled")
@@ -27,11 +27,6 @@ def nothing_compiled():
     torch.compiler.reset()
 
 
-def lines_of(harms) -> set[int]:
-    """Returns the lines that harms blame."""
-    return {place.line for harm in harms for place in harm.mutated_at}
-
-
 def test_the_corpus_is_large_and_balanced():
     """At least 30 programs, with every backend, about half of them correct."""
     correct = sum(program.outcome == "correct" for program in CORPUS)
@@ -44,29 +39,13 @@ def test_the_corpus_is_large_and_balanced():
 @each(CORPUS)
 def test_declared_outcome_is_what_pytorch_does(program):
     """Plain PyTorch compiles and runs it: it raises as declared, or gives the gradients of an eager run with private saves, or others."""
-    seen = run(program)
-    if seen.raised:
-        assert program.outcome == seen.raised, seen.message
-        return
-    if program.truth:
-        right = reference(program)
-    else:
-        with torch.compiler.set_stance("force_eager"):
-            right = run(program, clone_on_save=True).gradients
-    assert program.outcome == ("correct" if close(seen.gradients, right) else "silently-wrong"), (seen, right)
+    assert_declared(program, lambda: torch.compiler.set_stance("force_eager"))
 
 
 @each(CORPUS)
 def test_outcome_and_line(program):
     """The outcome is the compiled program's; the harmful and the saving line are named, and no line of a right program."""
-    verdict = record(program.source, file=program.file).verdict
-    assert program.outcome == verdict.outcome, verdict
-    assert not any("stopped early" in note for note in verdict.notes), verdict.notes
-    if program.tensor:
-        assert program.harm <= lines_of(verdict.harms), verdict
-        assert program.saves & {harm.saved_at.line for harm in verdict.harms}, verdict
-    else:
-        assert not verdict.harms, verdict.harms
+    assert_explained(program)
 
 
 LOST = next(program for program in CORPUS if program.name == "backends/view_of_input_inductor[bug]")

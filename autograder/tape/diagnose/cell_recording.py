@@ -9,6 +9,7 @@ from typing import Any
 from autograder.tape.diagnose.assembly import assemble
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.record import run_again
+from autograder.tape.internals.compiler import eager_calls
 from autograder.tape.observe.backward_trace import BackwardTrace
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
@@ -52,7 +53,8 @@ def record_cell(source: str, space: dict[str, Any], seconds: float = SECONDS) ->
     run_again(program, trace, nullcontext, seconds)
     meant = run_again(program, cloned_saves, cloned_saves.around, seconds)
     observer = Observer(program)
-    live = run_live(program, observer, observer.watching)
+    with eager_calls():
+        live = run_live(program, observer, observer.watching)
     if isinstance(live.error, (KeyboardInterrupt, SystemExit)):
         raise live.error
     effect = UntrackedEffect()

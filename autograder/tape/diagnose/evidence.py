@@ -90,7 +90,8 @@ class Evidence:
         """What happened, in one of the four words."""
         if self.plain.error is not None:
             return "raises-backward" if self.plain.in_backward else "raises-forward"
-        if self.plain.calls and self.plain.calls[-1].error is not None:
+        last = {call.thread: call for call in self.plain.calls}
+        if any(call.error is not None for call in last.values()):
             return "raises-backward"
         return "silently-wrong" if self.cloned_saves.error is None and self.is_wrong else "correct"
 

@@ -48,7 +48,7 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
     state = evidence.state
     yield from shortcomings()
     if evidence.observer.statements.threads:
-        yield "The program started threads; the recording does not list their statements."
+        yield "The program started threads; their statements are listed as they came in one run, and may come otherwise in another."
     if any(memory.sampled for memory in state.memories.all):
         yield "Storages over 64 MiB were only sampled; a small write into one may have been missed."
     if len(state.finished_steps) >= STEPS:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
@@ -25,6 +26,7 @@ from autograder.tape.observe.variables import Variables
 from autograder.tape.recording.schema import Forecast
 from autograder.tape.run.engine import Backward, Listener, node_of, nodes_below
 from autograder.tape.run.function_mode import Functions, tensors
+from autograder.tape.run.new_threads import in_new_threads
 from autograder.tape.run.program import Program
 
 # These write running statistics and move no counter (torch 2.13).
@@ -36,12 +38,12 @@ def unseen(method: Callable) -> Callable:
 
     @wraps(method)
     def quietly(self, *args):
-        if self.failure is not None:
+        if self.failure is not None or self.closed:
             return None
         tracer = sys.gettrace()
         sys.settrace(None)  # otherwise each of our own calls would go through our own tracer
         try:
-            with unheard():
+            with self.lock, unheard():
                 return method(self, *args)
         except Exception as error:
             self.failure = error
@@ -52,12 +54,20 @@ def unseen(method: Callable) -> Callable:
     return quietly
 
 
+class _ObservedThread(threading.local):
+    functions: Functions
+
+    def __init__(self) -> None:
+        self.visited: list[GraphNode] = []
+
+
 class Observer(Listener):
     """Reads state and changes none: a function mode, line tracing, and looks at memory.
 
     Attributes:
         focus: storages (by id) to look at after every statement.
         failure: the first error of our own, after which it looks no further.
+        closed: whether the run is over; a thread that still runs is no longer followed.
     """
 
     def __init__(self, program: Program, focus: frozenset[int] = frozenset()):
@@ -67,14 +77,24 @@ class Observer(Listener):
         self.links = Links(state, self.watcher)
         self.variables = Variables(state, self.links, self.writes)
         self.statements = state.statements = Statements(program, self._statement_done, self._function_left)
-        self.functions = Functions(self._before, self._after)
+        self.lock, self._here = threading.RLock(), _ObservedThread()
         self.failure: Exception | None = None
-        self._visited: list[GraphNode] = []
+        self.closed = False
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Follows the code that runs inside."""
-        with readable_saved_tensors(), self.functions, self.functions.overhearing(), self.statements.traced():
+        """Follows the code that runs inside, in this thread and in those that it starts."""
+        functions = self._here.functions = Functions(self._before, self._after)
+        threads, heard = in_new_threads(self._thread), functions.overhearing()
+        with readable_saved_tensors(), threads, functions, heard, self.statements.traced():
+            yield
+        self.closed = True
+
+    @contextmanager
+    def _thread(self) -> Iterator[None]:
+        """Follows a thread of the program's. Its calls have no numbers: in the next run they may come in another order."""
+        functions = self._here.functions = Functions(self._before, lambda *call: self._after(*call[:-1], None))
+        with functions, self.statements.traced():
             yield
 
     @unseen
@@ -86,7 +106,7 @@ class Observer(Listener):
             self.state.current_step.forecast = Forecast("raises-backward")
 
     @unseen
-    def _after(self, name: str, inputs: list[torch.Tensor], result: object, count: int) -> None:
+    def _after(self, name: str, inputs: list[torch.Tensor], result: object, count: int | None) -> None:
         state, was_written, sources = self.state, False, []
         for tensor in inputs:
             tracked = self.links.meet(tensor)
@@ -155,8 +175,8 @@ class Observer(Listener):
             if isinstance(root, torch.Tensor):
                 self.links.link(self.links.meet(root), root)
         nodes = nodes_below(call.roots, call.asked)
-        self._visited = [state.graph.of[node] for node in nodes if node in state.graph.of]
-        saves = [save for node in self._visited for save in node.saves if not save.freed]
+        visited = self._here.visited = [state.graph.of[node] for node in nodes if node in state.graph.of]
+        saves = [save for node in visited for save in node.saves if not save.freed]
         for memory in dict.fromkeys(one.memory for one in saves):
             if memory.alive():
                 self.watcher.look(memory)
@@ -167,8 +187,8 @@ class Observer(Listener):
         made = max(
             (self.links.meet(root).step for root in call.roots if isinstance(root, torch.Tensor)), default=state.steps
         )
-        state.backward_calls.append(BackwardCall.of(state.steps, made, self._visited, saves, state.shared_since))
-        state.visited.append([node.id for node in self._visited])
+        state.backward_calls.append(BackwardCall.of(state.steps, made, visited, saves, state.shared_since))
+        state.visited.append([node.id for node in visited])
         state.engine_depth += 1
 
     def _consume(self, save: TrackedSave) -> None:
@@ -197,7 +217,7 @@ class Observer(Listener):
         state, place = self.state, self.statements.here()
         state.engine_depth -= 1
         state.calls += 1
-        for node in self._visited:
+        for node in self._here.visited:
             state.current_step.freed += state.graph.release(node)
         for target in call.targets:
             gradient = target.grad if target.is_leaf else None
@@ -208,4 +228,4 @@ class Observer(Listener):
 
     def inside_engine(self):
         """Follows the functions that hooks and custom backwards call."""
-        return self.functions.hearing()
+        return self._here.functions.hearing()

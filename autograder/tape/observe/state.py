@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 
 import torch
@@ -28,6 +29,13 @@ class Buffer:
     place: Place | None = None
 
 
+class _StepOfThread(threading.local):
+    def __init__(self) -> None:
+        self.step = StepBuilder()
+        self.place: Place | None = None
+        self.engine_depth = 0
+
+
 class RunState:
     """The tables that the parts of the observer share."""
 
@@ -40,9 +48,8 @@ class RunState:
         self.writes: list[WriteEvent] = []
         self.consumed: list[TrackedSave] = []
         self.finished_steps: list[StepBuilder] = []
-        self.current_step = StepBuilder()
+        self._here = _StepOfThread()
         self.steps = 0
-        self.engine_depth = 0
         self.calls = 0
         self.backward_calls: list[BackwardCall] = []
         self.buffers: dict[Memory, Buffer] = {}
@@ -52,8 +59,30 @@ class RunState:
         self.shared_since: int | None = None
         self.visited: list[list[int]] = []
         self.read_again: dict[Memory, Place] = {}
-        self.place: Place | None = None
         self.statements: Statements
+
+    @property
+    def current_step(self) -> StepBuilder:
+        """What the statement that runs in this thread has changed so far."""
+        return self._here.step
+
+    @property
+    def place(self) -> Place | None:
+        """The statement that has just run in this thread, while it is looked at."""
+        return self._here.place
+
+    @place.setter
+    def place(self, place: Place | None) -> None:
+        self._here.place = place
+
+    @property
+    def engine_depth(self) -> int:
+        """How many backward calls are under way in this thread."""
+        return self._here.engine_depth
+
+    @engine_depth.setter
+    def engine_depth(self, depth: int) -> None:
+        self._here.engine_depth = depth
 
     def here(self) -> Place:
         """Returns the line that runs now, or the statement that has just run."""
@@ -61,7 +90,7 @@ class RunState:
 
     def close(self, activation: Activation, place: Place) -> None:
         """Ends the current step and begins the next."""
-        step, self.current_step = self.current_step, StepBuilder()
+        step, self._here.step = self._here.step, StepBuilder()
         step.place, step.function, step.depth = place, activation.function, activation.depth
         step.state_all()
         step.forecast = step.forecast or forecast(self.roots.current())

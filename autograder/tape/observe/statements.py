@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import linecache
 import sys
 import threading
@@ -71,28 +72,37 @@ class Activation:
         return self.frame.f_locals.get("self")
 
 
+class _CallsOfThread(threading.local):
+    def __init__(self) -> None:
+        self.stack: list[Activation] = []
+
+
 class Statements:
     """Calls `done(activation, complete)` each time a statement of the user's, or the part of one before a call, has run."""
 
     def __init__(self, program: Program, done: Callable[[Activation, bool], None], left: Callable[[Activation], None]):
         self.program, self.done, self.left = program, done, left
         self._starts: dict[str, dict[int, tuple[int, bool]]] = {}
-        self.stack: list[Activation] = []
+        self._here = _CallsOfThread()
+        self._main = threading.get_ident()
         self.threads = False
-        self.entered = 0
+        self.entered = itertools.count(1)
         self._owned: dict[CodeType, bool] = {}
 
     @contextmanager
     def traced(self) -> Iterator[None]:
         """The code that runs inside is followed; a tracer that was there before (a debugger, coverage) is put back."""
-        before, before_thread = sys.gettrace(), threading.gettrace()
-        threading.settrace(self._thread)
+        before = sys.gettrace()
         sys.settrace(self._call)
         try:
             yield
         finally:
             sys.settrace(before)
-            threading.settrace(before_thread)  # type: ignore[arg-type]
+
+    @property
+    def stack(self) -> list[Activation]:
+        """The user's own calls that are running in this thread, outermost first."""
+        return self._here.stack
 
     def here(self) -> Place:
         """Returns the line that runs now; within a statement of many lines, the one Python's own traceback would name."""
@@ -120,9 +130,6 @@ class Statements:
         """Returns the frames of the user's own calls, outermost first."""
         return [activation.frame for activation in self.stack]
 
-    def _thread(self, frame, event, _argument):
-        self.threads = self.threads or self.program.owns(frame.f_code.co_filename)
-
     def _call(self, frame, event, _argument):
         code = frame.f_code
         owned = self._owned.get(code)
@@ -144,12 +151,14 @@ class Statements:
         parent = self.stack[-1] if self.stack else None
         inner = frame.f_code.co_name in _INNER and parent is not None
         function = parent.function if inner and parent else frame.f_code.co_qualname.replace("<locals>.", "")
-        depth = parent.depth + (not inner) if parent else 0
+        elsewhere = threading.get_ident() != self._main
+        self.threads = self.threads or elsewhere
+        # In a thread of its own a function is as deep as if the module had called it: the module's names come first.
+        depth = parent.depth + (not inner) if parent else int(elsewhere)
         file = frame.f_code.co_filename
         if file not in self._starts:
             self._starts[file] = statements_of(file)
-        self.entered += 1
-        self.stack.append(Activation(self.entered, frame, function, depth, file))
+        self.stack.append(Activation(next(self.entered), frame, function, depth, file))
 
     def _local(self, frame, event, _argument):
         if not self.stack or self.stack[-1].frame is not frame:

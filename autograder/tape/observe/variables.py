@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 from autograder.tape.observe.graph.links import Links
 from autograder.tape.observe.memory.write_text import written_through
 from autograder.tape.observe.memory.writes import Writes
@@ -12,12 +14,21 @@ from autograder.tape.recording.schema import NameChange
 from autograder.tape.run.engine import standing
 
 
+class _FramesOfThread(threading.local):
+    def __init__(self) -> None:
+        self.frames: list[tuple[Activation, dict[str, int]]] = []
+
+
 class Variables:
     """Compares a frame's names with what they were after the statement before."""
 
     def __init__(self, state: RunState, links: Links, writes: Writes):
         self.state, self.links, self.writes = state, links, writes
-        self._frames: list[tuple[Activation, dict[str, int]]] = []
+        self._here = _FramesOfThread()
+
+    @property
+    def _frames(self) -> list[tuple[Activation, dict[str, int]]]:
+        return self._here.frames
 
     def read(self, activation: Activation) -> None:
         """Records what changed in a frame: names, and tensors that were written or linked without a function call."""

@@ -24,6 +24,7 @@ from autograder.tape.observe.backward_trace import BackwardTrace
 from autograder.tape.oracle.reference_gradients import clone_on_save
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import tensors
+from autograder.tape.run.new_threads import in_new_threads
 from autograder.tape.run.storages import extent_of
 
 
@@ -45,6 +46,12 @@ class ClonedSavesRun(Listener):
             stack.enter_context(replaced_apply(_with_copies))
             stack.enter_context(replaced(torch.Tensor, "register_hook", _register_with_copy))
             stack.enter_context(self.buffers)
+            stack.enter_context(in_new_threads(self._thread))
+            yield
+
+    @contextmanager
+    def _thread(self) -> Iterator[None]:
+        with clone_on_save(), self.buffers:
             yield
 
     def keep_graph(self, asked: bool) -> bool:

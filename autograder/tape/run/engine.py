@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -12,6 +14,7 @@ import torch
 from autograder.tape.internals.compiler import is_tracing
 from autograder.tape.internals.entry_points import replaced_engine
 from autograder.tape.internals.tensor_fields import base_of, unheard
+from autograder.tape.run.new_threads import in_new_threads
 from autograder.tape.run.storages import fingerprint
 
 
@@ -26,6 +29,7 @@ class Backward:
         keys: for each target, its shape and values now: what finds it again in another run.
         gradients: each target's gradient right after the call, copied (sampled beyond SAMPLED elements); None where there is none.
         error: what it raised.
+        thread: which thread it was in: 0 the one that runs the program, then in the order in which they were started.
     """
 
     roots: tuple
@@ -38,6 +42,7 @@ class Backward:
     keys: list[tuple] = field(default_factory=list)
     gradients: list[torch.Tensor | None] = field(default_factory=list)
     error: BaseException | None = None
+    thread: int = 0
 
 
 class Listener:
@@ -138,25 +143,37 @@ def copied(gradient: torch.Tensor | None) -> torch.Tensor | None:
 def watched(listener: Listener) -> Iterator[list[Backward]]:
     """Yields the list of backward calls that the program makes inside; a backward inside a backward belongs to the outer one."""
     calls: list[Backward] = []
-    with replaced_engine(lambda original: _told(listener, calls, original)):
+    here, threads = _EngineOfThread(), itertools.count(1)
+
+    @contextmanager
+    def numbered() -> Iterator[None]:
+        here.thread = next(threads)
+        yield
+
+    with replaced_engine(lambda original: _told(listener, calls, here, original)), in_new_threads(numbered):
         yield calls
 
 
-def _told(listener: Listener, calls: list[Backward], original: Callable) -> Callable:
-    depth = 0
+class _EngineOfThread(threading.local):
+    thread = 0
 
+    def __init__(self) -> None:
+        self.running: list[Backward] = []
+
+
+def _told(listener: Listener, calls: list[Backward], here: _EngineOfThread, original: Callable) -> Callable:
     def run(outputs, grad_tensors, keep_graph, create_graph, inputs, *args, **kwargs):
-        nonlocal depth
         if is_tracing():
             return original(outputs, grad_tensors, keep_graph, create_graph, inputs, *args, **kwargs)
         keep_graph = listener.keep_graph(keep_graph)
         rest = (grad_tensors, keep_graph, create_graph, inputs, *args)
-        if depth:
-            _add_targets(calls[-1], [] if inputs else leaves_below(tuple(outputs)))
+        if here.running:
+            _add_targets(here.running[-1], [] if inputs else leaves_below(tuple(outputs)))
             return original(outputs, *rest, **kwargs)
         call = _started(outputs, grad_tensors, keep_graph, create_graph, inputs, kwargs)
+        call.thread = here.thread
         calls.append(call)
-        depth += 1
+        here.running.append(call)
         try:
             with unheard():
                 listener.before_backward(call)
@@ -168,7 +185,7 @@ def _told(listener: Listener, calls: list[Backward], original: Callable) -> Call
             call.error = error
             raise
         finally:
-            depth -= 1
+            here.running.pop()
             with unheard():
                 call.gradients = call.gradients or _filled(call, ())
                 listener.after_backward(call)

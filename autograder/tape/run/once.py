@@ -107,6 +107,8 @@ def run_live(
             run.error = error
             run.line, run.in_backward = where(error, program)
             close_checkpoints(error)
+        # Threads may take turns in another order in each run; what one thread does keeps its order.
+        run.calls = sorted(calls, key=lambda call: call.thread)
         run.final = {id(target): _left_in(target) for call in calls for target in call.targets}
     return run
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.harms.harm_kind import Example, HarmKind, places
+from autograder.tape.diagnose.harms.harm_kind import Example, HarmKind, harm_to, places, writes_into
 from autograder.tape.internals.saved_variables import VERSIONS
+from autograder.tape.observe.state import RunState
+from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.recording.verdict_types import Harm
 
 
@@ -19,16 +21,35 @@ def find(evidence: Evidence) -> Iterator[Harm]:
     state, found = evidence.state, VERSIONS.search(str(evidence.plain.error))
     if not found:
         return
-    now, then = int(found[1]), int(found[2])
+    versions = int(found[1]), int(found[2])
+    saves = [save for save in state.graph.saves if save.stale and (save.version_now, save.version) == versions]
+    # A block that is recomputed during backward has saves of its own, which no engine call of the program's came to.
+    for save in saves[-1:]:
+        writes = writes_into(state, save)
+        changed = any(
+            one.changed and one.memory is save.memory and save.overlaps(one.start, one.stop) for one in writes
+        )
+        yield harm_to(state, save, writes, changed=changed)
+    if not saves:
+        yield from _by_counter(state, *versions)
+
+
+def _by_counter(state: RunState, now: int, then: int) -> Iterator[Harm]:
+    """Yields the harm to the counter that moved between two versions; of several, the one that was written last.
+
+    A parameter that was initialised has moved as far, and harmed nobody.
+    """
+    moved: dict[int, list[WriteEvent]] = {}
     for counter in state.tensors.counters:
         writes = [one for one in state.writes if counter.id in one.counters and one.version is not None]
+        if counter.version == now and any(then < (one.version or 0) <= now for one in writes):
+            moved[counter.id] = writes
+    for writes in sorted(moved.values(), key=lambda some: some[-1].index)[-1:]:
         after = [one for one in writes if then < (one.version or 0) <= now]
-        if counter.version == now and after:
-            saved = next((one.place for one in writes if one.version == then), after[0].place)
-            tracked = after[0].tracked
-            name = (tracked and state.name_of(tracked)) or "a view written in place"
-            changed = any(one.changed for one in after)
-            yield Harm(name, places(after), None, saved, "CopySlices", then, now, changed)
+        saved = next((one.place for one in writes if one.version == then), after[0].place)
+        tracked = after[0].tracked
+        name = (tracked and state.name_of(tracked)) or "a view written in place"
+        yield Harm(name, places(after), None, saved, "CopySlices", then, now, any(one.changed for one in after))
 
 
 FOUND_BY_VERSION = HarmKind(

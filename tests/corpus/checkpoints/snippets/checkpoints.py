@@ -1,0 +1,523 @@
+# %% inside_reentrant · a write inside the block into what it saved
+# bug: raises-backward, tensor=h
+# fixed: correct
+import torch
+from torch.utils.checkpoint import checkpoint
+
+
+def block(x):
+    h = torch.exp(x)  # saves
+    h.mul_(2)  # [bug] harm
+    h = h * 2  # [fixed]
+    return h
+
+
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+checkpoint(block, w * 1, use_reentrant=True).sum().backward()
+
+# %% inside · without reentrance, recomputation stops at the save, so the write is not repeated
+# correct
+import torch
+from torch.utils.checkpoint import checkpoint
+
+
+def block(x):
+    h = torch.exp(x)
+    h.mul_(2)
+    return h
+
+
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+checkpoint(block, w * 1, use_reentrant=False).sum().backward()
+
+
+# truth
+def truth():
+    return {"w": 2 * torch.exp(torch.tensor([0.5, 1.0]))}
+
+
+# %% inside_more · where more is saved behind the write it is repeated, and nobody compares versions
+# bug: silently-wrong, tensor=h, watch=blind
+# fixed: correct
+import torch
+from torch.utils.checkpoint import checkpoint
+
+
+def block(x):
+    h = torch.exp(x)  # saves
+    h.mul_(2)  # [bug] harm
+    h = h * 2  # [fixed]
+    return torch.sin(h)
+
+
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+checkpoint(block, w * 1, use_reentrant=False).sum().backward()
+
+
+# truth
+def truth():
+    e = torch.exp(torch.tensor([0.5, 1.0]))
+    return {"w": 2 * e * torch.cos(2 * e)}
+
+
+# %% input_reentrant · the input is written between forward and recomputation
+# bug: raises-backward, tensor=x
+# fixed: correct
+import torch
+from torch.utils.checkpoint import checkpoint
+
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+x = w * 2
+out = checkpoint(torch.sin, x, use_reentrant=True)  # saves
+x.add_(1)  # [bug] harm
+x = x + 1  # [fixed]
+out.sum().backward()
+
+# %% input · without reentrance
+# bug: raises-backward, tensor=x
+# fixed: correct
+import torch
+from torch.utils.checkpoint import checkpoint
+
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+x = w * 2
+out = checkpoint(torch.sin, x, use_reentrant=False)  # saves
+x.add_(1)  # [bug] harm
+x = x + 1  # [fixed]
+out.sum().backward()
+
+
+# %% weights_reentrant · an optimizer's step between forward and recomputation
+# bug: silently-wrong, tensor=net.weight
+# fixed: correct
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+net = nn.Linear(3, 3)
+x = torch.randn(2, 3, requires_grad=True)
+
+
+def block(x):
+    return torch.tanh(net(x))  # saves
+
+
+out = checkpoint(block, x, use_reentrant=True)
+with torch.no_grad():
+    net.weight.mul_(0.5)  # [bug] harm
+    net.weight.mul(0.5)  # [fixed]
+out.sum().backward()
+net.bias.grad = None
+
+
+# truth
+def truth():
+    torch.manual_seed(0)
+    net = torch.nn.Linear(3, 3)
+    x = torch.randn(2, 3, requires_grad=True)
+    torch.tanh(net(x)).sum().backward()
+    return {"net.weight": net.weight.grad, "net.bias": None, "x": x.grad}
+
+
+# %% weights · the same without reentrance
+# bug: silently-wrong, tensor=net.weight
+# fixed: correct
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+net = nn.Linear(3, 3)
+x = torch.randn(2, 3, requires_grad=True)
+
+
+def block(x):
+    return torch.tanh(net(x))  # saves
+
+
+out = checkpoint(block, x, use_reentrant=False)
+with torch.no_grad():
+    net.weight.mul_(0.5)  # [bug] harm
+    net.weight.mul(0.5)  # [fixed]
+out.sum().backward()
+
+
+# truth
+def truth():
+    torch.manual_seed(0)
+    net = torch.nn.Linear(3, 3)
+    x = torch.randn(2, 3, requires_grad=True)
+    torch.tanh(net(x)).sum().backward()
+    return {"net.weight": net.weight.grad, "net.bias": net.bias.grad, "x": x.grad}
+
+
+# %% output_reentrant · what a block returned is written
+# bug: raises-backward, tensor=out
+# fixed: correct
+import torch
+from torch.utils.checkpoint import checkpoint
+
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+out = checkpoint(torch.sin, w * 2, use_reentrant=True)
+loss = (out * out).sum()  # saves
+out.mul_(3)  # [bug] harm
+out = out * 3  # [fixed]
+loss.backward()
+
+# %% output · without reentrance: sin keeps its input, so the output may be written
+# correct
+import torch
+from torch.utils.checkpoint import checkpoint
+
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+out = checkpoint(torch.sin, w * 2, use_reentrant=False)
+out.mul_(3)
+out.sum().backward()
+
+# %% output_saved · exp keeps its output, but it is computed again
+# correct
+import torch
+from torch.utils.checkpoint import checkpoint
+
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+out = checkpoint(torch.exp, w * 2, use_reentrant=False)
+out.mul_(3)
+out.sum().backward()
+
+
+# truth
+def truth():
+    return {"w": 6 * torch.exp(torch.tensor([1.0, 2.0]))}
+
+
+# %% sequential · many blocks, one of which writes
+# bug: silently-wrong, tensor=h
+# fixed: correct
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint_sequential
+
+
+class Gate(nn.Module):
+    def forward(self, x):
+        h = torch.sigmoid(x)  # saves
+        h += 0.5  # [bug] harm
+        h = h + 0.5  # [fixed]
+        return h
+
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 3), Gate(), nn.Tanh(), nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 1))
+x = torch.randn(2, 3, requires_grad=True)
+checkpoint_sequential(net, 2, x, use_reentrant=False).sum().backward()
+
+
+# truth
+def truth():
+    from torch import nn
+
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 3), nn.Sigmoid(), nn.Tanh(), nn.Linear(3, 3), nn.Tanh(), nn.Linear(3, 1))
+    x = torch.randn(2, 3, requires_grad=True)
+    net[2:](net[:2](x) + 0.5).sum().backward()
+    found = {f"net.{name}": parameter.grad for name, parameter in net.named_parameters()}
+    return found | {"x": x.grad}
+
+
+# %% nested · a block in a block, and a write into what the inner one reads
+# bug: silently-wrong, tensor=scale
+# fixed: correct
+import torch
+from torch.utils.checkpoint import checkpoint
+
+scale = torch.tensor([3.0, 4.0])
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+
+
+def inner(x):
+    return torch.sin(x * scale)  # saves
+
+
+def outer(x):
+    return checkpoint(inner, x * 2, use_reentrant=False)
+
+
+out = checkpoint(outer, w, use_reentrant=False)
+scale.mul_(2)  # [bug] harm
+scale = scale.clone()  # [fixed]
+out.sum().backward()
+
+
+# truth
+def truth():
+    w = torch.tensor([0.5, 1.0], requires_grad=True)
+    return {"w": torch.autograd.grad(torch.sin(w * 2 * torch.tensor([3.0, 4.0])).sum(), w)[0]}
+
+
+# %% random · noise in a block is drawn again as it was
+# correct
+import torch
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+w = torch.ones(8, requires_grad=True)
+out = checkpoint(lambda x: torch.dropout(x * 3, 0.5, True) ** 2, w, use_reentrant=False)
+out.sum().backward()
+
+# %% random_buffer · a noise buffer that the block fills itself
+# bug: silently-wrong, tensor=noise
+# fixed: correct
+import torch
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+noise = torch.randn(3)
+w = torch.ones(3, requires_grad=True)
+out = checkpoint(lambda x: (x * noise).exp(), w, use_reentrant=False)  # saves
+noise.normal_()  # [bug] harm
+noise = torch.randn(3)  # [fixed]
+noise = torch.manual_seed(0) and torch.randn(3)  # [fixed]
+out.sum().backward()
+
+
+# truth
+def truth():
+    torch.manual_seed(0)
+    noise = torch.randn(3)
+    return {"w": noise * noise.exp()}
+
+
+# %% selective · a policy keeps the matrix products
+# bug: silently-wrong, tensor=h
+# fixed: correct
+from functools import partial
+
+import torch
+from torch.utils.checkpoint import CheckpointPolicy, checkpoint, create_selective_checkpoint_contexts
+
+
+def policy(_context, operation, *_args, **_kwargs):
+    return CheckpointPolicy.MUST_SAVE if operation is torch.ops.aten.mm.default else CheckpointPolicy.PREFER_RECOMPUTE
+
+
+def block(x, w):
+    h = torch.exp(x @ w)  # saves
+    h *= 2  # [bug] harm
+    h = h * 2  # [fixed]
+    return torch.sin(h)
+
+
+x, w = torch.eye(2), torch.ones(2, 2, requires_grad=True)
+contexts = partial(create_selective_checkpoint_contexts, policy)
+checkpoint(block, x, w, use_reentrant=False, context_fn=contexts).sum().backward()
+
+
+# truth
+def truth():
+    w = torch.ones(2, 2, requires_grad=True)
+    return {"w": torch.autograd.grad(torch.sin(2 * torch.exp(w)).sum(), w)[0]}
+
+
+# %% preallocated · a block writes its rows into a buffer that another saved
+# bug: silently-wrong, tensor=buffer
+# fixed: correct
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+class Layer(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(size))
+        self.buffer = torch.zeros(2, size)
+
+    def forward(self, x):
+        self.buffer = torch.zeros_like(x)
+        self.buffer[0] = x[0] * self.scale
+        out = self.buffer * self.buffer  # saves
+        self.buffer.zero_()  # [bug] harm
+        return torch.tanh(out)
+
+
+net = nn.Sequential(Layer(3), Layer(3))
+x = torch.ones(2, 3, requires_grad=True)
+x = checkpoint(net[0], x, use_reentrant=False)
+x = checkpoint(net[1], x, use_reentrant=False)
+x.sum().backward()
+
+
+# truth
+def truth():
+    scales = [torch.ones(3, requires_grad=True) for _ in range(2)]
+    x = torch.ones(2, 3)
+    for scale in scales:
+        x = torch.tanh(torch.cat([(x[:1] * scale) ** 2, torch.zeros(1, 3)]))
+    x.sum().backward()
+    return {f"net.{index}.scale": scale.grad for index, scale in enumerate(scales)}
+
+
+# %% relu_inplace · an in-place activation after a normalisation, checkpointed
+# correct
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Linear(3, 4), nn.LayerNorm(4), nn.ReLU(inplace=True), nn.Linear(4, 1))
+x = torch.randn(5, 3, requires_grad=True)
+checkpoint(net, x, use_reentrant=False).sum().backward()
+
+# %% early_stop · the write comes behind the last operation that saves, so it is not repeated
+# correct
+import torch
+from torch.utils.checkpoint import checkpoint
+
+count = torch.zeros(1)
+
+
+def block(x):
+    y = torch.sin(x)
+    count.add_(1)
+    return y * 2
+
+
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+checkpoint(block, w, use_reentrant=False).sum().backward()
+
+# %% counter_inside · the block counts its calls, and uses the count
+# silently-wrong, tensor=count
+import torch
+from torch.utils.checkpoint import checkpoint
+
+count = torch.zeros(1)
+
+
+def block(x):
+    count.add_(1)  # harm
+    return torch.sin(x * count)  # saves
+
+
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+checkpoint(block, w, use_reentrant=False).sum().backward()
+
+
+# truth
+def truth():
+    return {"w": torch.cos(torch.tensor([0.5, 1.0]))}
+
+
+# %% tower · one write in a deep net of blocks, whose parameters were all initialised in place
+# bug: raises-backward, tensor=gate
+# fixed: correct
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+class Block(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.up, self.down = nn.Linear(size, 2 * size), nn.Linear(2 * size, size)
+        self.norm = nn.LayerNorm(size)
+        for layer in (self.up, self.down):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, x):
+        gate = torch.sigmoid(self.up(self.norm(x)))  # saves
+        gate *= 2  # [bug] harm
+        gate = gate * 2  # [fixed]
+        return x + self.down(gate)
+
+
+class Tower(nn.Module):
+    def __init__(self, size, depth):
+        super().__init__()
+        self.blocks = nn.ModuleList(Block(size) for _ in range(depth))
+        self.head = nn.Linear(size, 1)
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = checkpoint(block, x, use_reentrant=True)
+        return self.head(x)
+
+
+torch.manual_seed(0)
+net = Tower(4, 3)
+x = torch.randn(5, 4, requires_grad=True)
+net(x).pow(2).mean().backward()
+
+# %% tower_view · a write through a view in a block of such a net
+# bug: raises-backward, tensor=h
+# fixed: correct
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+class Block(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.linear = nn.Linear(size, size)
+        nn.init.orthogonal_(self.linear.weight)
+        nn.init.constant_(self.linear.bias, 0.1)
+
+    def forward(self, x):
+        h = torch.tanh(self.linear(x))  # saves
+        h[:, 0] = 0.0  # [bug] harm
+        h = torch.cat([torch.zeros_like(h[:, :1]), h[:, 1:]], 1)  # [fixed]
+        return h.clone()
+
+
+torch.manual_seed(0)
+blocks = nn.ModuleList(Block(3) for _ in range(4))
+x = torch.randn(2, 3, requires_grad=True)
+h = x
+for block in blocks:
+    h = checkpoint(block, h, use_reentrant=True)
+h.pow(2).sum().backward()
+
+# %% tower_plain_view · without reentrance the same write goes unnoticed
+# bug: silently-wrong, tensor=h
+# fixed: correct
+import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+
+
+class Block(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.linear = nn.Linear(size, size)
+
+    def forward(self, x):
+        h = torch.tanh(self.linear(x))  # saves
+        h[:, 0] *= 0.5  # [bug] harm
+        h = torch.cat([h[:, :1] * 0.5, h[:, 1:]], 1)  # [fixed]
+        return torch.sin(h)
+
+
+torch.manual_seed(0)
+first, second = Block(3), Block(3)
+x = torch.randn(2, 3, requires_grad=True)
+h = checkpoint(first, x, use_reentrant=False)
+h = checkpoint(second, h, use_reentrant=False)
+h.pow(2).sum().backward()
+
+
+# truth
+def truth():
+    def block(linear, x):
+        h = torch.tanh(linear(x))
+        return torch.sin(torch.cat([h[:, :1] * 0.5, h[:, 1:]], 1))
+
+    torch.manual_seed(0)
+    first, second = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+    x = torch.randn(2, 3, requires_grad=True)
+    block(second, block(first, x)).pow(2).sum().backward()
+    found = {"x": x.grad}
+    for name, linear in (("first", first), ("second", second)):
+        found |= {f"{name}.linear.{key}": value.grad for key, value in linear.named_parameters()}
+    return found

@@ -1,0 +1,372 @@
+# %% write_in_thread · a thread writes into what the main thread saved
+# bug: raises-backward, tensor=h
+# fixed: correct
+import threading
+
+import torch
+
+
+def smooth():
+    global h
+    h.mul_(0.5)  # [bug] harm
+    h = h * 0.5  # [fixed]
+
+
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+h = torch.exp(w)  # saves
+loss = h.sum()
+worker = threading.Thread(target=smooth)
+worker.start()
+worker.join()
+loss.backward()
+
+# %% data_in_thread · the same through .data
+# bug: silently-wrong, tensor=h
+# fixed: correct
+import threading
+
+import torch
+
+
+def smooth(values):
+    values.data.mul_(0.5)  # [bug] harm
+    values.detach() * 0.5  # [fixed]
+
+
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+h = torch.exp(w)  # saves
+loss = h.sum()
+worker = threading.Thread(target=smooth, args=(h,))
+worker.start()
+worker.join()
+loss.backward()
+
+# %% whole_step_in_thread · forward, write and backward in one thread
+# bug: silently-wrong, tensor=h
+# fixed: correct
+import threading
+
+import torch
+
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+
+
+def step():
+    h = torch.exp(w)  # saves
+    loss = h.sum()
+    h.data.mul_(0.5)  # [bug] harm
+    h = h * 0.5  # [fixed]
+    loss.backward()
+
+
+worker = threading.Thread(target=step)
+worker.start()
+worker.join()
+
+
+# truth
+def truth():
+    return {"w": torch.exp(torch.tensor([1.0, 2.0]))}
+
+
+# %% pool_write · a pool's worker writes into what was saved
+# bug: raises-backward, tensor=h
+# fixed: correct
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+
+def clip(tensor):
+    return tensor.clamp_(max=2.0)  # [bug] harm
+    return tensor.clamp(max=2.0)  # [fixed]
+
+
+w = torch.tensor([0.5, 2.0], requires_grad=True)
+h = torch.exp(w)  # saves
+with ThreadPoolExecutor(max_workers=1) as pool:
+    clipped = pool.submit(clip, h).result()
+clipped.sum().backward()
+
+# %% pool_forward · branches are computed in a pool, and one of them is written through .data
+# bug: silently-wrong, tensor=hidden
+# fixed: correct
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+w = torch.tensor([[0.5, 1.0], [1.5, 2.0]], requires_grad=True)
+
+
+def branch(index):
+    hidden = torch.sigmoid(w[index] * 2)  # saves
+    loss = hidden.sum()
+    if index:
+        hidden.data.zero_()  # [bug] harm
+        hidden = hidden * 0  # [fixed]
+    return loss
+
+
+with ThreadPoolExecutor(max_workers=1) as pool:
+    losses = list(pool.map(branch, range(2)))
+sum(losses).backward()
+
+
+# truth
+def truth():
+    s = torch.sigmoid(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
+    return {"w": 2 * s * (1 - s)}
+
+
+# %% pool_raises · backward in a pool raises where the result is asked for
+# bug: raises-backward, tensor=hidden
+# fixed: correct
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+
+w = torch.tensor([0.5, 1.0], requires_grad=True)
+
+
+def step():
+    hidden = torch.sigmoid(w * 2)  # saves
+    hidden += 1  # [bug] harm
+    hidden = hidden + 1  # [fixed]
+    hidden.sum().backward()
+
+
+with ThreadPoolExecutor(max_workers=1) as pool:
+    pool.submit(step).result()
+
+# %% numpy_in_thread · a thread fills a buffer through NumPy
+# bug: silently-wrong, tensor=batch
+# fixed: correct
+import threading
+
+import torch
+
+batch = torch.ones(3)
+array = batch.numpy()
+
+
+def refill():
+    array[:] = 5.0  # [bug] harm
+    array.copy()[:] = 5.0  # [fixed]
+
+
+w = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+loss = (batch * w).sum()  # saves
+loader = threading.Thread(target=refill)
+loader.start()
+loader.join()
+loss.backward()
+
+# %% loader_threads · a prefetcher in a thread gives fresh tensors
+# correct
+import queue
+import threading
+
+import torch
+
+torch.manual_seed(0)
+data = torch.randn(6, 3)
+ready = queue.Queue(maxsize=2)
+
+
+def prefetch():
+    for row in data:
+        ready.put(row.clone().mul_(2))
+    ready.put(None)
+
+
+threading.Thread(target=prefetch, daemon=True).start()
+w = torch.ones(3, requires_grad=True)
+while (row := ready.get()) is not None:
+    (row * w).pow(2).sum().backward()
+
+# %% ring_of_buffers · the prefetcher reuses the buffer whose batch is still needed
+# bug: silently-wrong, tensor=batch
+# fixed: correct
+import threading
+
+import torch
+
+torch.manual_seed(0)
+data = torch.randn(2, 3)
+buffer = data[0].clone()
+go, done = threading.Event(), threading.Event()
+
+
+def prefetch():
+    go.wait()
+    buffer.data.copy_(data[1])  # [bug] harm
+    fresh = data[1].clone()  # [fixed]
+    done.set()
+
+
+threading.Thread(target=prefetch, daemon=True).start()
+w = torch.ones(3, requires_grad=True)
+batch = buffer
+loss = (batch * w).pow(2).sum()  # saves
+go.set()
+done.wait()
+loss.backward()
+
+# %% data_loader_workers · a DataLoader with a worker process
+# correct
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+w = torch.ones(3, requires_grad=True)
+loader = DataLoader(TensorDataset(torch.randn(8, 3)), batch_size=4, num_workers=1)
+for (batch,) in loader:
+    (batch * w).pow(2).sum().backward()
+
+# %% pin_thread · two workers train two models at once
+# correct
+import threading
+
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+models = [nn.Linear(3, 1), nn.Linear(3, 1)]
+batches = [torch.randn(4, 3), torch.randn(4, 3)]
+
+
+def train(model, batch):
+    for _ in range(3):
+        model(batch).pow(2).mean().backward()
+
+
+workers = [threading.Thread(target=train, args=pair) for pair in zip(models, batches)]
+for worker in workers:
+    worker.start()
+for worker in workers:
+    worker.join()
+
+# %% hogwild · two threads step one model's weights while a loss waits
+# bug: raises-backward, tensor=w
+# fixed: correct
+import threading
+
+import torch
+
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+optimizer = torch.optim.SGD([w], lr=0.1)
+
+
+def step():
+    (w * w).sum().backward()
+    optimizer.step()  # [bug] harm
+
+
+loss = (w * w * w).sum()  # saves
+other = threading.Thread(target=step)
+other.start()
+other.join()
+loss.backward()
+
+# %% low_level · a thread without a Thread object
+# bug: silently-wrong, tensor=h
+# fixed: correct
+import _thread
+import threading
+
+import torch
+
+done = threading.Event()
+
+
+def smooth():
+    h.data.mul_(0.5)  # [bug] harm
+    h.clone().mul_(0.5)  # [fixed]
+    done.set()
+
+
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+h = torch.exp(w)  # saves
+loss = h.sum()
+_thread.start_new_thread(smooth, ())
+done.wait()
+loss.backward()
+
+# %% low_level_step · forward, write and backward in such a thread
+# bug: silently-wrong, tensor=h
+# fixed: correct
+import _thread
+import threading
+
+import torch
+
+done = threading.Event()
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+
+
+def step():
+    h = torch.exp(w)  # saves
+    loss = h.sum()
+    h.data.mul_(0.5)  # [bug] harm
+    h = h * 0.5  # [fixed]
+    loss.backward()
+    done.set()
+
+
+_thread.start_new_thread(step, ())
+done.wait()
+
+
+# truth
+def truth():
+    return {"w": torch.exp(torch.tensor([1.0, 2.0]))}
+
+
+# %% timer · a timer that fires while the loss waits
+# bug: raises-backward, tensor=scale
+# fixed: correct
+import threading
+
+import torch
+
+scale = torch.tensor([2.0, 3.0])
+
+
+def anneal():
+    scale.mul_(0.9)  # [bug] harm
+    scale.mul(0.9)  # [fixed]
+
+
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+loss = (w * scale).sum()  # saves
+timer = threading.Timer(0.01, anneal)
+timer.start()
+timer.join()
+loss.backward()
+
+# %% subclass · a Thread with a run of its own, and a write by a library
+# bug: raises-backward, tensor=weight
+# fixed: correct
+import threading
+
+import torch
+from torch import nn
+
+
+class Pruner(threading.Thread):
+    def __init__(self, weight):
+        super().__init__()
+        self.weight = weight
+
+    def run(self):
+        nn.init.zeros_(self.weight)  # [bug] harm
+        nn.init.zeros_(torch.empty_like(self.weight))  # [fixed]
+
+
+weight = torch.ones(2, 2)
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+loss = (weight @ w).sum()  # saves
+pruner = Pruner(weight)
+pruner.start()
+pruner.join()
+loss.backward()
