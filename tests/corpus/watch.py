@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from types import FrameType
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -20,12 +23,13 @@ class TrackedSave:
     alias: Tensor
     copy: Tensor
     version: int
-    line: int | None
-    writers: list[int | None] = field(default_factory=list)
+    line: Any
+    writers: list = field(default_factory=list)
 
-    def state(self) -> tuple:
-        """The counter and the bytes now, of the memory and (`.data =` swaps it) of the tensor itself."""
-        return self.alias._version, fingerprint(self.alias), fingerprint(self.tensor)
+    def state(self, counted: bool) -> tuple:
+        """The counter now; and unless only that counts the bytes, of the memory and (`.data =` swaps it) of the tensor itself."""
+        version = self.alias._version
+        return (version,) if counted else (version, fingerprint(self.alias), fingerprint(self.tensor))
 
 
 def fingerprint(tensor: Tensor) -> bytes:
@@ -38,46 +42,66 @@ def fingerprint(tensor: Tensor) -> bytes:
 def watch(program: Program) -> tuple[set[int], set[int]]:
     """Returns the lines that wrote into what backward later used, and the lines that had saved it.
 
-    Python's own line tracing and saved-tensor hooks, nothing else: after each line every saved tensor is compared with
-    what was saved. What a custom Function stashes without `save_for_backward` stays out of sight. In a program that
-    raises only writes that the counter saw matter: batch norm keeps running statistics that it writes itself and, in
-    training, never uses.
+    In a program that raises only writes that the counter saw matter: batch norm keeps running statistics that it writes
+    itself and, in training, never uses.
     """
-    counted = program.outcome == "raises-backward"
+
+    def line_in(frame: FrameType) -> int | None:
+        return frame.f_lineno if frame.f_code.co_filename == program.file else None
+
+    def run() -> None:
+        execute(program, compile(program.source, program.file, "exec"))
+
+    return watch_run(run, line_in, counted=program.outcome == "raises-backward")
+
+
+def watch_run(
+    run: Callable[[], None], place_in: Callable[[FrameType], Any], *, counted: bool
+) -> tuple[set[Any], set[Any]]:
+    """Returns the places that wrote into what backward later used, and the places that had saved it.
+
+    Python's own line tracing and saved-tensor hooks, nothing else: after each line every saved tensor is compared with
+    what was saved. What a custom Function stashes without `save_for_backward` stays out of sight.
+
+    Args:
+        run: what is watched.
+        place_in: the place that a frame is at, or None in code that is not the program's own.
+        counted: only writes that the version counter saw matter.
+    """
     kept: list[tuple[TrackedSave, tuple]] = []
-    harmful: set[int] = set()
-    saving: set[int] = set()
-    last: list[int | None] = [None]
+    harmful: set[Any] = set()
+    saving: set[Any] = set()
+    last: list[Any] = [None]
 
     def look() -> None:
         for place, (entry, before) in enumerate(kept):
-            if (now := entry.state()) != before:
+            if (now := entry.state(counted)) != before:
                 kept[place] = entry, now
                 entry.writers.append(last[0])
 
     def trace(frame, event, _):
-        if frame.f_code.co_filename != program.file:
+        if place_in(frame) is None:
             return None
         look()
-        last[0] = line_of(frame.f_back) if event == "return" else frame.f_lineno
+        last[0] = place_above(frame.f_back) if event == "return" else place_in(frame)
         return trace
 
-    def line_of(frame) -> int | None:
+    def place_above(frame) -> Any:
         """The line that goes on when a call returns: `rows[t] = step(rows)` writes after `step` has ended."""
-        while frame and frame.f_code.co_filename != program.file:
+        while frame and place_in(frame) is None:
             frame = frame.f_back
-        return frame.f_lineno if frame else last[0]
+        return place_in(frame) if frame else last[0]
 
     def pack(tensor: Tensor) -> TrackedSave:
         look()
         alias = tensor.detach()
         entry = TrackedSave(tensor, alias, alias.clone(), alias._version, last[0])
-        kept.append((entry, entry.state()))
+        kept.append((entry, entry.state(counted)))
         return entry
 
     def unpack(entry: TrackedSave) -> Tensor:
         look()
-        version, *values = entry.state()
+        version, *values = entry.state(counted)
         if version != entry.version or (not counted and any(now != fingerprint(entry.copy) for now in values)):
             harmful.update(line for line in entry.writers if line)
             saving.add(entry.line or 0)
@@ -87,7 +111,7 @@ def watch(program: Program) -> tuple[set[int], set[int]]:
     sys.settrace(trace)
     try:
         with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
-            execute(program, compile(program.source, program.file, "exec"))
+            run()
     except RuntimeError:
         pass  # a program that raises for another reason is still seen up to there
     finally:
