@@ -12,6 +12,7 @@ from collections import Counter
 
 CORPUS = (
     "corpus/test_tape.py",
+    "corpus/test_scripts.py",
     "corpus/test_truth.py",
     "repair/test_corpus.py",
     "tape/test_observer_effect.py",
