@@ -6,7 +6,10 @@ import argparse
 import datetime
 import zoneinfo
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from autograder.desk.roster import Roster
 
 ROSTER = "roster.csv"
 PLATFORMS = ("auto", "canvas", "moodle", "blackboard", "gradescope", "nbgrader")
@@ -29,6 +32,19 @@ def add_to(verbs: Any) -> None:
     collect.add_argument("--json", action="store_true", help="one JSON object on standard output")
     collect.set_defaults(run=_collect)
 
+    back = verbs.add_parser("return", help="fill grades into a platform's own worksheet, and zip the feedback for it")
+    _add_class(back)
+    back.add_argument(
+        "--to", choices=("canvas", "moodle", "blackboard", "csv"), required=True, help="whose worksheet it is"
+    )
+    back.add_argument("--worksheet", type=Path, metavar="CSV", required=True, help="as downloaded; is not changed")
+    back.add_argument("--out", type=Path, metavar="DIR", required=True, help="for grades.csv and feedback.zip")
+    back.add_argument(
+        "--column", metavar="NAME", help="the grade's column (default: the one named like the assignment)"
+    )
+    back.add_argument("--roster", type=Path, metavar="CSV", help=f"as for `collect` (default: {ROSTER} in the course)")
+    back.set_defaults(run=_return)
+
 
 def _add_class(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("assignment", help="a lesson's name")
@@ -46,12 +62,29 @@ def _collect(chosen: argparse.Namespace) -> int:
     from autograder.course.paths import CLASS
     from autograder.desk.collect.collect_report import print_collection
     from autograder.desk.collect.collection import as_json, collect
-    from autograder.desk.roster import Roster, read_roster
 
     course = chosen.course or CLASS
-    listed = chosen.roster or (course / ROSTER if (course / ROSTER).is_file() else None)
-    roster = read_roster(listed, chosen.student_column) if listed else Roster([])
+    roster = _roster(course, chosen.roster, chosen.student_column)
     zone = chosen.timezone or datetime.datetime.now().astimezone().tzinfo or datetime.UTC
     done = collect(chosen.download, chosen.assignment, course, roster, chosen.platform, zone)
     print(as_json(done)) if chosen.json else print_collection(done, chosen.assignment)
     return 1 if done.questions else 0
+
+
+def _return(chosen: argparse.Namespace) -> int:
+    from autograder.course.paths import CLASS
+    from autograder.desk.returning.return_grades import return_grades
+
+    course = chosen.course or CLASS
+    roster = _roster(course, chosen.roster, None)
+    done = return_grades(chosen.assignment, course, chosen.to, chosen.worksheet, chosen.out, roster, chosen.column)
+    print(f"{done.graded} grades in {done.files[0]}, feedback of {done.with_feedback} students in {done.files[1]}")
+    print("".join(f"{remark}\n" for remark in done.remarks), end="")
+    return 0
+
+
+def _roster(course: Path, named: Path | None, student_column: str | None) -> Roster:
+    from autograder.desk.roster import Roster, read_roster
+
+    listed = named or (course / ROSTER if (course / ROSTER).is_file() else None)
+    return read_roster(listed, student_column) if listed else Roster([])

@@ -26,11 +26,12 @@ EXTRAS = {
     "rehearse": "grade",
     "new": "grade",
     "collect": "grade",
+    "return": "grade",
     "test": "test",
 }
 IN_A_CLONE = ("release", "test")
 ALWAYS = ("doctor",)
-WITHOUT_TORCH = ("atlas", "collect")
+WITHOUT_TORCH = ("atlas", "collect", "return")
 
 
 class RequirementError(SetupError):

@@ -81,6 +81,20 @@ def read_roster(path: Path, student_column: str | None = None) -> Roster:
         TableError: it is no such table, or a student stands there twice.
     """
     table = read_table(path)
+    people = [person for _, person in people_in(table, student_column)]
+    if not people:
+        raise TableError(f"{table.name} lists no student")
+    for value in _doubles(people):
+        raise TableError(f"{table.name} has the student {printable(value)} twice. Leave one row for each student")
+    return Roster(_with_ids(people, table))
+
+
+def people_in(table: TableFile, student_column: str | None = None) -> list[tuple[int, Person]]:
+    """Returns the number of each row that is about a student, and what it says; `student` is still "".
+
+    Raises:
+        TableError: no column says a name, a login or the like; or none has the name that was asked for.
+    """
     columns = _columns(table)
     if student_column is not None:
         if (number := table.column(student_column)) is None:
@@ -88,12 +102,8 @@ def read_roster(path: Path, student_column: str | None = None) -> Roster:
                 f"{table.name} has no column {student_column!r}; it has {', '.join(map(printable, table.header))}"
             )
         columns["student"] = number
-    people = [person for row in table.rows if not _is_nobody(person := _person(row, columns))]
-    if not people:
-        raise TableError(f"{table.name} lists no student")
-    for value in _doubles(people):
-        raise TableError(f"{table.name} has the student {printable(value)} twice. Leave one row for each student")
-    return Roster(_with_ids(people, table))
+    people = [_person(row, columns) for row in table.rows]
+    return [(number, person) for number, person in enumerate(people) if not _is_nobody(person)]
 
 
 def is_student_id(text: str) -> bool:
@@ -146,9 +156,9 @@ def _columns(table: TableFile) -> dict[str, int]:
                 found["email"] = number
             if "handed in" not in found and any(map(_is_date, cells)):
                 found["handed in"] = number  # of the submission; that of the grade stands further on
-    if not {"name", "last name", "student", "login", "participant"} & found.keys():
+    if not {"name", "last name", "student", "login", "participant", "email"} & found.keys():
         raise TableError(
-            f"{table.name} is no list of students that is known: no column says a name, a login or a student_id; "
+            f"{table.name} is no list of students that is known: no column says a name, a login, an email or a student_id; "
             f"its columns are {', '.join(map(printable, table.header[:8]))}"
         )
     return found

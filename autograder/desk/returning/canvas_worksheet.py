@@ -1,0 +1,40 @@
+"""Canvas' gradebook, as exported: a header, perhaps a row on posting, a row of points, then the students.
+
+Read in lib/gradebook_exporter.rb and lib/gradebook_importer.rb of instructure/canvas-lms. A column of an assignment ends with its
+id in parentheses; students are found by ID. `EX` is an excused student, `N/A` one who does not have this assignment.
+"""
+
+from __future__ import annotations
+
+import re
+
+from autograder.desk.returning.worksheet import GradeColumn, WorksheetForm, choose_column, without_id
+from autograder.desk.table_file import TableError, TableFile
+
+TITLE = r"\s*\(\d+\)$"
+TOTALS = re.compile(r"(Current|Final|Override|Unposted) (Score|Points|Grade)")
+KEEP = frozenset({"EX", "N/A"})
+
+
+def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> GradeColumn:
+    if table.column("ID") is None or table.column("Section", "SIS Login ID") is None:
+        raise TableError(f"{table.name} is not Canvas' gradebook: it has no columns ID and Section. Export it again")
+    titles = {
+        number: without_id(name, TITLE)
+        for number, name in enumerate(table.header)
+        if re.search(TITLE, name) and not TOTALS.search(name)
+    }
+    number = choose_column(table, titles, assignment, wanted)
+    # The words are translated, the row stands before the first student either way: the first one without an ID and with a number.
+    ids = table.column("ID") or 1
+    points = next(
+        (row[number] for row in table.rows if not row[ids].strip() and re.match(r"\s*[\d.,]+\s*$", row[number])), ""
+    )
+    return GradeColumn(number, titles[number], points.strip(), KEEP, "EX")
+
+
+def _feedback_name(student: str, known: dict[str, str], name: str, upload_name: str) -> str:
+    return f"{upload_name}_" if upload_name else ""
+
+
+CANVAS_FORM = WorksheetForm("canvas", _grade_column, _feedback_name)

@@ -1,0 +1,36 @@
+"""Feedback pages in a zip."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from collections.abc import Mapping
+
+from autograder.grade.batch.classroom import Classroom
+from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
+
+LARGEST_PAGE = 64 * 2**20
+WHEN = (1980, 1, 1, 0, 0, 0)  # the same pages make the same zip
+
+
+def feedback_pages(classroom: Classroom, student: str) -> dict[str, bytes]:
+    """Returns a student's pages by their names; none if there is no feedback."""
+    pages = {}
+    for path in sorted(classroom.feedback(student).glob("*.html")):
+        try:
+            pages[path.name] = plain_file(path, LARGEST_PAGE)
+        except (OSError, UnreadableSubmission):
+            continue  # nbgrader writes plain files there; anything else is none of ours
+    return pages
+
+
+def zip_of(files: Mapping[str, bytes]) -> bytes:
+    """Returns a zip of these files, whose names are UTF-8."""
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in sorted(files):
+            info = zipfile.ZipInfo(name, WHEN)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = 0o644 << 16
+            archive.writestr(info, files[name])
+    return data.getvalue()

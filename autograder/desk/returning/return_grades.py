@@ -1,0 +1,137 @@
+"""`return`: the platform's own worksheet with the grades filled in, and a zip of feedback that it maps back to students."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from autograder.desk.class_grades import ClassGrades, read_class_grades
+from autograder.desk.hand_in_record import CollectedHandIn, read_record, replace_file
+from autograder.desk.returning.blackboard_worksheet import BLACKBOARD_FORM
+from autograder.desk.returning.canvas_worksheet import CANVAS_FORM
+from autograder.desk.returning.feedback_zip import feedback_pages, zip_of
+from autograder.desk.returning.moodle_worksheet import MOODLE_FORM
+from autograder.desk.returning.plain_worksheet import PLAIN_FORM
+from autograder.desk.returning.row_match import match_rows
+from autograder.desk.returning.worksheet import GradeColumn, WorksheetForm, number_in
+from autograder.desk.roster import Person, Roster, people_in
+from autograder.desk.table_file import TableError, TableFile, read_table
+from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.printable import printable
+
+FORMS = {form.name: form for form in (CANVAS_FORM, MOODLE_FORM, BLACKBOARD_FORM, PLAIN_FORM)}
+GRADES, FEEDBACK = "grades.csv", "feedback.zip"
+LONGEST_LIST = 12
+
+
+class ReturnedGrades(NamedTuple):
+    """What `return` wrote.
+
+    Attributes:
+        files: their paths.
+        graded: how many students got a grade in the worksheet.
+        with_feedback: how many have pages in the zip.
+        remarks: what a teacher should know, one line each.
+    """
+
+    files: list[Path]
+    graded: int
+    with_feedback: int
+    remarks: list[str]
+
+
+class _Return:
+    """One worksheet and the grades that go into it."""
+
+    def __init__(
+        self, classroom: Classroom, form: WorksheetForm, table: TableFile, roster: Roster, column: str | None
+    ) -> None:
+        self.classroom, self.form, self.table = classroom, form, table
+        self.grades: ClassGrades = read_class_grades(classroom)
+        self.record: dict[str, CollectedHandIn] = read_record(classroom.folder, classroom.assignment)
+        self.column: GradeColumn = form.grade_column(table, classroom.assignment, column)
+        self.people: dict[int, Person] = dict(people_in(table))
+        students = sorted(self.grades.scores)
+        self.rows, self.by_name = match_rows(list(self.people.items()), students, self.record, roster)
+        if not self.rows:
+            raise TableError(
+                f"no row of {table.name} is one of the {len(students)} students with a grade. Download the worksheet of this course"
+            )
+
+    def changes(self) -> dict[tuple[int, int], str]:
+        """Returns the new text of each cell that changes."""
+        found = {}
+        for row, student in self.rows.items():
+            if self.table.rows[row][self.column.number].strip() not in self.column.keep:
+                found[row, self.column.number] = self.column.written(self.grades.scores[student].total)
+        return found
+
+    def pages(self) -> dict[str, bytes]:
+        """Returns the feedback pages by their paths in the zip."""
+        found: dict[str, bytes] = {}
+        for row, student in self.rows.items():
+            entry, person = self.record.get(student), self.people[row]
+            known = person.known | ({"participant": entry.key} if entry and entry.platform == "moodle" else {})
+            start = self.form.feedback_name(student, known, person.name, entry.upload_name if entry else "")
+            if start:
+                found |= {f"{start}{name}": page for name, page in feedback_pages(self.classroom, student).items()}
+        return found
+
+    def remarks(self) -> Iterator[str]:
+        """Yields what a teacher should know."""
+        ours, theirs = self.grades.max_points, number_in(self.column.max_points)
+        if theirs is not None and theirs != ours:
+            yield (
+                f"the platform's maximum is {theirs:g} and ours {ours:g}: the points were written as they are; change one of the two"
+            )
+        kept = [row for row in self.rows if self.table.rows[row][self.column.number].strip() in self.column.keep]
+        yield from _counted(kept, "{} marked {} by the platform: left so", self._texts(kept))
+        unknown = sorted(self.grades.scores.keys() - set(self.rows.values()))
+        yield from _counted(unknown, "{} with a grade stand in no row of the worksheet: {}", unknown)
+        without = [person.name or str(row) for row, person in self.people.items() if row not in self.rows]
+        yield from _counted(without, "{} without a grade, whose cells were left as they are: {}", without)
+        names = [self.people[row].name for row in self.by_name]
+        yield from _counted(names, "{} found by their names only; look whether these are right: {}", names)
+        waiting = [student for student in self.rows.values() if self.grades.scores[student].waiting]
+        yield from _counted(waiting, "{} have answers that a person has still to grade: {}", waiting)
+
+    def _texts(self, rows: list[int]) -> list[str]:
+        return sorted({self.table.rows[row][self.column.number].strip() for row in rows})
+
+
+def return_grades(
+    assignment: str, course: Path, to: str, worksheet: Path, out: Path, roster: Roster, column: str | None = None
+) -> ReturnedGrades:
+    """Writes OUT/grades.csv, the worksheet with grades, and OUT/feedback.zip.
+
+    Args:
+        assignment: its folder's name.
+        course: its folder.
+        to: the platform, by the name of its form.
+        worksheet: as downloaded from the platform; is not changed.
+        out: the folder to write to.
+        roster: the course's own list of students, which may be empty.
+        column: the title of the grade's column; None finds it by the assignment's name.
+
+    Raises:
+        TableError: it is not that platform's worksheet, or of another course; nothing is written.
+        NotGradedError: there are no grades.
+    """
+    classroom = open_class(course, assignment, before_hand_in=True)
+    table = read_table(worksheet)
+    target = out / GRADES
+    if target.exists() and target.samefile(worksheet):
+        raise TableError(f"{printable(str(target))} is the worksheet itself. Name another folder with --out")
+    work = _Return(classroom, FORMS[to], table, roster, column)
+    changes, pages = work.changes(), work.pages()
+    replace_file(target, table.with_cells(changes))
+    replace_file(out / FEEDBACK, zip_of(pages))
+    people = {student for student in work.rows.values() if feedback_pages(classroom, student)} if pages else set()
+    return ReturnedGrades([target, out / FEEDBACK], len(changes), len(people), list(work.remarks()))
+
+
+def _counted(of: list, words: str, names: list[str]) -> Iterator[str]:
+    if of:
+        shown = ", ".join(map(printable, names[:LONGEST_LIST])) + (" and others" if len(names) > LONGEST_LIST else "")
+        yield words.format(f"{len(of)} student{'s' if len(of) > 1 else ''}", shown)

@@ -1,0 +1,224 @@
+"""`return`: what a platform reads from our files is each student's own grade and page, and nothing else has changed."""
+
+import csv
+import io
+import re
+import zipfile
+
+import pytest
+
+from autograder import cli
+from autograder.desk.class_grades import NotGradedError
+from autograder.desk.collect.collection import collect
+from autograder.desk.returning.return_grades import return_grades
+from autograder.desk.roster import Roster, read_roster
+from autograder.desk.table_file import TableError
+from tests.desk import downloads, made_class
+from tests.desk.made_class import ASSIGNMENT, STUDENTS
+from tests.desk.made_grades import give_grades
+
+NUMBER = {student.number: student for student in STUDENTS}
+
+
+def points(number: int) -> float:
+    """Returns the points that the student of this number has; another for each."""
+    return number / 16
+
+
+def graded(tmp_path, download, roster):
+    """Returns a course whose class was collected and graded, and its roster's file."""
+    course, listed = made_class.course(tmp_path), roster(tmp_path / "worksheet.csv")
+    collect(download(tmp_path / "download"), ASSIGNMENT, course, read_roster(listed))
+    marks = {student: points(int(login[1:])) for student, login in made_class.whose(course).items()}
+    give_grades(course, {student: {"test_warm_days": most, "summary": 0.0} for student, most in marks.items()})
+    return course, listed
+
+
+def cells(data: bytes) -> list[list[str]]:
+    """Returns the rows that Python's csv module reads, whatever the encoding."""
+    text = data.decode("utf-16") if data.startswith(b"\xff\xfe") else data.decode("utf-8-sig")
+    first = text.partition("\n")[0]
+    return list(csv.reader(io.StringIO(text, newline=""), delimiter=max(",;\t", key=first.count)))
+
+
+def differences(before: bytes, after: bytes) -> dict[tuple[int, int], str]:
+    """Returns the cells that changed."""
+    old, new = cells(before), cells(after)
+    assert [len(row) for row in old] == [len(row) for row in new]
+    return {(r, c): cell for r, row in enumerate(new) for c, cell in enumerate(row) if cell != old[r][c]}
+
+
+def pages(out) -> dict[str, str]:
+    """Returns the files of the zip."""
+    with zipfile.ZipFile(out / "feedback.zip") as archive:
+        return {name: archive.read(name).decode() for name in archive.namelist()}
+
+
+def test_canvas_reads_every_grade_back(tmp_path):
+    """By Canvas' rules: the student by ID, the assignment by the id in the header; EX and N/A stay; pages by two numbers."""
+    course, listed = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
+    roster, before = read_roster(listed), listed.read_bytes()
+    done = return_grades(ASSIGNMENT, course, "canvas", listed, tmp_path / "out", roster, "First steps")
+
+    header, *rows = cells((tmp_path / "out" / "grades.csv").read_bytes())
+    column = header.index("First steps (311)")
+    read = {row[1]: row[column] for row in rows if row[1]}
+    kept = {20: "EX", 21: "N/A"}
+    expected = {s.canvas: kept.get(s.number, f"{points(s.number):.2f}") for s in downloads.HERE}
+    assert expected == {student: text for student, text in read.items() if student in expected}
+    changed = differences(before, (tmp_path / "out" / "grades.csv").read_bytes())
+    assert {column} == {c for _, c in changed}
+    assert 38 == done.graded
+    assert before == listed.read_bytes()
+
+    for name, page in pages(tmp_path / "out").items():
+        user, attachment = [part for part in name.split("_") if re.match(r"^\d+$", part)][
+            :2
+        ]  # app/models/assignment.rb
+        assert int(attachment) == 90000 + int(user) - 4000
+        assert page == f"<p>feedback of {NUMBER[int(user) - 4000].login}</p>"
+    assert 40 == len(pages(tmp_path / "out")) == done.with_feedback
+    assert any("marked EX, N/A by the platform" in remark for remark in done.remarks)
+    assert any("without a grade" in remark and "Plain25" in remark for remark in done.remarks)
+
+
+def moodle_user(name: str, participants: dict[int, str]) -> str | None:
+    """Returns whose file it is, as Moodle decides (importziplib.php, is_valid_filename_for_import)."""
+    for part in name.split("/"):
+        info = part.split("_", 4)
+        if (
+            len(info) >= 4
+            and info[1].isnumeric()
+            and int(info[1]) in participants
+            and info[2:4] == ["assignfeedback", "file"]
+        ):
+            return participants[int(info[1])]
+    return None
+
+
+@pytest.mark.parametrize("german", [False, True])
+@pytest.mark.parametrize("anonymous", [False, True])
+def test_moodle_reads_every_grade_back(tmp_path, german, anonymous):
+    """By Moodle's rules: the number at the end of the identifier, the grade before the maximum; with commas where it has them."""
+    course, listed = graded(
+        tmp_path,
+        lambda path: downloads.moodle_zip(path, anonymous=anonymous),
+        lambda path: downloads.moodle_worksheet(path, german=german, anonymous=anonymous),
+    )
+    before = listed.read_bytes()
+    done = return_grades(ASSIGNMENT, course, "moodle", listed, tmp_path / "out", Roster([]))
+    header, *rows = cells((tmp_path / "out" / "grades.csv").read_bytes())
+    column = header.index("Bewertung" if german else "Grade")
+    read = {int(re.search(r"\d+$", row[0])[0]): row[column] for row in rows}
+    mark = "," if german else "."
+    assert {downloads.participant(s): f"{points(s.number):.2f}".replace(".", mark) for s in downloads.HERE} == {
+        number: text for number, text in read.items() if text
+    }
+    assert {column} == {c for _, c in differences(before, (tmp_path / "out" / "grades.csv").read_bytes())}
+
+    whose = {downloads.participant(s): s for s in STUDENTS}
+    names = {number: f"participant-{number}" if anonymous else s.email for number, s in whose.items()}
+    assert {
+        f"<p>feedback of {moodle_user(name, names)}</p>" == page for name, page in pages(tmp_path / "out").items()
+    } == {True}
+    assert 40 == len(pages(tmp_path / "out")) == done.with_feedback
+
+
+def test_blackboard_reads_every_grade_back(tmp_path):
+    """The file stays UTF-16 with tabs; Username and the column's id are the keys."""
+    course, listed = graded(tmp_path, downloads.blackboard_zip, downloads.blackboard_gradebook)
+    before = listed.read_bytes()
+    return_grades(ASSIGNMENT, course, "blackboard", listed, tmp_path / "out", Roster([]))
+    after = (tmp_path / "out" / "grades.csv").read_bytes()
+    header, *rows = cells(after)
+    column = next(number for number, name in enumerate(header) if name.endswith("|1281892"))
+    assert {s.login: f"{points(s.number):.2f}" for s in downloads.HERE} == {
+        row[2]: row[column] for row in rows if row[column]
+    }
+    assert {column} == {c for _, c in differences(before, after)}
+    assert {f"{s.login}/first.html" for s in downloads.HERE} == set(pages(tmp_path / "out"))
+
+
+def test_a_table_of_ones_own(tmp_path):
+    """Gradescope's and shared folders' classes go into any CSV with a column that says who, such as the roster."""
+    own = [["Email", "SID", "points", "remark"], *([s.email, str(s.number), "", "=1"] for s in STUDENTS)]
+    course, _ = graded(tmp_path, downloads.gradescope_zip, downloads.gradescope_roster)
+    listed = downloads.write_csv(tmp_path / "own.csv", own)
+    return_grades(ASSIGNMENT, course, "csv", listed, tmp_path / "out", Roster([]))
+    rows = cells((tmp_path / "out" / "grades.csv").read_bytes())[1:]
+    expected = {s.email: f"{points(s.number):.2f}" for s in downloads.HERE if s.number != 9}
+    assert expected == {row[0]: row[2] for row in rows if row[2] and row[0] != STUDENTS[8].email}
+    assert {"=1"} == {row[3] for row in rows}, "what is not ours stays"
+
+
+def test_what_differs_is_said(tmp_path):
+    """Another maximum: raw points and a warning. Students who are not in the worksheet, too."""
+    course, listed = graded(tmp_path, downloads.canvas_zip, lambda p: downloads.canvas_gradebook(p, STUDENTS[:30]))
+    give = listed.read_text("utf-8").replace("5.00", "20.00", 1)
+    listed.write_text(give, "utf-8", newline="")
+    done = return_grades(ASSIGNMENT, course, "canvas", listed, tmp_path / "out", Roster([]), "First steps")
+    assert any("the platform's maximum is 20 and ours 5" in remark for remark in done.remarks)
+
+
+@pytest.mark.parametrize(
+    ("to", "write", "sentence"),
+    [
+        pytest.param(
+            "moodle", downloads.canvas_gradebook, "is not Moodle's grading worksheet", id="of another platform"
+        ),
+        pytest.param("canvas", downloads.moodle_worksheet, "is not Canvas' gradebook", id="of another platform, too"),
+        pytest.param("blackboard", downloads.canvas_gradebook, "is not Blackboard's", id="and another"),
+        pytest.param(
+            "canvas", downloads.canvas_gradebook, "has no column of first. Name it with --column", id="no such column"
+        ),
+    ],
+)
+def test_a_wrong_worksheet_is_refused(tmp_path, to, write, sentence, capsys):
+    """One sentence, exit code 2, nothing written."""
+    course, _ = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
+    listed, out = write(tmp_path / "given.csv"), tmp_path / "out"
+    words = ["return", ASSIGNMENT, "--course", str(course), "--to", to, "--worksheet", str(listed), "--out", str(out)]
+    assert 2 == cli.main(words)
+    assert sentence in capsys.readouterr().err
+    assert not out.exists()
+
+
+def test_a_worksheet_of_another_course_is_refused(tmp_path):
+    """No row is one of ours."""
+    course, _ = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
+    strangers = [made_class.MadeStudent(100 + number, f"Else{number}", "Some") for number in range(42)]
+    listed = downloads.canvas_gradebook(tmp_path / "given.csv", strangers)
+    with pytest.raises(TableError, match="no row of given.csv is one of the 40 students"):
+        return_grades(ASSIGNMENT, course, "canvas", listed, tmp_path / "out", Roster([]), "First steps")
+
+
+def test_moodles_numbers_of_another_assignment_do_not_mix_up_names(tmp_path):
+    """The worksheet of another assignment numbers participants otherwise: names and addresses decide."""
+    course, listed = graded(tmp_path, downloads.moodle_zip, downloads.moodle_worksheet)
+    rows = cells(listed.read_bytes())
+    turned = [[other[0], *row[1:]] for row, other in zip(rows[1:], [*rows[2:], rows[1]], strict=True)]
+    given = downloads.write_csv(tmp_path / "given.csv", [rows[0], *turned])
+    return_grades(ASSIGNMENT, course, "moodle", given, tmp_path / "out", Roster([]))
+    read = {row[2]: row[4] for row in cells((tmp_path / "out" / "grades.csv").read_bytes())[1:]}
+    assert {s.email: f"{points(s.number):.2f}" for s in downloads.HERE} == {
+        mail: text for mail, text in read.items() if text
+    }
+
+
+def test_before_grading_nothing_is_written(tmp_path):
+    """The sentence names the command."""
+    course = made_class.course(tmp_path)
+    listed = downloads.canvas_gradebook(tmp_path / "given.csv")
+    with pytest.raises(NotGradedError, match="Run `autograder grade first` first"):
+        return_grades(ASSIGNMENT, course, "canvas", listed, tmp_path / "out", Roster([]))
+    assert not (course / "gradebook.db").exists()
+
+
+def test_the_worksheet_itself_is_never_written(tmp_path):
+    """`--out` is the folder where it lies, under the name that we write."""
+    course, listed = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
+    there = listed.rename(tmp_path / "grades.csv")
+    before = there.read_bytes()
+    with pytest.raises(TableError, match="is the worksheet itself"):
+        return_grades(ASSIGNMENT, course, "canvas", there, tmp_path, Roster([]), "First steps")
+    assert before == there.read_bytes()
