@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import shlex
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import NoReturn
 
 from autograder import desk_commands, grade_command, rehearse_command
 from autograder.errors import AutograderError, UnfinishedError
-from autograder.loading import loading
+from autograder.explain_command import ExplainCommand
+from autograder.partial_answer import PartialAnswer
 from autograder.printable import printable
 from autograder.requirements import require
-from autograder.run_in_fork import EndedError, run_in_fork
-
-if TYPE_CHECKING:
-    from autograder.tape.repair.program_factory import ProgramFactory
+from autograder.run_in_fork import EndedError, LateError, run_in_fork
 
 WRONG_USE = 2
 INTERRUPTED = {"grade": " What was graded so far is kept; the same command with --resume continues."}
@@ -101,8 +98,19 @@ def _parser() -> argparse.ArgumentParser:
     program.add_argument("-c", dest="code", metavar="CODE", help="this text")
     explain.add_argument("--steps", action="store_true", help="everything that was found, and every step in words")
     explain.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    explain.add_argument("--no-repair", action="store_true", help="do not look for repairs")
     explain.add_argument(
-        "--no-repair", action="store_true", help="do not look for repairs, which takes up to 20 seconds"
+        "--budget", type=_seconds, default=60.0, metavar="SECONDS", help="answer within this time (default: 60)"
+    )
+    recorded = explain.add_mutually_exclusive_group()
+    recorded.add_argument(
+        "--only-step",
+        type=_step,
+        metavar="N",
+        help="record the Nth backward call; of the others, compare the gradients",
+    )
+    recorded.add_argument(
+        "--last-step", dest="only_step", action="store_const", const=0, help="record the last backward call"
     )
     explain.add_argument("--diff", action="store_true", help="print the best repair as a patch, and nothing else")
     explain.add_argument(
@@ -140,6 +148,20 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
+def _seconds(word: str) -> float:
+    seconds = float(word)
+    if not 0 < seconds < 1e6:
+        raise argparse.ArgumentTypeError(f"{word} is no time to work with; give a number of seconds such as 60")
+    return seconds
+
+
+def _step(word: str) -> int:
+    number = int(word)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"there is no step {word}; the first is 1")
+    return number
+
+
 def _lab(chosen: argparse.Namespace) -> int:
     from autograder.course.lab import open_lab
 
@@ -175,9 +197,18 @@ def _explain(chosen: argparse.Namespace) -> int:
         chosen.shown = "<stdin>"
     else:
         chosen.shown = chosen.program or chosen.module or "<string>"
-    here = argparse.Namespace(**vars(chosen) | {"run": _explain_here})
+    with PartialAnswer() as partial:
+        explanation = ExplainCommand(chosen, partial)
+        here = argparse.Namespace(**vars(chosen) | {"run": lambda _: explanation.run()})
+        return _watched(chosen, here, partial)
+
+
+def _watched(chosen: argparse.Namespace, here: argparse.Namespace, partial: PartialAnswer) -> int:
+    """Returns the exit code of a command that runs in a process of its own, which is ended when its time is up."""
     try:
-        return run_in_fork(lambda: _carried_out(here, "explain"))
+        return run_in_fork(lambda: _carried_out(here, "explain"), chosen.budget)
+    except LateError:
+        return _answered_late(chosen, partial)
     except EndedError as error:
         raise CommandError(
             f"{chosen.shown}: the program ended Python itself ({error}), so nothing is known of it. Take that out, or name "
@@ -185,41 +216,16 @@ def _explain(chosen: argparse.Namespace) -> int:
         ) from None
 
 
-def _explain_here(chosen: argparse.Namespace) -> int:
-    with loading():
-        from autograder import view
-        from autograder.api import Explanation, write_text
-        from autograder.tape import explain_json, explain_program
-        from autograder.tape.repair.patch_file import apply_best_repair
-
-    factory = _named_program(chosen)
-    explanation = Explanation(explain_program(factory, repair=not chosen.no_repair))
-    for target, draw in ((chosen.html, view.as_html), (chosen.svg, view.as_svg)):
-        if target:
-            write_text(target, draw(explanation.recording))
-    if chosen.apply:
-        print(apply_best_repair(factory, explanation.fixes), file=sys.stderr)
-    if chosen.json:
-        print(json.dumps(explain_json(explanation.recording, factory.file)))
-    elif chosen.diff:
-        print("".join(fix.diff for fix in explanation.fixes[:1]), end="")
-    else:
-        print(explanation.steps if chosen.steps else view.as_screen(explanation.recording), end="")
-    return 0 if explanation.outcome == "correct" else 1
-
-
-def _named_program(chosen: argparse.Namespace) -> ProgramFactory:
-    """Returns the program that the command names."""
-    from autograder.tape.repair.program_factory import factory_of_file, factory_of_module, factory_of_text
-    from autograder.tape.run.command_line import CommandLine
-
-    started = CommandLine(tuple(chosen.arguments))
-    if chosen.module is not None:
-        return factory_of_module(chosen.module, started)
-    if chosen.code is not None:
-        return factory_of_text(chosen.code, chosen.shown, started=started)
-    path, _, part = chosen.program.partition("::")
-    return factory_of_file(path, part or None, started)
+def _answered_late(chosen: argparse.Namespace, partial: PartialAnswer) -> int:
+    """Prints what was known when the time was up."""
+    found = partial.found()
+    if found is None:
+        raise CommandError(
+            f"{chosen.shown}: it was still running after {chosen.budget:g} seconds. Make the run shorter, or give it more "
+            "time with --budget."
+        )
+    print(found[1], end="")
+    return found[0]
 
 
 def _atlas(chosen: argparse.Namespace) -> int:

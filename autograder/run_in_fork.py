@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable
 
 from autograder.errors import UnfinishedError
@@ -14,11 +16,18 @@ class EndedError(UnfinishedError):
     """The process ended before its work was done; the message says how."""
 
 
-def run_in_fork(work: Callable[[], int]) -> int:
+class LateError(UnfinishedError):
+    """The process was ended because its time was up."""
+
+
+def run_in_fork(work: Callable[[], int], seconds: float = math.inf) -> int:
     """Returns what `work` returned, having done it in a fork of this process; where there is no fork (Windows), in this one.
+
+    After `seconds` the fork is ended, whatever it is at: a signal handler of its own would wait for the end of a long call of PyTorch.
 
     Raises:
         EndedError: `os._exit`, a crash or somebody's signal ended it first.
+        LateError: its time was up.
     """
     if not hasattr(os, "fork"):
         return work()
@@ -28,9 +37,11 @@ def run_in_fork(work: Callable[[], int]) -> int:
         _do(work, writing)
     os.close(writing)
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the work, which says what it was at
+    watch = _Watch(child, seconds)
     try:
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     finally:
+        watch.stop()
         signal.signal(signal.SIGINT, before)
     # A process that the work left behind may hold the pipe open: what is not there by now does not come.
     os.set_blocking(reading, False)
@@ -39,9 +50,31 @@ def run_in_fork(work: Callable[[], int]) -> int:
     except BlockingIOError:
         done = b""
     os.close(reading)
+    if not done and watch.has_ended_it:
+        raise LateError(f"it was not done after {seconds:g} seconds")
     if not done:
         raise EndedError(f"signal {signal.Signals(-status).name}" if status < 0 else f"os._exit({status}) or the like")
     return status
+
+
+class _Watch:
+    """Ends a process when its time is up."""
+
+    def __init__(self, process: int, seconds: float):
+        self.has_ended_it = False
+        self._timer = threading.Timer(seconds, self._end, [process]) if seconds < threading.TIMEOUT_MAX else None
+        if self._timer:
+            self._timer.daemon = True
+            self._timer.start()
+
+    def _end(self, process: int) -> None:
+        self.has_ended_it = True
+        os.kill(process, signal.SIGKILL)
+
+    def stop(self) -> None:
+        """The process has ended: its number may be another's now."""
+        if self._timer:
+            self._timer.cancel()
 
 
 def _do(work: Callable[[], int], writing: int) -> None:

@@ -46,6 +46,7 @@ THOROUGH = {
     "lessons/test_cases.py",
     "lessons/test_mutations.py",
     "tape/test_atlas_truth.py",
+    "tape/test_budget.py",
     "tape/test_explain.py",
     "tape/test_internals.py",
     "tape/test_modules.py",

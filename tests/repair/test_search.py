@@ -8,10 +8,11 @@ import torch
 
 from autograder.tape.diagnose.record import record, record_program
 from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict
-from autograder.tape.repair import repairs, search
+from autograder.tape.repair import search
 from autograder.tape.repair.fix_text import apply_fix
 from autograder.tape.repair.program_factory import factory_of_file, factory_of_text
 from autograder.tape.repair.repairs import find_repairs
+from autograder.tape.run import budget
 from tests.repair.plain import flat, plain, slopes
 
 HEAD = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\n"
@@ -101,8 +102,7 @@ def test_text_that_needs_names():
 def test_search_ends_in_time(monkeypatch):
     """However slow the program, nothing more is tried when the time is up; the clock is one that every run moves by a second."""
     clock = [0.0]
-    for module in (search, repairs):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: clock[0]))
     tried, attempt = [], search.run_trial
 
     def slow(program, trial, **options):
@@ -112,9 +112,11 @@ def test_search_ends_in_time(monkeypatch):
 
     monkeypatch.setattr(search, "run_trial", slow)
     verdict = record(BROKEN, file="slow.py").verdict
-    find_repairs(factory_of_text(BROKEN, "slow.py"), verdict, seconds=100.0)
+    with budget.Budget(100.0, began=clock[0]).in_force():
+        find_repairs(factory_of_text(BROKEN, "slow.py"), verdict)
     enough = len(tried)
-    find_repairs(factory_of_text(BROKEN, "slow.py"), verdict, seconds=2.0)
+    with budget.Budget(2.0, began=clock[0]).in_force():
+        find_repairs(factory_of_text(BROKEN, "slow.py"), verdict)
     assert len(tried) - enough <= 3 < enough
 
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from autograder.tape.observe.backward_trace import BackwardTrace, node_of_visit
 from autograder.tape.observe.observer import Observer
 from autograder.tape.observe.state import RunState
-from autograder.tape.oracle.gradient_comparison import SAME, Gradients, aligned, gap, gradients_of
+from autograder.tape.oracle.gradient_comparison import SAME, Gradients, aligned, first_difference, gap, gradients_of
 from autograder.tape.oracle.untracked_writes import UntrackedEffect
-from autograder.tape.recording.verdict_types import Outcome
+from autograder.tape.recording.verdict_types import Excerpt, Outcome
 from autograder.tape.run.once import Run
 
 # The run with cloned saves makes the same operations on the same numbers, so a real difference can be as small as one step of an
@@ -28,6 +28,7 @@ class Evidence:
         cloned_saves: the run in which backward uses private copies of all saved tensors.
         untracked_effect: what finite differences say of writes that autograd did not record.
         trace: the nodes that the engine visited, in order.
+        excerpt: which part of a long run was recorded; None where all of it was.
     """
 
     plain: Run
@@ -36,6 +37,7 @@ class Evidence:
     observer: Observer
     untracked_effect: UntrackedEffect
     trace: BackwardTrace
+    excerpt: Excerpt | None = field(default=None, kw_only=True)
 
     @property
     def explaining(self) -> Evidence:
@@ -76,7 +78,9 @@ class Evidence:
 
     @cached_property
     def repeats(self) -> bool:
-        """Whether the plain and the observed run ended alike."""
+        """Whether the plain and the observed run ended alike; where one was ended early, as far as both went."""
+        if self.plain.is_cut or self.observed.is_cut:
+            return first_difference(self.got, self.watched, WITNESSED) is None
         return self.plain.problem == self.observed.problem and _same(self.got, self.watched)
 
     @cached_property
@@ -112,10 +116,7 @@ class Evidence:
     @cached_property
     def wrong_call(self) -> int | None:
         """The number of the first backward that gave a wrong gradient."""
-        for number, (got, true) in enumerate(zip(self.got.calls, self.true.calls, strict=False)):
-            if any(self.differs(got[i], true.get(self.pairs[i])) for i in got if i in self.pairs):
-                return number
-        return None
+        return first_difference(self.got, self.true, self.limit, self.pairs)
 
     def differs(self, got: object, true: object) -> bool:
         """Returns whether two gradients are not the same."""
@@ -123,6 +124,8 @@ class Evidence:
 
     def final_pairs(self) -> list[tuple[object, object]]:
         """Returns what the program left at its end, each value beside the one of the run with cloned saves."""
+        if self.plain.is_cut or self.cloned_saves.is_cut:
+            return []
         pairs = [(self.got.final[i], self.true.final[j]) for i, j in self.pairs.items()]
         return pairs + [(value, self.true.returned.get(key)) for key, value in self.got.returned.items()]
 

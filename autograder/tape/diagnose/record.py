@@ -10,6 +10,7 @@ from typing import Any
 from autograder.tape.diagnose.assembly import assemble, freeze
 from autograder.tape.diagnose.compiled_evidence import CompiledEvidence
 from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.excerpt import WHOLE, Scope, excerpt_of, is_long
 from autograder.tape.internals.compiler import eager_random_numbers
 from autograder.tape.observe.backward_trace import BackwardTrace
 from autograder.tape.observe.observer import Observer
@@ -17,13 +18,16 @@ from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.untracked_writes import UntrackedEffect, effect_of_untracked_writes
 from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Outcome, Verdict
+from autograder.tape.recording.verdict_types import Excerpt, Outcome, Verdict
+from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.engine import Listener
 from autograder.tape.run.once import SECONDS, Run, run_once
 from autograder.tape.run.program import Program, from_file, from_function, from_source
 from autograder.tape.run.source_text import ProgramError
 from autograder.tape.run.time_limit import TimeUp
 
+# Of the time that is left, the first run may take so much, and the one with private copies so much of what is left then.
+FIRST, SECOND = 0.4, 0.6
 SLOWER = 20  # how much longer an observed run may take than a plain one (about 10 times, where the tensors are small)
 BEGINNING = 2.0  # seconds that are recorded of a program that does not end
 
@@ -59,56 +63,90 @@ def outcome_of(source: str, names: dict[str, Any] | None = None) -> Outcome:
     return record(source, names=names).verdict.outcome
 
 
-def record_program(program: Program, seconds: float = SECONDS) -> Recording:
+def record_program(program: Program, seconds: float = SECONDS, scope: Scope = WHOLE) -> Recording:
     """Returns the recording of a program.
+
+    Args:
+        seconds: how long one run may take.
+        scope: what of a long run is asked for; its other backward calls are only compared.
 
     Raises:
         ProgramError: it could not be run; where it did not end in time, `recording` holds its first seconds.
     """
+    with budget_in_force().in_force() as budget:
+        plain = _first_run(program, seconds, scope)
+        # A plain run that ended in time is followed by slower ones.
+        patience, most = SLOWER * seconds, len(plain.calls) if plain.is_cut else None
+        eager = run_again(program, Listener(), nullcontext, patience, most) if plain.compiled else plain
+        evidence, cloned_saves = _evidence(program, eager, patience, scope)
+        if plain.compiled:
+            evidence = _beside_compiled(program, plain, evidence, patience, most)
+        budget.stage = "telling the cause"
+        return assemble(program, evidence, cloned_saves)
+
+
+def _first_run(program: Program, seconds: float, scope: Scope) -> Run:
+    budget = budget_in_force()
+    budget.stage = "running as it is"
     try:
-        plain = run_once(program, seconds=seconds, compiles=True)
+        return run_once(
+            program, seconds=min(seconds, FIRST * budget.left), calls=scope.calls, partial=True, compiles=True
+        )
     except ProgramError as error:
         if isinstance(error.__cause__, TimeUp):
             error.recording = _beginning(program)
         raise
-    # A plain run that ended in time is followed by slower ones.
-    patience = SLOWER * seconds
-    observer, observed = _observe(program, patience)
-    trace, cloned_saves = BackwardTrace(), ClonedSavesRun()
-    run_again(program, trace, nullcontext, patience)
-    meant = run_again(program, cloned_saves, cloned_saves.around, patience)
-    eager = run_again(program, Listener(), nullcontext, patience) if plain.compiled else plain
-    effect = effect_of_untracked_writes(program, observer, patience) if eager.error is None else UntrackedEffect()
-    evidence = Evidence(eager, observed, meant, observer, effect, trace)
-    if plain.compiled:
-        evidence = _beside_compiled(program, plain, evidence, patience)
-    return assemble(program, evidence, cloned_saves)
 
 
-def _beside_compiled(program: Program, plain: Run, eager: Evidence, seconds: float) -> Evidence:
+def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[Evidence, ClonedSavesRun]:
+    """Returns what the other runs tell, the one that decides the outcome first: time may be short."""
+    budget, is_excerpt, cloned_saves = budget_in_force(), is_long(plain, scope), ClonedSavesRun()
+    budget.stage = "comparing with private copies of what is saved"
+    most = len(plain.calls) if is_excerpt and (plain.is_cut or plain.error is not None) else None
+    meant = run_again(program, cloned_saves, cloned_saves.around, min(seconds, SECOND * budget.left), most)
+    excerpt = excerpt_of(plain, meant, scope) if is_excerpt else None
+    first, last = (excerpt.first - 1, _end(excerpt, plain)) if excerpt else (0, None)
+    budget.stage = "recording"
+    observer, observed = _observe(program, seconds, first, last)
+    trace = BackwardTrace(first=first)
+    run_again(program, trace, nullcontext, seconds, last)
+    effect = UntrackedEffect()
+    if plain.error is None:
+        budget.stage = "taking finite differences"
+        effect = effect_of_untracked_writes(program, observer, seconds, last)
+    return Evidence(plain, observed, meant, observer, effect, trace, excerpt), cloned_saves
+
+
+def _end(excerpt: Excerpt, plain: Run) -> int | None:
+    """Returns after how many backward calls nothing more is recorded; None where that is the end of the run."""
+    return None if excerpt.last == excerpt.calls and not plain.is_cut else excerpt.last
+
+
+def _beside_compiled(program: Program, plain: Run, eager: Evidence, seconds: float, most: int | None) -> Evidence:
     """Returns the evidence of a compiled program; where only its random numbers are others, of a run with those of the eager one."""
 
     def beside(run: Run) -> CompiledEvidence:
         return CompiledEvidence(
-            run, eager.observed, eager.cloned_saves, eager.observer, eager.untracked_effect, eager.trace, eager
-        )
+            run, eager.observed, eager.cloned_saves, eager.observer, eager.untracked_effect, eager.trace, eager,
+            excerpt=eager.excerpt,
+        )  # fmt: skip
 
     evidence = beside(plain)
     if evidence.outcome != "silently-wrong":
         return evidence
     with eager_random_numbers():
-        same_numbers = beside(run_again(program, Listener(), nullcontext, seconds, compiles=True))
+        same_numbers = beside(run_again(program, Listener(), nullcontext, seconds, most, compiles=True))
     return same_numbers if same_numbers.outcome == "correct" else evidence
 
 
-def _observe(program: Program, seconds: float) -> tuple[Observer, Run]:
+def _observe(program: Program, seconds: float, first: int = 0, last: int | None = None) -> tuple[Observer, Run]:
     """Returns the observed run; where a write's line is uncertain, the run is repeated and looks at that memory after every statement."""
-    observer = Observer(program)
-    observed = run_again(program, observer, observer.watching, seconds)
+    observer = Observer(program, first=first)
+    observed = run_again(program, observer, observer.watching, seconds, last)
     focus = frozenset(write.memory.id for write in observer.state.writes if not write.exact and write.changed)
     if focus:
-        observer = Observer(program, focus)
-        observed = run_again(program, observer, observer.watching, seconds)
+        observer = Observer(program, focus, first)
+        observed = run_again(program, observer, observer.watching, seconds, last)
     return observer, observed
 
 
@@ -132,12 +170,16 @@ def run_again(
     listener: Listener,
     around: Callable[[], AbstractContextManager[None]],
     seconds: float,
+    calls: int | None = None,
     *,
     compiles: bool = False,
 ) -> Run:
-    """Returns one more run of a program that has run before; if it cannot be run now (memory, time), that is the run's error."""
+    """Returns one more run of a program that has run before; if it cannot be run now (memory, time), that is the run's error.
+
+    With `calls` it ends after so many backward calls; where its time is up, it is what it did until then.
+    """
     try:
-        return run_once(program, listener, around, seconds=seconds, compiles=compiles)
+        return run_once(program, listener, around, seconds=seconds, calls=calls, partial=True, compiles=compiles)
     except ProgramError as error:
         return Run(error=error)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 
 from autograder.tape.diagnose.evidence import Evidence
@@ -24,7 +26,11 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
     shown = {}
     for index in _in_order_of_appearance(evidence):
         got, true = _pair(evidence, call, index)
-        shown[names[index]] = _beside(got, true if is_known or not _is_last(evidence, call) else None)
+        beside = _beside(got, true if is_known or not _is_last(evidence, call) else None)
+        size = math.prod(evidence.got.keys[index][0])
+        # Of a large gradient only a part was kept, which is not to be read as the whole.
+        is_part = isinstance(got, torch.Tensor) and got.numel() != size
+        shown[names[index]] = Gradient(None, None, size) if is_part else beside
     return shown
 
 

@@ -13,6 +13,7 @@ from autograder.tape.diagnose.shown_gradients import shown_gradients
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
 from autograder.tape.recording.verdict_types import Harm, Verdict
+from autograder.tape.run.budget import budget_in_force
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
@@ -20,8 +21,10 @@ def verdict_of(evidence: Evidence) -> Verdict:
     harms = find_harms(evidence.explaining) if evidence.outcome != "correct" else ()
     compiled = compiled_notes(evidence) if isinstance(evidence, CompiledEvidence) else ()
     notes = (*compiled, *_notes_on_gradients(evidence), *_notes_on_writes(evidence, harms), *_notes_on_limits(evidence))
-    checks = tuple(checks_of(evidence))
-    return Verdict(evidence.outcome, evidence.plain.problem, harms, shown_gradients(evidence), notes, checks=checks)
+    return Verdict(
+        evidence.outcome, evidence.plain.problem, harms, shown_gradients(evidence), notes,
+        checks=tuple(checks_of(evidence)), runs=budget_in_force().runs, excerpt=evidence.excerpt,
+    )  # fmt: skip
 
 
 def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
@@ -47,9 +50,23 @@ def _notes_on_writes(evidence: Evidence, harms: tuple[Harm, ...]) -> Iterator[st
 def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
     state = evidence.state
     yield from shortcomings()
+    yield from _notes_on_excerpt(evidence)
     if evidence.observer.statements.threads:
         yield "The program started threads; their statements are listed as they came in one run, and may come otherwise in another."
     if any(memory.sampled for memory in state.memories.all):
         yield "Storages over 64 MiB were only sampled; a small write into one may have been missed."
     if len(state.finished_steps) >= STEPS:
         yield f"Only the first {STEPS:,} statements are listed one by one."
+
+
+def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
+    excerpt = evidence.excerpt
+    if excerpt is None:
+        return
+    ended = "The time was up when the program had made" if evidence.plain.is_cut else "The program made"
+    many = excerpt.last - excerpt.first
+    shown = f"numbers {excerpt.first} to {excerpt.last} are" if many else f"number {excerpt.first} is"
+    yield (
+        f"{ended} {excerpt.calls:,} backward calls. The gradients of the first {excerpt.checked:,} were compared; "
+        f"{shown} recorded line by line."
+    )

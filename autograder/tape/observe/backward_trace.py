@@ -33,9 +33,10 @@ class Visit:
 class BackwardTrace(Listener):
     """Puts hooks on the nodes of each backward and removes them again; they read the gradients and return nothing."""
 
-    def __init__(self, *, keep_graph: bool = False):
+    def __init__(self, *, keep_graph: bool = False, first: int = 0):
         self.visits: list[Visit] = []
         self._keep_graph = keep_graph
+        self._first = first  # the number of the first backward call that is traced
         self._calls = 0
         self._handles: list = []
         self._current: list[Visit] = []
@@ -47,6 +48,8 @@ class BackwardTrace(Listener):
     def before_backward(self, call: Backward) -> None:
         """Hooks the nodes that a backward is about to visit."""
         self._current = []
+        if self._calls < self._first:
+            return
         nodes = nodes_below(call.roots, call.asked)
         if len(self.visits) + len(nodes) > MOST or call.creates_graph:
             return

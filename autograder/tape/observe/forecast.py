@@ -93,6 +93,9 @@ class BackwardCall:
         return Forecast(outcome, tuple(k.record_id for k in worst[:1] if k.record_id is not None))
 
 
+UNSEEN = BackwardCall(-1, -1, (), None, refused=False)  # a call before those that were looked at
+
+
 def with_hindsight(steps: tuple[Step, ...], backward_calls: list[BackwardCall]) -> tuple[Step, ...]:
     """Returns the steps, each with the forecast of the backward that the program went on to call."""
     steps_with_forecast, waiting = [], iter(backward_calls)

@@ -66,11 +66,12 @@ class Observer(Listener):
 
     Attributes:
         focus: storages (by id) to look at after every statement.
+        first: the number of the backward call whose graph is to be seen: what came before the call ahead of it is not looked at.
         failure: the first error of our own, after which it looks no further.
         closed: whether the run is over; a thread that still runs is no longer followed.
     """
 
-    def __init__(self, program: Program, focus: frozenset[int] = frozenset()):
+    def __init__(self, program: Program, focus: frozenset[int] = frozenset(), first: int = 0):
         self.state = state = RunState()
         self.writes = Writes(state)
         self.watcher = MemoryWatcher(self.writes.unreported, state.memories.all, focus)
@@ -80,13 +81,15 @@ class Observer(Listener):
         self.lock, self._here = threading.RLock(), _ObservedThread()
         self.failure: Exception | None = None
         self.closed = False
+        self._first, self._is_asleep = first, first > 0
 
     @contextmanager
     def watching(self) -> Iterator[None]:
         """Follows the code that runs inside, in this thread and in those that it starts."""
         functions = self._here.functions = Functions(self._before, self._after)
+        functions.is_asleep = self._is_asleep
         threads, heard = in_new_threads(self._thread), functions.overhearing()
-        with readable_saved_tensors(), threads, functions, heard, self.statements.traced():
+        with readable_saved_tensors(), threads, functions, heard, self.statements.traced(begun=not self._is_asleep):
             yield
         self.closed = True
 
@@ -167,9 +170,23 @@ class Observer(Listener):
     def _function_left(self, activation: Activation) -> None:
         self.variables.forget(activation)
 
-    @unseen
     def before_backward(self, call: Backward) -> None:
         """Reads what backward is about to use: this is where an overwritten tensor does harm."""
+        if not self._is_asleep:
+            self._backward_begins(call)
+
+    def after_backward(self, call: Backward) -> None:
+        """Records what backward freed, and the gradient buffers it wrote into; begins to look where it is time."""
+        if not self._is_asleep:
+            self._backward_ended(call)
+            return
+        self.state.skip_call()
+        if self.state.calls == self._first:
+            self._is_asleep = self._here.functions.is_asleep = False
+            self.statements.resume(sys._getframe())
+
+    @unseen
+    def _backward_begins(self, call: Backward) -> None:
         state = self.state
         for root in call.roots:
             if isinstance(root, torch.Tensor):
@@ -212,8 +229,7 @@ class Observer(Listener):
             self.state.name_of(owner, look=True)
 
     @unseen
-    def after_backward(self, call: Backward) -> None:
-        """Records what backward freed, and the gradient buffers it wrote into."""
+    def _backward_ended(self, call: Backward) -> None:
         state, place = self.state, self.statements.here()
         state.engine_depth -= 1
         state.calls += 1

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import torch
 
-from autograder.tape.observe.forecast import BackwardCall, BackwardRoots, forecast
+from autograder.tape.observe.forecast import UNSEEN, BackwardCall, BackwardRoots, forecast
 from autograder.tape.observe.graph.nodes import Graph, TrackedSave
 from autograder.tape.observe.graph.tensors import Tensors, TrackedTensor
 from autograder.tape.observe.memory.untracked import Untracked
@@ -97,6 +97,12 @@ class RunState:
         self.steps += 1
         if self.steps <= STEPS:
             self.finished_steps.append(step)
+
+    def skip_call(self) -> None:
+        """Counts a backward call that nobody looked at."""
+        self.calls += 1
+        self.visited.append([])
+        self.backward_calls.append(UNSEEN)
 
     def name_of(self, tracked: TrackedTensor, *, look: bool = False) -> str | None:
         """Returns what a reader calls a tensor: a variable's name, else how it was reached from one; `look` searches the frames."""

@@ -90,10 +90,14 @@ class Statements:
         self._owned: dict[CodeType, bool] = {}
 
     @contextmanager
-    def traced(self) -> Iterator[None]:
-        """The code that runs inside is followed; a tracer that was there before (a debugger, coverage) is put back."""
+    def traced(self, *, begun: bool = True) -> Iterator[None]:
+        """The code that runs inside is followed; a tracer that was there before (a debugger, coverage) is put back.
+
+        With `begun=False`, it is followed only from `resume` on.
+        """
         before = sys.gettrace()
-        sys.settrace(self._call)
+        if begun:
+            sys.settrace(self._call)
         try:
             yield
         finally:
@@ -103,6 +107,21 @@ class Statements:
     def stack(self) -> list[Activation]:
         """The user's own calls that are running in this thread, outermost first."""
         return self._here.stack
+
+    def resume(self, frame: FrameType | None) -> None:
+        """Begins to follow a program that is under way, called from `frame`: the calls of the user's that led there are entered."""
+        callers = []
+        while frame is not None:
+            callers.append(frame)
+            frame = frame.f_back
+        for caller in reversed(callers):
+            if self._follows(caller.f_code):
+                self._enter(caller)
+                top = self.stack[-1]
+                top.event_line = caller.f_lineno
+                top.line, top.declares = self._starts[top.file].get(caller.f_lineno, (caller.f_lineno, False))
+                caller.f_trace = self._local
+        sys.settrace(self._call)
 
     def here(self) -> Place:
         """Returns the line that runs now; within a statement of many lines, the one Python's own traceback would name."""

@@ -20,8 +20,8 @@ AGREE = (
 class FiniteDifferences:
     """The slopes of every loss that a program gives to backward."""
 
-    def __init__(self, program: Program, live: frozenset[int], seconds: float):
-        self.program, self.live, self.seconds = program, live, seconds
+    def __init__(self, program: Program, live: frozenset[int], seconds: float, calls: int | None = None):
+        self.program, self.live, self.seconds, self.calls = program, live, seconds, calls
         self.nominal = NominalRun()
         # Tensors with history stay as they are: their graph was recorded in their own precision.
         self.outside = Snapshot(program.roots, program.space).tensors
@@ -35,7 +35,7 @@ class FiniteDifferences:
 
     def _run(self, replay: NominalReplay) -> None:
         try:
-            run = run_once(self.program, replay, replay.around, seconds=self.seconds)
+            run = run_once(self.program, replay, replay.around, seconds=self.seconds, calls=self.calls)
         except ProgramError as error:
             raise NotApplicable(str(error)) from None
         if isinstance(run.error, NotApplicable):

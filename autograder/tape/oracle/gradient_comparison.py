@@ -127,6 +127,15 @@ def distance(got: object, true: object) -> float | None:
     return found if math.isfinite(found) else None
 
 
+def first_difference(got: Gradients, true: Gradients, limit: float, pairs: dict[int, int] | None = None) -> int | None:
+    """Returns the number of the first backward whose gradients differ by more than a limit (relative), None where none does."""
+    pairs = aligned(got, true) if pairs is None else pairs
+    for number, (one, other) in enumerate(zip(got.calls, true.calls, strict=False)):
+        if any(gap(one[index], other.get(pairs[index])) > limit for index in one if index in pairs):
+            return number
+    return None
+
+
 def _numbers(value: object) -> torch.Tensor | None:
     try:
         tensor = value.detach() if isinstance(value, torch.Tensor) else torch.as_tensor(value)

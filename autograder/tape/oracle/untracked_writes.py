@@ -33,8 +33,13 @@ class UntrackedEffect:
     note: str | None = None
 
 
-def effect_of_untracked_writes(program: Program, observer: Observer, seconds: float) -> UntrackedEffect:
-    """Returns what finite differences say of the untracked writes of a run; without such writes none are taken."""
+def effect_of_untracked_writes(
+    program: Program, observer: Observer, seconds: float, calls: int | None = None
+) -> UntrackedEffect:
+    """Returns what finite differences say of the untracked writes of a run; without such writes none are taken.
+
+    With `calls`, the runs end after so many backward calls.
+    """
     untracked_effect = UntrackedEffect(observer.state.untracked.used_writes)
     if not untracked_effect.suspects:
         return untracked_effect
@@ -45,7 +50,7 @@ def effect_of_untracked_writes(program: Program, observer: Observer, seconds: fl
         )
         return untracked_effect
     try:
-        differences = FiniteDifferences(program, _live(observer, untracked_effect.suspects), seconds)
+        differences = FiniteDifferences(program, _live(observer, untracked_effect.suspects), seconds, calls)
         untracked_effect.wrong = differences.disagreements()
         if untracked_effect.wrong:
             _correct(untracked_effect, differences)

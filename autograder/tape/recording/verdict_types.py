@@ -130,8 +130,27 @@ def note_on_change(fix: Fix) -> str:
     return f"The fix in line {fix.line} ({fix.kind}) changes what is computed: {fix.changes}"
 
 
+class Excerpt(msgspec.Struct, frozen=True):
+    """Which part of a long run was recorded.
+
+    Attributes:
+        calls: how many backward calls the run made; of the first `checked` of them the gradients were compared with the right ones.
+        first, last: the numbers, from 1, of the backward calls that were recorded, with what the program did since the one before.
+    """
+
+    calls: int
+    checked: int
+    first: int
+    last: int
+
+
 class Verdict(msgspec.Struct, frozen=True):
-    """What happened, why, and what repairs it. The fields are those of `explain --json`."""
+    """What happened, why, and what repairs it. The fields are those of `explain --json`.
+
+    Attributes:
+        runs: how often the program, or a changed one, was run for this; 0 in recordings of release 0.1.0.
+        excerpt: which part of a long run was recorded; None where all of it was.
+    """
 
     outcome: Outcome
     error: Problem | None = None
@@ -141,3 +160,5 @@ class Verdict(msgspec.Struct, frozen=True):
     fixes: tuple[Fix, ...] = ()
     checks: tuple[Check, ...] = ()
     graph_faults: tuple[GraphFault, ...] = ()
+    runs: int = 0
+    excerpt: Excerpt | None = None

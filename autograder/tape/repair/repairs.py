@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import linecache
-import time
 import warnings
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from autograder.tape.diagnose.excerpt import WHOLE, Scope
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.verdict_types import Fix, Problem, Verdict, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram
@@ -19,7 +19,7 @@ from autograder.tape.repair.search import Prove, Search, TriedChange
 from autograder.tape.repair.wrong_cures import cures_in_use
 from autograder.tape.run.source_text import ProgramError
 
-SECONDS = 20.0
+BEYOND = 4  # backward calls after the harmed one: a GAN makes several before each of its networks is updated
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,13 @@ class Repairs:
         return (*told, *self.warnings, *([self.reason] if self.reason else []))
 
 
-def find_repairs(
-    factory: ProgramFactory, verdict: Verdict, *, prove: Prove | None = None, seconds: float = SECONDS
-) -> Repairs:
+def find_repairs(factory: ProgramFactory, verdict: Verdict, *, prove: Prove | None = None) -> Repairs:
     """Returns the changes of a program's text that repair it; none is written anywhere.
 
     Args:
         factory: the program, and what makes it of a changed text.
         verdict: what the program did as it is.
         prove: returns the verdict of a changed text; by default it is recorded.
-        seconds: how long to search at most.
     """
     if verdict.outcome == "correct":
         return Repairs()
@@ -65,7 +62,8 @@ def find_repairs(
     known = linecache.cache.get(path)
     try:
         with warnings.catch_warnings(action="ignore"):
-            search = Search(factory, verdict, prove or prove_by_recording(factory), time.monotonic() + seconds)
+            scope = compared_part(verdict)
+            search = Search(factory, verdict, prove or prove_by_recording(factory, scope), scope)
             found = search.look(text, verdict) or search.changing_repairs()
             named = tuple(dict.fromkeys(cures_in_use(BrokenProgram(EditableSource(text), verdict, factory.file))))
     finally:
@@ -96,12 +94,18 @@ def _why_none(search: Search) -> str:
     return f"No repair was found: {tried}, and none of them gives the right gradients and keeps the values."
 
 
-def prove_by_recording(factory: ProgramFactory) -> Prove:
+def compared_part(verdict: Verdict) -> Scope:
+    """Returns what of a long run has to be run to see whether a change repairs it: a few steps beyond the one that was harmed."""
+    excerpt = verdict.excerpt
+    return WHOLE if excerpt is None else Scope(excerpt.last + BEYOND, excerpt.last - 1)
+
+
+def prove_by_recording(factory: ProgramFactory, scope: Scope = WHOLE) -> Prove:
     """Returns the function that records a changed text and gives its verdict; a text that cannot be run counts as raising."""
 
     def prove(text: str) -> Verdict:
         try:
-            return record_program(factory.make(text)).verdict
+            return record_program(factory.make(text), scope=scope).verdict
         except ProgramError as error:
             return Verdict("raises-forward", Problem(type(error).__name__, str(error), None))
 

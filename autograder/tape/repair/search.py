@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
+from autograder.tape.diagnose.excerpt import WHOLE, Scope
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import EditableSource
@@ -28,6 +28,7 @@ from autograder.tape.repair.meaning import (
 from autograder.tape.repair.meant_run import MeantRun
 from autograder.tape.repair.program_factory import ProgramFactory
 from autograder.tape.repair.trial_run import TrialRun, run_trial
+from autograder.tape.run.budget import budget_in_force
 
 CANDIDATES = 90  # candidates tried for one text
 DEEPER = 6  # texts with one fault less that are searched once more
@@ -73,12 +74,16 @@ class TriedChange:
 
 @dataclass
 class Search:
-    """One search for repairs of one program."""
+    """One search for repairs of one program.
+
+    Attributes:
+        scope: how far each run goes, and which backward call a proof records.
+    """
 
     factory: ProgramFactory
     verdict: Verdict
     prove: Prove
-    deadline: float
+    scope: Scope = WHOLE
     texts: set[str] = field(default_factory=set)
     tried: int = 0
     changing: list[TriedChange] = field(default_factory=list)
@@ -97,9 +102,8 @@ class Search:
         return tuple(torch.tensor(one, dtype=torch.float64) for one in listed)
 
     def run(self, text: str, trial: TrialRun | None = None) -> TrialRun:
-        """Returns one run, cut off at the deadline."""
-        left = max(self.deadline - time.monotonic(), 0.05)
-        return run_trial(self.factory.make(text), trial or TrialRun(), seconds=left)
+        """Returns one run, as far as runs are compared."""
+        return run_trial(self.factory.make(text), trial or TrialRun(), calls=self.scope.calls)
 
     def look(self, text: str, verdict: Verdict, depth: int = 2) -> list[TriedChange]:
         """Returns the proven repairs of `text`, best first; where one change is not enough, pairs of changes."""
@@ -146,6 +150,7 @@ class Search:
         for rank, candidate, changed in self.candidates(text, verdict):
             if self.is_late():
                 break
+            budget_in_force().stage = f"trying changes ({self.tried} so far)"
             trial = self.run(changed)
             if trial.error is not None:
                 if trial.error != self.reference.plain.error and trial.error.startswith("RuntimeError:"):
@@ -203,8 +208,8 @@ class Search:
         return all(near(true, seen.gradients[name].got) for name, true in known.items() if name in seen.gradients)
 
     def is_late(self) -> bool:
-        """Whether the deadline has passed."""
-        return time.monotonic() > self.deadline
+        """Whether the budget is spent."""
+        return budget_in_force().is_spent
 
 
 def join(first: TriedChange, second: TriedChange) -> TriedChange:

@@ -104,10 +104,10 @@ def members(value: Any) -> Iterator[tuple[str, Any]]:
         yield from ((f"[{place}]", one) for place, one in enumerate(value[:MEMBERS]))
 
 
-def run_trial(program: Program, trial: TrialRun, *, seconds: float) -> TrialRun:
-    """Returns `trial` with what the program computed."""
+def run_trial(program: Program, trial: TrialRun, *, calls: int | None = None) -> TrialRun:
+    """Returns `trial` with what the program computed; with `calls`, until so many backward calls were made."""
     try:
-        run = run_once(program, trial, lambda: trial.around(program), seconds=seconds)
+        run = run_once(program, trial, lambda: trial.around(program), calls=calls)
     except ProgramError as error:
         trial.error = f"ProgramError: {error}"
         return trial

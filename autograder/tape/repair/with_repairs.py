@@ -2,36 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec import structs
 
 from autograder.tape.diagnose.cell_recording import record_cell
+from autograder.tape.diagnose.excerpt import WHOLE, Scope
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.schema import Recording
 from autograder.tape.repair.program_factory import ProgramFactory, factory_of_cell
 from autograder.tape.repair.repairs import find_repairs
+from autograder.tape.run.budget import SECONDS, Budget, budget_in_force
 from autograder.tape.run.program import from_cell
 from autograder.tape.run.snapshot import Snapshot
 
 
-def explain_program(factory: ProgramFactory, *, repair: bool = True) -> Recording:
+def explain_program(
+    factory: ProgramFactory,
+    *,
+    repair: bool = True,
+    budget: Budget | None = None,
+    scope: Scope = WHOLE,
+    first: Callable[[Recording], None] | None = None,
+) -> Recording:
     """Returns the recording of a program, with fixes and the notes on them in its verdict.
 
     Args:
-        repair: search for repairs where the outcome is not "correct"; this takes up to 20 seconds.
+        repair: search for repairs where the outcome is not "correct".
+        budget: how long all of it may take; a minute by default. What is known when it is spent is what is returned.
+        scope: which backward call of a long run to record.
+        first: is given the recording without repairs, before any is searched for.
 
     Raises:
         ProgramError: it cannot be run; the message says in one sentence what was seen and what to do.
     """
-    recording = record_program(factory.original)
-    return with_repairs(recording, factory) if repair else recording
+    with (budget or Budget(SECONDS)).in_force():
+        recording = record_program(factory.original, scope=scope)
+        if not repair or recording.verdict.outcome == "correct":
+            return recording
+        if first is not None:
+            first(recording)
+        return with_repairs(recording, factory)
 
 
 def with_repairs(recording: Recording, factory: ProgramFactory) -> Recording:
     """Returns the recording with the repairs of its program, and the notes on them, in its verdict."""
     verdict = recording.verdict
     found = find_repairs(factory, verdict)
-    completed = structs.replace(verdict, fixes=found.fixes, notes=(*verdict.notes, *found.notes))
-    return structs.replace(recording, verdict=completed)
+    notes, runs = (*verdict.notes, *found.notes), budget_in_force().runs
+    return structs.replace(recording, verdict=structs.replace(verdict, fixes=found.fixes, notes=notes, runs=runs))
 
 
 def explain_cell(source: str, space: dict, *, repair: bool = True) -> tuple[Recording, object]:
@@ -42,6 +61,11 @@ def explain_cell(source: str, space: dict, *, repair: bool = True) -> tuple[Reco
     Raises:
         ProgramError: the text is not Python.
     """
+    with Budget(SECONDS).in_force():
+        return _explain_cell(source, space, repair=repair)
+
+
+def _explain_cell(source: str, space: dict, *, repair: bool) -> tuple[Recording, object]:
     done = record_cell(source, space)
     if not repair or done.recording.verdict.outcome == "correct":
         return done.recording, done.value

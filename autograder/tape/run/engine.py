@@ -13,9 +13,15 @@ import torch
 
 from autograder.tape.internals.compiler import is_tracing
 from autograder.tape.internals.entry_points import replaced_engine
+from autograder.tape.internals.node_order import next_node_number, node_number
 from autograder.tape.internals.tensor_fields import base_of, unheard
+from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.new_threads import in_new_threads
 from autograder.tape.run.storages import fingerprint
+
+
+class LastCall(BaseException):
+    """Ends a run before the backward call that need not be run; no `Exception`, so that the program does not swallow it."""
 
 
 @dataclass
@@ -28,6 +34,8 @@ class Backward:
         returns: whether the gradients come back as values (`autograd.grad`) and not in `.grad`.
         keys: for each target, its shape and values now: what finds it again in another run.
         gradients: each target's gradient right after the call, copied (sampled beyond SAMPLED elements); None where there is none.
+        is_summed: whether only sums of its gradients are kept.
+        nodes: how many nodes its graph has; `oldest` is the number of the one made first, `ended` that of a node made after it.
         error: what it raised.
         thread: which thread it was in: 0 the one that runs the program, then in the order in which they were started.
     """
@@ -41,6 +49,10 @@ class Backward:
     weights: tuple = ()
     keys: list[tuple] = field(default_factory=list)
     gradients: list[torch.Tensor | None] = field(default_factory=list)
+    is_summed: bool = False
+    nodes: int = 0
+    oldest: int = 0
+    ended: int = 0
     error: BaseException | None = None
     thread: int = 0
 
@@ -117,21 +129,26 @@ def _leading_to(asked: tuple, nodes: list) -> list:
 
 def leaves_below(roots: tuple) -> list[torch.Tensor]:
     """Returns the leaves that backward from these tensors would fill, in a fixed order."""
+    return _leaves(roots, nodes_below(roots))
+
+
+def _leaves(roots: tuple, nodes: list) -> list[torch.Tensor]:
     leaves = [root for root in roots if isinstance(root, torch.Tensor) and root.is_leaf and root.requires_grad]
-    return leaves + [node.variable for node in nodes_below(roots) if hasattr(node, "variable")]
+    return leaves + [node.variable for node in nodes if hasattr(node, "variable")]
 
 
-# A training loop calls backward thousands of times: of a large gradient some evenly spread entries are kept.
+# A training loop calls backward thousands of times. Of a large gradient some evenly spread entries are kept, and of those of
+# later calls only sums, so that what is kept of all calls stays small beside the program.
 SAMPLED = 4096
+EARLY = 32
+SUMS = 64
 
 
 def copied(gradient: torch.Tensor | None) -> torch.Tensor | None:
     """Returns a copy that no later write changes, of at most SAMPLED entries."""
     if gradient is None:
         return None
-    gradient = gradient.detach()
-    if gradient.layout != torch.strided:
-        gradient = gradient.to_dense()
+    gradient = _dense(gradient)
     return (
         gradient.flatten()[:: -(-gradient.numel() // SAMPLED)].clone()
         if gradient.numel() > SAMPLED
@@ -139,9 +156,26 @@ def copied(gradient: torch.Tensor | None) -> torch.Tensor | None:
     )
 
 
+def summed(gradient: torch.Tensor | None) -> torch.Tensor | None:
+    """Returns the sums of SUMS parts of a gradient, in double precision; a copy of one that has not more entries."""
+    if gradient is None or gradient.numel() <= SUMS:
+        return copied(gradient)
+    flat = _dense(gradient).flatten()
+    sums = [part.sum(dtype=torch.complex128 if part.is_complex() else torch.float64) for part in flat.chunk(SUMS)]
+    return torch.stack(sums)
+
+
+def _dense(gradient: torch.Tensor) -> torch.Tensor:
+    gradient = gradient.detach()
+    return gradient if gradient.layout == torch.strided else gradient.to_dense()
+
+
 @contextmanager
-def watched(listener: Listener) -> Iterator[list[Backward]]:
-    """Yields the list of backward calls that the program makes inside; a backward inside a backward belongs to the outer one."""
+def watched(listener: Listener, most: int | None = None) -> Iterator[list[Backward]]:
+    """Yields the list of backward calls that the program makes inside; a backward inside a backward belongs to the outer one.
+
+    After `most` calls, the next raises LastCall.
+    """
     calls: list[Backward] = []
     here, threads = _EngineOfThread(), itertools.count(1)
 
@@ -150,7 +184,7 @@ def watched(listener: Listener) -> Iterator[list[Backward]]:
         here.thread = next(threads)
         yield
 
-    with replaced_engine(lambda original: _told(listener, calls, here, original)), in_new_threads(numbered):
+    with replaced_engine(lambda original: _told(listener, calls, here, original, most)), in_new_threads(numbered):
         yield calls
 
 
@@ -161,7 +195,11 @@ class _EngineOfThread(threading.local):
         self.running: list[Backward] = []
 
 
-def _told(listener: Listener, calls: list[Backward], here: _EngineOfThread, original: Callable) -> Callable:
+def _told(
+    listener: Listener, calls: list[Backward], here: _EngineOfThread, original: Callable, most: int | None
+) -> Callable:
+    budget = budget_in_force()
+
     def run(outputs, grad_tensors, keep_graph, create_graph, inputs, *args, **kwargs):
         if is_tracing():
             return original(outputs, grad_tensors, keep_graph, create_graph, inputs, *args, **kwargs)
@@ -170,16 +208,21 @@ def _told(listener: Listener, calls: list[Backward], here: _EngineOfThread, orig
         if here.running:
             _add_targets(here.running[-1], [] if inputs else leaves_below(tuple(outputs)))
             return original(outputs, *rest, **kwargs)
+        if len(calls) == most:
+            raise LastCall
+        budget.progress(len(calls))
         call = _started(outputs, grad_tensors, keep_graph, create_graph, inputs, kwargs)
         call.thread = here.thread
         calls.append(call)
         here.running.append(call)
+        call.is_summed = len(calls) > EARLY
+        keep = summed if call.is_summed else copied
         try:
             with unheard():
                 listener.before_backward(call)
             with listener.inside_engine():
                 result = original(outputs, *rest, **kwargs)
-            call.gradients = _filled(call, result)
+            call.gradients = _filled(call, result, keep)
             return result
         except BaseException as error:
             call.error = error
@@ -187,9 +230,10 @@ def _told(listener: Listener, calls: list[Backward], here: _EngineOfThread, orig
         finally:
             here.running.pop()
             with unheard():
-                call.gradients = call.gradients or _filled(call, ())
+                call.gradients = call.gradients or _filled(call, (), keep)
                 listener.after_backward(call)
             call.roots = call.weights = ()  # a kept root would keep its whole graph
+            call.ended = next_node_number()
 
     return run
 
@@ -200,7 +244,9 @@ def _started(outputs, grads, keep_graph, create_graph, inputs, options: dict) ->
         call = Backward(
             tuple(outputs), [], not options.get("accumulate_grad", False), keep_graph, create_graph, asked, tuple(grads)
         )
-        _add_targets(call, list(asked) or leaves_below(tuple(outputs)))
+        nodes = nodes_below(call.roots)
+        call.nodes, call.oldest = len(nodes), min(filter(None, map(node_number, nodes)), default=0)
+        _add_targets(call, list(asked) or _leaves(call.roots, nodes))
         return call
 
 
@@ -211,11 +257,11 @@ def _add_targets(call: Backward, targets: list[torch.Tensor]) -> None:
         for target in targets:
             if id(target) not in known:
                 call.targets.append(target)
-                call.keys.append((tuple(target.shape), target.dtype, target.is_leaf, fingerprint(target)))
+                call.keys.append((tuple(target.shape), target.dtype, target.is_leaf, hash(fingerprint(target))))
 
 
-def _filled(call: Backward, result: tuple) -> list[torch.Tensor | None]:
+def _filled(call: Backward, result: tuple, keep: Callable) -> list[torch.Tensor | None]:
     with unheard():
         if call.returns:
-            return [copied(gradient) for gradient in result]
-        return [copied(target.grad) if target.is_leaf or target.retains_grad else None for target in call.targets]
+            return [keep(gradient) for gradient in result]
+        return [keep(target.grad) if target.is_leaf or target.retains_grad else None for target in call.targets]

@@ -18,7 +18,8 @@ from autograder.tape.internals.compiler import compiled_calls, eager_calls, is_c
 from autograder.tape.internals.entry_points import close_checkpoints, is_backward_call
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.recording.verdict_types import Problem
-from autograder.tape.run.engine import Backward, Listener, watched
+from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.engine import Backward, LastCall, Listener, watched
 from autograder.tape.run.program import Program
 from autograder.tape.run.snapshot import Snapshot
 from autograder.tape.run.source_text import ProgramError
@@ -27,6 +28,7 @@ from autograder.tape.run.time_limit import TimeUp, time_limit
 SEED = 0
 # Python drops what a handler raises in the callback of a weak reference, and a recording has many: so the limit raises again.
 REPEAT_SECONDS = 0.1
+SHORTEST = 0.05  # seconds that a run has though no budget is left: a limit of 0 would be none
 SECONDS = 60.0  # a run that takes longer is cut off: lessons need milliseconds, a training script rarely more
 
 
@@ -37,6 +39,7 @@ class Run:
     Attributes:
         final: the gradient in each target's `.grad` at the end (by the target's id), copied: the buffer may be emptied later.
         compiled: whether functions made by `torch.compile` ran compiled.
+        is_cut: whether it was ended before the program was at its end; `calls` are those that were complete.
     """
 
     calls: list[Backward] = field(default_factory=list)
@@ -46,6 +49,7 @@ class Run:
     line: int | None = None
     final: dict[int, torch.Tensor | None] = field(default_factory=dict)
     compiled: bool = False
+    is_cut: bool = False
 
     @property
     def problem(self) -> Problem | None:
@@ -62,6 +66,8 @@ def run_once(
     *,
     seconds: float = SECONDS,
     compiles: bool = False,
+    calls: int | None = None,
+    partial: bool = False,
 ) -> Run:
     """Returns what one run of `program` did; whatever it changes in this process is restored.
 
@@ -69,20 +75,29 @@ def run_once(
         around: builds the context that the program's own code runs in.
         compiles: whether what `torch.compile` made runs compiled, in the run that decides the outcome; else it runs eagerly, because
             nobody can look into compiled code.
+        seconds: how long it may take; it is cut off earlier where the budget in force ends.
+        calls: after so many backward calls it ends before the next.
+        partial: where the time is up after some backward calls, these are what the run did.
 
     Raises:
         ProgramError: it cannot be run here (it reads input, leaves with a status, never ends, needs a device or memory
             that is not there).
     """
+    budget = budget_in_force()
+    seconds = min(seconds, max(budget.left, SHORTEST))
+    budget.runs += 1
+    budget.progress()
     world = Snapshot(program.roots, program.space)
     try:
-        calls = compiled_calls() if compiles else eager_calls()
-        with closed_world(program.seeded) as complaints, calls as compiled:
-            run = run_live(program, listener, around, seconds)
+        compiling = compiled_calls() if compiles else eager_calls()
+        with closed_world(program.seeded) as complaints, compiling as compiled:
+            run = run_live(program, listener, around, seconds, calls)
             run.compiled = bool(compiled)
             run.returned = _copied(run.returned)
     finally:
         world.restore()
+    if partial and isinstance(run.error, TimeUp):
+        _keep_complete(run)
     _refuse(run, program, seconds, complaints.getvalue())
     return run
 
@@ -92,14 +107,16 @@ def run_live(
     listener: Listener | None,
     around: Callable[[], AbstractContextManager],
     seconds: float | None = None,
+    most: int | None = None,
 ) -> Run:
     """Returns what one run of `program` did, and leaves what it changed and printed; without `seconds` there is no time limit."""
     run = Run()
-    with watched(listener or Listener()) as calls:
+    with watched(listener or Listener(), most) as calls:
         run.calls = calls
         try:
             # The limit is inside: once raised in the program, it must not be raised again in the code that cleans up.
-            with around(), time_limit(seconds, repeat_seconds=REPEAT_SECONDS) if seconds else nullcontext():
+            limit = time_limit(seconds, repeat_seconds=REPEAT_SECONDS) if seconds else nullcontext()
+            with around(), limit, _ended_early(run):
                 run.returned = program.call(lambda: len(calls))
         except ProgramError:
             raise
@@ -111,6 +128,22 @@ def run_live(
         run.calls = sorted(calls, key=lambda call: call.thread)
         run.final = {id(target): _left_in(target) for call in calls for target in call.targets}
     return run
+
+
+@contextmanager
+def _ended_early(run: Run) -> Iterator[None]:
+    """Ends the program, as if it were at its end, where its next backward need not be run."""
+    try:
+        yield
+    except LastCall:
+        run.is_cut = True
+
+
+def _keep_complete(run: Run) -> None:
+    """Makes of a run that ran out of time what it did until then, if there was a complete backward call."""
+    complete = [call for call in run.calls if not isinstance(call.error, TimeUp)]
+    if complete:
+        run.calls, run.error, run.line, run.in_backward, run.is_cut = complete, None, None, False, True
 
 
 def _left_in(target: torch.Tensor) -> torch.Tensor | None:

@@ -1,0 +1,81 @@
+"""Which part of a long run is recorded in full; of the rest only the gradients are compared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from autograder.tape.oracle.gradient_comparison import SAME, first_difference, gradients_of
+from autograder.tape.recording.verdict_types import Excerpt
+from autograder.tape.run.engine import Backward
+from autograder.tape.run.once import Run
+from autograder.tape.run.source_text import ProgramError
+
+LONG = 3_000  # nodes of all backward calls together that are recorded in full: a millisecond each
+SHOWN = 2  # backward calls that are recorded of a right program: the second shows what the first left behind
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What of a program's run is asked for.
+
+    Attributes:
+        calls: the run ends before the backward call after so many; None for all of it.
+        shown: the number (from 0) of the backward call to record; -1 for the last, None for the one that decides the outcome.
+    """
+
+    calls: int | None = None
+    shown: int | None = None
+
+
+WHOLE = Scope()
+
+
+def is_long(plain: Run, scope: Scope) -> bool:
+    """Whether only a part of the run is recorded in full; calls in several threads come in another order each time."""
+    if any(call.thread for call in plain.calls):
+        return False
+    is_much = plain.is_cut or sum(call.nodes for call in plain.calls) > LONG
+    return scope.shown is not None or (is_much and len(plain.calls) > 1)
+
+
+def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope) -> Excerpt:
+    """Returns the backward calls to record: the decisive one, and all from which on its graph was made.
+
+    Raises:
+        ProgramError: the call that was asked for was not made.
+    """
+    calls, checked = len(plain.calls), len(cloned_saves.calls) if cloned_saves.error is None else 0
+    decisive = _asked(plain, scope)
+    if decisive is None:
+        decisive = _decisive(plain, cloned_saves)
+    if decisive is None:
+        return Excerpt(calls, min(calls, checked), 1, min(SHOWN, calls))
+    first = _made_since(plain.calls, decisive)
+    return Excerpt(calls, min(calls, checked), first + 1, max(first, min(decisive, calls - 1)) + 1)
+
+
+def _asked(plain: Run, scope: Scope) -> int | None:
+    calls = len(plain.calls)
+    if scope.shown is None:
+        return None
+    if not -calls <= scope.shown < calls:
+        asked = "the last step" if scope.shown < 0 else f"step {scope.shown + 1}"
+        raise ProgramError(
+            f"There is no {asked} to record: the program called backward {calls} times. Name one of these."
+        )
+    return scope.shown % calls
+
+
+def _decisive(plain: Run, cloned_saves: Run) -> int | None:
+    """Returns the number of the backward call that raised, or the first that gave a wrong gradient; None where all is right."""
+    if plain.error is not None:
+        return len(plain.calls) - (1 if plain.in_backward and plain.calls else 0)
+    if plain.calls[-1].error is not None:
+        return len(plain.calls) - 1
+    return first_difference(gradients_of(plain), gradients_of(cloned_saves), SAME)
+
+
+def _made_since(calls: list[Backward], decisive: int) -> int:
+    """Returns the number of calls that had been made when the first node of a call's graph was."""
+    oldest = calls[decisive].oldest if decisive < len(calls) else None
+    return decisive if oldest is None else sum(call.ended <= oldest for call in calls[:decisive])

@@ -1,0 +1,75 @@
+"""The time that everything done for one program may take together, and what was done in it so far."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+SECONDS = 60.0
+QUIET = 3.0  # seconds before the first word of progress, and between two of them, for somebody who watches
+
+
+@dataclass
+class Budget:
+    """Seconds on the clock, for every run, proof and comparison that an explanation needs.
+
+    Each run of a program is cut off where the budget in force ends, whoever asked for the run.
+
+    Attributes:
+        seconds: how many there are, from `began` on (by `time.monotonic`).
+        tell: is given a sentence on how far the work is, at most every few seconds; None tells nobody.
+        runs: how often a program was run.
+        stage: what is being done, in a few words.
+        quiet: seconds before the first word of progress, and between two of them.
+    """
+
+    seconds: float = math.inf
+    tell: Callable[[str], None] | None = None
+    began: float = field(default_factory=time.monotonic)
+    runs: int = 0
+    stage: str = ""
+    quiet: float = QUIET
+
+    def __post_init__(self) -> None:
+        """Begins with a quiet time."""
+        self._told = time.monotonic()
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left, never below 0."""
+        return max(0.0, self.began + self.seconds - time.monotonic())
+
+    @property
+    def is_spent(self) -> bool:
+        """Whether nothing is left."""
+        return self.left == 0.0
+
+    def progress(self, backwards: int = 0) -> None:
+        """Tells how far the work is, unless that was told a moment ago; `backwards` is how many calls the run has made."""
+        now = time.monotonic()
+        if self.tell is None or now - self._told < self.quiet:
+            return
+        self._told = now
+        calls = f", {backwards:,} backward calls" if backwards else ""
+        self.tell(f"{now - self.began:.0f} s: {self.stage or 'running'} (run {self.runs}{calls})")
+
+    @contextmanager
+    def in_force(self) -> Iterator[Budget]:
+        """Every run inside is counted here, and cut off where this budget ends."""
+        before = _IN_FORCE.set(self)
+        try:
+            yield self
+        finally:
+            _IN_FORCE.reset(before)
+
+
+_IN_FORCE: ContextVar[Budget | None] = ContextVar("budget", default=None)
+
+
+def budget_in_force() -> Budget:
+    """Returns the budget of the explanation that is being made; one without an end where none is."""
+    return _IN_FORCE.get() or Budget()
