@@ -197,7 +197,8 @@ def test_apply_keeps_the_file_as_it_was(tmp_path):
     before = ("# -*- coding: latin-1 -*-\n# é\n" + LOOP).replace("\n", "\r\n").encode("latin-1")
     path.write_bytes(before)
     done = autograder("explain", "train.py", "--apply", cwd=tmp_path)
-    assert (1, "train.py: line 9, out of place; as it was in train.py.orig.\n") == (done.returncode, done.stderr)
+    assert 1 == done.returncode
+    assert "train.py: line 9, out of place; as it was in train.py.orig." == done.stderr.splitlines()[-1]
     assert before == Path(f"{path}.orig").read_bytes()
     assert before.replace(b"h.mul_(2)", b"h = h.mul(2)") == path.read_bytes()
 
@@ -207,6 +208,6 @@ def test_apply_writes_nothing_that_changes_what_is_computed(tmp_path):
     path = tmp_path / "train.py"
     path.write_text(CLOSURE)
     done = autograder("explain", "train.py", "--apply", cwd=tmp_path)
-    assert "train.py is left as it is: no repair keeps every loss and gradient.\n" == done.stderr
+    assert "train.py is left as it is: no repair keeps every loss and gradient." == done.stderr.splitlines()[-1]
     assert CLOSURE == path.read_text()
     assert [path] == list(tmp_path.iterdir())

@@ -114,7 +114,7 @@ def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tup
     if plain.error is None:
         budget.stage = "taking finite differences"
         effect = effect_of_untracked_writes(program, observer, seconds, last)
-    return Evidence(plain, observed, meant, observer, effect, trace, excerpt), cloned_saves
+    return Evidence(plain, observed, meant, observer, effect, trace, excerpt=excerpt), cloned_saves
 
 
 def _end(excerpt: Excerpt, plain: Run) -> int | None:
