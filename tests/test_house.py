@@ -36,7 +36,9 @@ ROOMS = {
     "grade.submission": {"check", "course", "grade.wire", "grade.sandbox", "grade.clean"},
     "grade.where": {"grade.wire", "grade.sandbox", "grade.submission"},
     "grade.rehearsal": {"tape.recording", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
+    "grade.policy": set(),
     "grade.batch": {
+        "grade.policy",
         "tape.run",
         "course",
         "grade.rehearsal",

@@ -18,6 +18,7 @@ from autograder.desk.returning.worksheet import GradeColumn, WorksheetForm, numb
 from autograder.desk.roster import Person, Roster, people_in
 from autograder.desk.table_file import TableError, TableFile, read_table
 from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.grade.policy.course_policy import read_policy
 from autograder.printable import printable
 
 FORMS = {form.name: form for form in (CANVAS_FORM, MOODLE_FORM, BLACKBOARD_FORM, PLAIN_FORM)}
@@ -52,7 +53,9 @@ class _Return:
         self.record: dict[str, CollectedHandIn] = read_record(classroom.folder, classroom.assignment)
         self.column: GradeColumn = form.grade_column(table, classroom.assignment, column)
         self.people: dict[int, Person] = dict(people_in(table))
-        students = sorted(self.grades.scores)
+        policy, _ = read_policy(classroom.folder)
+        self.excused = set(policy.of(classroom.assignment).excused) if policy else set()
+        students = sorted(self.grades.scores.keys() | self.excused)
         self.rows, self.by_name = match_rows(list(self.people.items()), students, self.record, roster)
         if not self.rows:
             raise TableError(
@@ -63,8 +66,12 @@ class _Return:
         """Returns the new text of each cell that changes."""
         found = {}
         for row, student in self.rows.items():
-            if self.table.rows[row][self.column.number].strip() not in self.column.keep:
+            if self.table.rows[row][self.column.number].strip() in self.column.keep:
+                continue
+            if student not in self.excused:
                 found[row, self.column.number] = self.column.written(self.grades.scores[student].total)
+            elif self.column.excused is not None:
+                found[row, self.column.number] = self.column.excused
         return found
 
     def pages(self) -> dict[str, bytes]:
@@ -93,7 +100,10 @@ class _Return:
         yield from _counted(without, "{} without a grade, whose cells were left as they are: {}", without)
         names = [self.people[row].name for row in self.by_name]
         yield from _counted(names, "{} found by their names only; look whether these are right: {}", names)
-        waiting = [student for student in self.rows.values() if self.grades.scores[student].waiting]
+        excused = sorted(self.excused & set(self.rows.values()))
+        yield from _counted(excused, "{} excused by policy.toml: {}", excused)
+        scores = self.grades.scores
+        waiting = [student for student in self.rows.values() if student in scores and scores[student].waiting]
         yield from _counted(waiting, "{} have answers that a person has still to grade: {}", waiting)
 
     def _texts(self, rows: list[int]) -> list[str]:

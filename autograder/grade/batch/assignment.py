@@ -111,9 +111,10 @@ def grade_assignment(
                 found = {name: beside_the_answers(rehearsal) for name, rehearsal in found.items()}
             on_rehearsal(list(found.values()))
             plans = {name: rehearsal.plan for name, rehearsal in found.items()}
-            rows = _Batch(classroom, terms, plans, records, run, on_progress).grade(processes)
+            batch = _Batch(classroom, terms, plans, records, run, on_progress)
+            rows = batch.grade(processes)
         if options.feedback != "off":
-            new = [row.student for row in rows if row.in_gradebook and not _has_feedback(classroom, row)]
+            new = [row.student for row in rows if row.in_gradebook and not batch.has_feedback(row)]
             unwritten = write_feedback(classroom, new, options.feedback, jobs)
             rows = [with_problems(row, unwritten) for row in rows]
         records.finish(run)
@@ -137,6 +138,7 @@ class _Batch:
         # A student whom the teacher removed from the gradebook still has an origin there, and no grade.
         has_grade = records.scores()
         self.known = {student: origin for student, origin in records.origins().items() if student in has_grade}
+        self.penalties = {student: score.late_penalty for student, score in has_grade.items()}
         # A change in any of these may change a grade, so that unchanged work is graded again.
         deciding = [
             *(source.digest for source in terms.sources.values()),
@@ -167,7 +169,12 @@ class _Batch:
             {row.student: self.classroom.timestamp(row.student) for row in self.finished if row.unchanged}
         )
         scores = self.records.scores()
-        return [with_score(row, scores.get(row.student)) for row in self.finished]
+        return [with_score(row, scores.get(row.student), self.records.is_excused(row.student)) for row in self.finished]
+
+    def has_feedback(self, row: StudentRow) -> bool:
+        """Returns whether a student's pages say what holds now."""
+        same = row.unchanged and row.late_penalty == self.penalties.get(row.student)
+        return same and self.classroom.feedback(row.student).is_dir()
 
     def _jobs(self) -> Iterator[Job]:
         """Yields the notebooks to grade; each is read from disk only when a process is free."""
@@ -220,10 +227,6 @@ class _Batch:
     def _finish(self, row: StudentRow) -> None:
         self.finished.append(row)
         self.on_progress(BatchProgress(len(self.finished), len(self.students)))
-
-
-def _has_feedback(classroom: Classroom, row: StudentRow) -> bool:
-    return row.unchanged and classroom.feedback(row.student).is_dir()
 
 
 @cache

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
-from nbgrader.api import Gradebook
+from nbgrader.api import Gradebook, SubmittedAssignment
 from sqlalchemy import text
 from sqlalchemy.exc import OperationalError
 from traitlets.config import Config
 
 from autograder.errors import UnfinishedError
-from autograder.grade.batch.late_policy import LatePolicy
 from autograder.grade.batch.scores import Score, read_scores
+from autograder.grade.policy.late_policy import LatePolicy
 from autograder.grade.submission.notebook_grade import NotebookGrade
 
 Value = TypeVar("Value")
@@ -31,6 +31,9 @@ TABLES = (
     """CREATE TABLE IF NOT EXISTS autograder_rehearsal (
         assignment TEXT NOT NULL, notebook TEXT NOT NULL, source TEXT NOT NULL, found TEXT NOT NULL, rehearsed TEXT NOT NULL,
         PRIMARY KEY (assignment, notebook))""",
+    """CREATE TABLE IF NOT EXISTS autograder_policy (
+        assignment TEXT NOT NULL, student TEXT NOT NULL, policy TEXT NOT NULL, applied TEXT NOT NULL,
+        PRIMARY KEY (assignment, student))""",
 )
 
 
@@ -162,7 +165,7 @@ class GradingRecords:
                     for notebook in submission.notebooks:
                         _fill(notebook, grades[notebook.name])
                 session.flush()
-                self._late.penalise(submission)
+                self._penalise([submission])
                 row = msgspec.structs.asdict(origin) | {"a": self._assignment, "student": student, "run": run.number}
                 session.execute(
                     text(
@@ -183,12 +186,31 @@ class GradingRecords:
 
         def write() -> None:
             with self._transaction():
-                for submission in self._book.assignment_submissions(self._assignment):
-                    if submission.student_id in timestamps:
-                        submission.timestamp = timestamps[submission.student_id]
-                        self._late.penalise(submission)
+                known = [
+                    submission
+                    for submission in self._book.assignment_submissions(self._assignment)
+                    if submission.student_id in timestamps
+                ]
+                for submission in known:
+                    submission.timestamp = timestamps[submission.student_id]
+                self._penalise(known)
 
         self._patiently(write)
+
+    def is_excused(self, student: str) -> bool:
+        """Returns whether the course's policy.toml excuses a student from the assignment."""
+        return self._late.is_excused(self._assignment, student)
+
+    def _penalise(self, submissions: list[SubmittedAssignment]) -> None:
+        """Sets penalties, and notes by which policy.toml; inside a transaction."""
+        for submission in submissions:
+            self._late.penalise(submission)
+        rows = [
+            {"a": self._assignment, "s": submission.student_id, "p": self._late.digest, "t": _now()}
+            for submission in submissions
+        ]
+        if rows:
+            self._book.db().execute(text("INSERT OR REPLACE INTO autograder_policy VALUES (:a, :s, :p, :t)"), rows)
 
     def scores(self) -> dict[str, Score]:
         """Returns what the gradebook says of every student with a submission."""

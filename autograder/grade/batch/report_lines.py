@@ -60,6 +60,7 @@ def _remarks(row: StudentRow) -> list[str]:
         *([f"{row.points:g} by the tests and {by_hand:+g} by a person"] if by_hand else []),
         *([f"{-row.late_penalty:g} because it was late"] if row.late_penalty else []),
         *([f"{row.waiting} to be graded by a person"] if row.waiting else []),
+        *(["excused"] if row.excused else []),
         *row.notes,
         *(["unchanged"] if row.unchanged else []),
     ]

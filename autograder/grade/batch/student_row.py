@@ -25,6 +25,7 @@ class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
         waiting: how many cells a person has still to grade.
         in_gradebook: whether the grade is there; it is not if the folder's name cannot be a student's id.
         unchanged: whether this is an earlier grade that still holds.
+        excused: whether the course's policy.toml says that the assignment does not count.
         seconds: how long grading took.
     """
 
@@ -40,6 +41,7 @@ class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
     waiting: int = 0
     in_gradebook: bool = True
     unchanged: bool = False
+    excused: bool = False
     seconds: float = 0.0
 
 
@@ -74,8 +76,9 @@ def _problems(grades: dict[str, NotebookGrade]) -> Iterator[str]:
                 yield f"{notebook}, cell {cell}: {grade.reason}"
 
 
-def with_score(row: StudentRow, score: Score | None) -> StudentRow:
-    """Returns the row with what the gradebook says."""
+def with_score(row: StudentRow, score: Score | None, excused: bool) -> StudentRow:
+    """Returns the row with what the gradebook and the course's policy say."""
+    row = msgspec.structs.replace(row, excused=excused)
     if score is None or not row.in_gradebook:
         return row
     return msgspec.structs.replace(row, score=score.total, late_penalty=score.late_penalty, waiting=score.waiting)
