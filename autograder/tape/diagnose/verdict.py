@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from autograder.tape.diagnose.compiled_evidence import CompiledEvidence, compiled_notes
 from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.graph_faults.fault_registry import find_graph_faults, note_of
 from autograder.tape.diagnose.harms.harm_registry import find_harms
 from autograder.tape.diagnose.harms.unrecorded_write import unrecorded_write_notes
 from autograder.tape.diagnose.oracle_answers import checks_of
@@ -20,10 +21,17 @@ def verdict_of(evidence: Evidence) -> Verdict:
     """Returns what happened, the harms behind it, and each gradient beside the right one; without repairs."""
     harms = find_harms(evidence.explaining) if evidence.outcome != "correct" else ()
     compiled = compiled_notes(evidence) if isinstance(evidence, CompiledEvidence) else ()
-    notes = (*compiled, *_notes_on_gradients(evidence), *_notes_on_writes(evidence, harms), *_notes_on_limits(evidence))
+    faults = find_graph_faults(evidence)
+    notes = (
+        *compiled,
+        *map(note_of, faults),
+        *_notes_on_gradients(evidence),
+        *_notes_on_writes(evidence, harms),
+        *_notes_on_limits(evidence),
+    )
     return Verdict(
-        evidence.outcome, evidence.plain.problem, harms, shown_gradients(evidence), notes,
-        checks=tuple(checks_of(evidence)), runs=budget_in_force().runs, excerpt=evidence.excerpt,
+        evidence.outcome, evidence.plain.problem, harms, shown_gradients(evidence), notes, checks=tuple(checks_of(evidence)),
+        graph_faults=faults, runs=budget_in_force().runs, excerpt=evidence.excerpt,
     )  # fmt: skip
 
 

@@ -44,6 +44,16 @@ def told_of_steps(
 
 
 @contextmanager
+def told_of_optimizers(steps: Callable[[torch.optim.Optimizer], None]) -> Iterator[None]:
+    """Inside, each `optimizer.step()`, with a closure or without, first calls `steps(optimizer)`."""
+    handle = register_optimizer_step_pre_hook(lambda optimizer, _args, _kwargs: steps(optimizer))
+    try:
+        yield
+    finally:
+        handle.remove()
+
+
+@contextmanager
 def around_zero_grad(around: Callable[[Callable[[], None]], None]) -> Iterator[None]:
     """Inside, an optimizer's `zero_grad()` is `around(call)`, unless it writes zeros instead of letting the gradients go."""
     original = torch.optim.Optimizer.zero_grad

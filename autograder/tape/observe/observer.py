@@ -11,6 +11,7 @@ from functools import wraps
 import torch
 
 from autograder.tape.internals.heard_calls import EXPOSING, GRADIENT_GIVEN
+from autograder.tape.internals.optimizer_calls import told_of_optimizers
 from autograder.tape.internals.saved_variables import readable_saved_tensors
 from autograder.tape.internals.tensor_fields import unheard, version_of
 from autograder.tape.observe.forecast import BackwardCall, forecast
@@ -89,7 +90,9 @@ class Observer(Listener):
         functions = self._here.functions = Functions(self._before, self._after)
         functions.is_asleep = self._is_asleep
         threads, heard = in_new_threads(self._thread), functions.overhearing()
-        with readable_saved_tensors(), threads, functions, heard, self.statements.traced(begun=not self._is_asleep):
+        optimizers = told_of_optimizers(self._optimizer_steps)
+        traced = self.statements.traced(begun=not self._is_asleep)
+        with readable_saved_tensors(), optimizers, threads, functions, heard, traced:
             yield
         self.closed = True
 
@@ -139,6 +142,9 @@ class Observer(Listener):
                 self.links.link(tracked, tensor)
         if name in GRADIENT_GIVEN and len(sources) == 2:
             self._buffer_given(*sources)
+        if not state.engine_depth:
+            pairs = [(tensor, self.links.meet(tensor)) for tensor in results]
+            state.flow.heard(name, inputs, sources, result, pairs, state.here())
         if state.untracked.pending:
             written = results or (inputs[:1] if name == "__setitem__" else [])
             state.untracked.used(inputs, written, self.statements.top, state.graph, state.here(), state.steps)
@@ -204,9 +210,24 @@ class Observer(Listener):
         made = max(
             (self.links.meet(root).step for root in call.roots if isinstance(root, torch.Tensor)), default=state.steps
         )
+        self._note_flow(call)
         state.backward_calls.append(BackwardCall.of(state.steps, made, visited, saves, state.shared_since))
         state.visited.append([node.id for node in visited])
         state.engine_depth += 1
+
+    def _note_flow(self, call: Backward) -> None:
+        state = self.state
+        roots = [self.links.meet(root) for root in call.roots if isinstance(root, torch.Tensor)]
+        targets = [self.links.meet(target) for target in call.targets]
+        nodes = [root.node for root in roots]
+        state.flow.backward(call, targets, roots, nodes, state.writes, self.statements.here())
+
+    @unseen
+    def _optimizer_steps(self, optimizer: torch.optim.Optimizer) -> None:
+        if self._is_asleep:
+            return
+        parameters = [one for group in optimizer.param_groups for one in group["params"]]
+        self.state.flow.hold([(one, self.links.meet(one)) for one in parameters], self.statements.here())
 
     def _consume(self, save: TrackedSave) -> None:
         tensor = save.read()
@@ -233,6 +254,8 @@ class Observer(Listener):
         state, place = self.state, self.statements.here()
         state.engine_depth -= 1
         state.calls += 1
+        if call.error is None and not call.returns:
+            state.flow.fill([self.links.meet(target) for target in call.targets])
         for node in self._here.visited:
             state.current_step.freed += state.graph.release(node)
         for target in call.targets:

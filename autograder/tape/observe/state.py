@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from autograder.tape.observe.forecast import UNSEEN, BackwardCall, BackwardRoots, forecast
+from autograder.tape.observe.gradient_flow import GradientFlow
 from autograder.tape.observe.graph.nodes import Graph, TrackedSave
 from autograder.tape.observe.graph.tensors import Tensors, TrackedTensor
 from autograder.tape.observe.memory.untracked import Untracked
@@ -45,6 +46,7 @@ class RunState:
         self.graph = Graph()
         self.roots = BackwardRoots()
         self.untracked = Untracked()
+        self.flow = GradientFlow()
         self.writes: list[WriteEvent] = []
         self.consumed: list[TrackedSave] = []
         self.finished_steps: list[StepBuilder] = []

@@ -42,7 +42,7 @@ def as_screen(recording: Recording, more: str = MORE) -> str:
     closing = [more + MORE_OF_REPAIR if more == MORE and repair else more]
     parts = [part for part in (*told, repair, closing) if part]
     room = LINES - sum(map(len, parts)) - len(parts)  # a blank line stands between two parts
-    notes = _notes(recording, max(room, 3))
+    notes = _notes(recording, max(room, 4))
     if len(notes) > room:
         repair = _repair(recording, DIFF - len(notes) + room)
     return "\n\n".join("\n".join(part) for part in (*told, notes, repair, closing) if part) + "\n"
@@ -83,11 +83,14 @@ def _harm(recording: Recording) -> list[str]:
 
 
 def _code(recording: Recording) -> list[str]:
-    """Returns the lines around the first write, and the one that saved, as they stand in the file."""
-    harms = recording.verdict.harms
-    if not harms:
+    """Returns the lines around the first write, and the one that saved, or around a line that cuts the graph."""
+    verdict = recording.verdict
+    if verdict.harms:
+        write, saved = verdict.harms[0].mutated_at[0], verdict.harms[0].saved_at
+    elif verdict.graph_faults:
+        write = saved = verdict.graph_faults[0].place
+    else:
         return []
-    write, saved = harms[0].mutated_at[0], harms[0].saved_at
     sources = {program.file: program.source.splitlines() for program in recording.programs}
     source = sources.get(write.file, [])
     near = {line for line in range(write.line - 1, write.line + 2) if 0 < line <= len(source)}
@@ -136,8 +139,9 @@ def _gradients(recording: Recording) -> list[str]:
     verdict = recording.verdict
     if verdict.harms or verdict.outcome in ("raises-forward", "raises-backward"):
         return []
+    most = GRADIENTS // 2 if verdict.graph_faults else GRADIENTS
     lines = [gradient_line(name, one)[:WIDTH] for name, one in verdict.gradients.items()]
-    return lines if len(lines) <= GRADIENTS else [*lines[: GRADIENTS - 1], f"… {len(lines) - GRADIENTS + 1} more"]
+    return lines if len(lines) <= most else [*lines[: most - 1], f"… {len(lines) - most + 1} more"]
 
 
 def _notes(recording: Recording, most: int) -> list[str]:
@@ -146,7 +150,7 @@ def _notes(recording: Recording, most: int) -> list[str]:
     told_below = {note_on_change(fix) for fix in recording.verdict.fixes}
     notes = [note for note in recording.verdict.notes if note not in told_below]
     for number, note in enumerate(notes):
-        told = _wrapped(f"- {note}", 2, "  ")
+        told = _wrapped(f"- {note}", 3, "  ")
         left = len(notes) - number - 1
         if len(lines) + len(told) + bool(left) > most:
             return [*lines, f"- {left + 1} more notes: --steps."] if lines else told[:most]

@@ -25,7 +25,8 @@ def headline(verdict: Verdict) -> str:
         return "the gradients are those of the loss, and no write harmed a saved value"
     if answers.get("copies of saved tensors") == "not asked":
         return NO_BACKWARD
-    return NO_HARM
+    seen = sorted({fault.place.line for fault in verdict.graph_faults})
+    return f"{NO_HARM}; but see line {seen[0]}" if seen else NO_HARM
 
 
 def short_message(message: str) -> str:

@@ -1,0 +1,26 @@
+"""Gradients that are cleared between backward and the optimizer's step, so that the step does nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.graph_faults.fault_words import name_of
+from autograder.tape.recording.verdict_types import GraphFault
+
+KIND = "gradient cleared before the step"
+
+
+def find(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yields the steps of an optimizer before which every gradient of a backward was cleared, one for each line."""
+    told = set()
+    for place, leaves in evidence.state.flow.cleared:
+        if place not in told:
+            told.add(place)
+            names = name_of(evidence.state, leaves, "its parameters")
+            yield GraphFault(
+                KIND,
+                place,
+                f"the step changes nothing: backward filled the gradient of {names}, and it was cleared before this line.",
+                "Clear gradients before backward or after the step, not between them.",
+            )

@@ -1,0 +1,85 @@
+"""What several kinds of graph fault need: where a gradient was cut, and how that is said."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from autograder.tape.observe.gradient_flow import NO_GRAD, Cut
+from autograder.tape.observe.graph.tensors import TrackedTensor
+from autograder.tape.observe.state import RunState
+from autograder.tape.recording.verdict_types import Place
+
+NUMBERS = {"item": ".item()", "tolist": ".tolist()", "__float__": "float()", "__int__": "int()", "__index__": "int()"}
+COPIES = {"tensor": "torch.tensor()", "new_tensor": ".new_tensor()", "numpy": ".numpy()", "__array__": "NumPy"}
+ALIASES = {"detach": ".detach()", "data": ".data", "detach_": ".detach_()"}
+COMPARISONS = {"gt": "`>`", "lt": "`<`", "ge": "`>=`", "le": "`<=`", "eq": "`==`", "ne": "`!=`"}
+NAMES = {**NUMBERS, **COPIES, **ALIASES}
+
+
+def called(cut: Cut) -> str:
+    """Returns what cut the graph, as a reader wrote it."""
+    if cut.how == NO_GRAD:
+        return "torch.no_grad()"
+    return NAMES.get(cut.how, cut.how)
+
+
+def how_it_cuts(cut: Cut, state: RunState) -> str:
+    """Returns what a line does with a value that has a history, as a clause."""
+    name = name_of(state, [tracked for tracked, _ in cut.sources.values()])
+    if cut.how == NO_GRAD:
+        return f"it computes with {name} while recording is off (no_grad), so the result has no history"
+    if cut.how in NUMBERS:
+        return f"{called(cut)} makes a plain number of {name}: for backward it is a constant"
+    if cut.how in NAMES:
+        return f"{called(cut)} takes the values of {name} without their history: for backward they are constants"
+    return f"{COMPARISONS.get(cut.how, cut.how)} has no gradient, so what it makes of {name} has no history"
+
+
+def change_of(cut: Cut) -> str:
+    """Returns what to write instead of a line that cuts the graph."""
+    if cut.how == NO_GRAD:
+        return "Compute it outside of no_grad."
+    if cut.how in NUMBERS:
+        return f"Compute with the tensor itself, and use {called(cut)} only to print it."
+    if cut.how == "tensor":
+        return "Use the tensor itself, or torch.stack(...) for a list of tensors."
+    if cut.how in COPIES:
+        return "Compute it with PyTorch's own functions."
+    if cut.how in ALIASES:
+        return f"Take {called(cut)} out, if what comes before it is to be trained."
+    return "Compute the loss from what comes before it, by something that has a slope."
+
+
+def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = "its input") -> str:
+    """Returns the name of the first tensor that has one, and how many there are."""
+    names = list(dict.fromkeys(name for one in tensors if (name := state.name_of(one))))
+    if not names:
+        return other
+    paths = [name for name in names if not name.startswith("self.")] or names
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    return f"{paths[0]}{more}"
+
+
+def leaves_above(state: RunState, cut: Cut) -> set[int]:
+    """Returns the tensors (by id) whose gradients the cut keeps from flowing."""
+    found, stack, seen = set(cut.sources), [node for _, node in cut.sources.values() if node is not None], set()
+    while stack:
+        node = state.graph.nodes[stack.pop()]
+        if node.id not in seen:
+            seen.add(node.id)
+            if node.tensor is not None and not node.inputs:
+                found.add(node.tensor)
+            stack.extend(below for below in node.inputs if below is not None)
+    return found
+
+
+def statement_at(trees: dict[str, ast.Module], place: Place) -> ast.stmt | None:
+    """Returns the innermost statement that begins on a line or spreads over it."""
+    tree = trees.get(place.file)
+    spread = [
+        node
+        for node in (ast.walk(tree) if tree else ())
+        if isinstance(node, ast.stmt) and node.lineno <= place.line <= (node.end_lineno or node.lineno)
+    ]
+    return max(spread, key=lambda node: node.lineno, default=None)

@@ -1,0 +1,33 @@
+"""An optimizer that holds other parameters than those that are trained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.graph_faults.fault_words import name_of
+from autograder.tape.recording.verdict_types import GraphFault
+
+KIND = "optimizer of other parameters"
+
+
+def find(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yields the step of an optimizer that holds parameters no backward reached, while those it reached are held by none."""
+    state, flow = evidence.state, evidence.state.flow
+    written = {write.memory for write in state.writes if write.changed and write.call > 0 and not write.in_backward}
+    idle = [one for number, one in flow.held.items() if number not in flow.reached]
+    missed = [
+        one
+        for number, one in flow.reached.items()
+        if number not in flow.held and one.parameter and one.memory not in written
+    ]
+    cut_off = {number for cut in flow.cuts.values() if cut.joined for number in cut.sources}
+    if flow.optimizer_at is None or not idle or not missed or {one.id for one in idle} & cut_off:
+        return
+    yield GraphFault(
+        KIND,
+        flow.optimizer_at,
+        f"the optimizer updates {len(idle)} tensors that no loss depends on, and not {name_of(state, missed, 'the parameters')}, "
+        "which get gradients.",
+        "Make the optimizer after the model is complete, from the parameters of the model that computes the loss.",
+    )

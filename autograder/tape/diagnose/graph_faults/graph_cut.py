@@ -1,0 +1,138 @@
+"""Values that leave the graph on their way to the loss, so that what was to be trained gets no gradient."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.graph_faults.fault_words import (
+    NUMBERS,
+    change_of,
+    how_it_cuts,
+    leaves_above,
+    name_of,
+    statement_at,
+)
+from autograder.tape.diagnose.graph_faults.program_text import trees_of
+from autograder.tape.observe.gradient_flow import Cut
+from autograder.tape.observe.state import RunState
+from autograder.tape.recording.verdict_types import GraphFault, Place
+
+KIND = "graph cut"
+NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 to 2.15
+
+
+def find(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yields the lines that cut the graph: above a loss without history, above parameters without gradient, inside a sum."""
+    state, told = evidence.state, set()
+    # What no backward ever reached is not known of a long run of which only a part was recorded.
+    untrained = _untrained(state) if evidence.excerpt is None else ()
+    faults = [*_without_history(evidence), *untrained, *_added_numbers(evidence)]
+    for fault in faults:
+        if fault.place not in told:
+            told.add(fault.place)
+            yield fault
+
+
+def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yields the cut below a backward that starts from a tensor without history, or from a leaf."""
+    flow, error = evidence.state.flow, str(evidence.plain.error or "")
+    for call in flow.calls:
+        bare = all(node is None for node in call.nodes)
+        cut = call.cut or (_last_cut(evidence.state, call.place) if bare else None)
+        if bare and cut is not None and (call.roots or NO_HISTORY in error):
+            yield _fault(
+                evidence.state, cut, f"backward at line {call.place.line} ends there and reaches no parameter."
+            )
+
+
+def _last_cut(state: RunState, before: Place) -> Cut | None:
+    """Returns the last line above a call of backward that made another form of values: an array, whose history nobody follows."""
+    cuts = [cut for cut in state.flow.cuts.values() if cut.how in ("numpy", "__array__", "tolist", "item", "__float__")]
+    above = [cut for cut in cuts if cut.place.file == before.file and cut.place.line <= before.line]
+    return above[-1] if above else None
+
+
+def _untrained(state: RunState) -> Iterator[GraphFault]:
+    """Yields the lines that keep the gradient from parameters that an optimizer holds and no backward ever reached."""
+    flow = state.flow
+    without = {number for number in flow.held if number not in flow.reached} if flow.calls else set()
+    for cut in reversed(list(flow.cuts.values()) if without else []):
+        kept_from = leaves_above(state, cut) & without
+        if kept_from and not _only_looks(cut):
+            without -= kept_from
+            names = name_of(state, [flow.held[number] for number in sorted(kept_from)], "a parameter")
+            yield _fault(state, cut, f"The optimizer holds {names}, and no backward reaches it.")
+
+
+def _only_looks(cut: Cut) -> bool:
+    """Whether the value left as a number that nobody can follow, or was never met by the graph again."""
+    return cut.how not in (*NUMBERS, "numpy") and not cut.joined
+
+
+def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yields the numbers that were made of tensors with history and are added to a tensor with history."""
+    trees = trees_of(evidence)
+    made = {step.place for step in evidence.state.finished_steps if step.nodes}
+    for cut in list(evidence.state.flow.cuts.values()):
+        if cut.how not in NUMBERS:
+            continue
+        statement = statement_at(trees, cut.place)
+        place = _where_added(statement, cut, made, trees)
+        if place is None and cut.place in made and any(tracked.leaf for tracked, _ in cut.sources.values()):
+            yield _fault(evidence.state, cut, "what this line computes with it has no gradient for it.")
+        if place is not None:
+            yield _fault(
+                evidence.state, cut, f"it is added to a loss at line {place.line} and does not change its gradient."
+            )
+
+
+def _where_added(
+    statement: ast.stmt | None, cut: Cut, made: set[Place | None], trees: dict[str, ast.Module]
+) -> Place | None:
+    """Returns the statement that adds the number to something with history: the one that makes it, or one that reads its name."""
+    recorded = {place.line: place for place in made if place is not None and place.file == cut.place.file}
+    if statement is None:
+        return None
+    if statement.lineno in recorded and any(
+        _is_summand(node, statement) for node in ast.walk(statement) if _is_number(node)
+    ):
+        return recorded[statement.lineno]
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return None
+    name = statement.targets[0].id
+    for node in ast.walk(trees[cut.place.file]):
+        later = isinstance(node, ast.stmt) and node.lineno in recorded and node.lineno > statement.lineno
+        reads = [one for one in ast.walk(node) if isinstance(one, ast.Name) and one.id == name] if later else []
+        if any(_is_summand(one, node) for one in reads):
+            return recorded[node.lineno]  # type: ignore[attr-defined]
+    return None
+
+
+def _is_number(node: ast.AST) -> bool:
+    if not isinstance(node, ast.Call):
+        return False
+    method = isinstance(node.func, ast.Attribute) and node.func.attr in ("item", "tolist")
+    return method or (isinstance(node.func, ast.Name) and node.func.id in ("float", "int") and bool(node.args))
+
+
+def _is_summand(node: ast.AST, statement: ast.AST) -> bool:
+    """Whether a number is added to something that is no number of its own, if need be times a constant."""
+    parents = {child: parent for parent in ast.walk(statement) for child in ast.iter_child_nodes(parent)}
+    while isinstance(parent := parents.get(node), ast.BinOp | ast.AugAssign):
+        if isinstance(parent.op, ast.Add | ast.Sub):
+            return True
+        other = parent.right if isinstance(parent, ast.BinOp) and parent.left is node else getattr(parent, "left", None)
+        if not isinstance(parent.op, ast.Mult | ast.Div) or not isinstance(
+            other, ast.Constant | ast.Name | ast.Attribute
+        ):
+            return False
+        node = parent
+    return False
+
+
+def _fault(state: RunState, cut: Cut, follows: str) -> GraphFault:
+    clause = how_it_cuts(cut, state)
+    joint = "; " if follows[0].islower() else ". "
+    return GraphFault(KIND, cut.place, f"{clause}{joint}{follows}", change_of(cut))

@@ -1,0 +1,72 @@
+"""A leaf's name that is given a new tensor where its values were to be changed."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.graph_faults.fault_words import statement_at
+from autograder.tape.diagnose.graph_faults.program_text import trees_of
+from autograder.tape.observe.state import RunState
+from autograder.tape.recording.verdict_types import GraphFault, Place
+
+KIND = "leaf lost"
+
+
+def find(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yields the statements that bind a leaf's name to a step away from it: the new tensor is no leaf that requires grad."""
+    trees, told = trees_of(evidence), set()
+    for name, place, regained in _rebound(evidence.state):
+        statement = statement_at(trees, place)
+        if place in told or regained or not _is_step(statement, name):
+            continue
+        told.add(place)
+        yield _fault(trees, name, place, statement)
+
+
+def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
+    """Yields the names of leaves that were bound to another tensor, the line, and whether that became a leaf later."""
+    bound: dict[tuple[str, str], int] = {}
+    for step in state.finished_steps:
+        for change in step.names:
+            key = (step.function, change.name)
+            old, new = bound.get(key), change.tensor
+            if new is not None:
+                bound[key] = new
+            if old is not None and new is not None and step.place is not None and state.tensors.all[old].leaf:
+                yield change.name, step.place, state.tensors.all[new].leaf
+
+
+def _is_step(statement: ast.stmt | None, name: str) -> bool:
+    """Whether a statement is `w = w - … w.grad …`; one that detaches on purpose, or asks for a gradient again, is none."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
+        return False
+    if [ast.unparse(one) for one in statement.targets] != [name] or not isinstance(
+        statement.value.op, ast.Sub | ast.Add
+    ):
+        return False
+    text = ast.unparse(statement.value)
+    descends = isinstance(statement.value.op, ast.Sub) and f"{name}.grad" in text
+    return descends and "detach" not in text and ast.unparse(statement.value.left) in (name, f"{name}.data")
+
+
+def _fault(trees: dict[str, ast.Module], name: str, place: Place, statement: ast.stmt | None) -> GraphFault:
+    step = (
+        ast.unparse(statement.value.right)
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.BinOp)
+        else "…"
+    )
+    if _is_loop_variable(trees.get(place.file), name, place.line):
+        follows = f"the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values"
+    else:
+        follows = (
+            f"{name} is then another tensor, which is no leaf that requires grad: the next backward does not reach it"
+        )
+    return GraphFault(KIND, place, f"{follows}.", f"Write into the leaf, under torch.no_grad(): `{name} -= {step}`.")
+
+
+def _is_loop_variable(tree: ast.Module | None, name: str, line: int) -> bool:
+    loops = [node for node in (ast.walk(tree) if tree else ()) if isinstance(node, ast.For)]
+    inside = [loop for loop in loops if loop.lineno <= line <= (loop.end_lineno or loop.lineno)]
+    return any(isinstance(one, ast.Name) and one.id == name for loop in inside for one in ast.walk(loop.target))

@@ -1,0 +1,26 @@
+"""A `.grad` that is read and is None, because the tensor is no leaf."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.graph_faults.fault_words import name_of
+from autograder.tape.recording.verdict_types import GraphFault
+
+KIND = "gradient of a tensor that is no leaf"
+
+
+def find(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yields the lines that read the `.grad` of a tensor with history."""
+    state, told = evidence.state, set()
+    for place, tracked in state.flow.missing:
+        if place not in told and tracked.node is not None:
+            told.add(place)
+            name, made = name_of(state, [tracked], "it"), state.graph.nodes[tracked.node].place
+            yield GraphFault(
+                KIND,
+                place,
+                f"{name}.grad is None: {name} is no leaf, since line {made.line} computed it; backward fills the .grad of leaves.",
+                f"Make {name} itself the leaf (requires_grad_() after that computation), or call {name}.retain_grad() before backward.",
+            )

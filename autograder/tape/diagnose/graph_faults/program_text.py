@@ -1,0 +1,19 @@
+"""The syntax trees of the user's files that ran."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+
+from autograder.tape.diagnose.evidence import Evidence
+
+
+def trees_of(evidence: Evidence) -> dict[str, ast.Module]:
+    """Returns the tree of each file by the name that a reader sees; a file that is not Python is left out."""
+    statements, trees = evidence.state.statements, {}
+    for file in statements.files:
+        try:
+            trees[statements.program.shown(file)] = ast.parse("".join(linecache.getlines(file)))
+        except (SyntaxError, ValueError):
+            continue
+    return trees

@@ -1,0 +1,30 @@
+"""A gradient that an update has used, and to which the next backward adds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.graph_faults.fault_words import name_of
+from autograder.tape.observe.graph.tensors import TrackedTensor
+from autograder.tape.recording.verdict_types import GraphFault, Place
+
+KIND = "gradient not cleared"
+
+
+def find(evidence: Evidence) -> Iterator[GraphFault]:
+    """Yields the calls of backward that add to gradients of an earlier update, where a later update uses the sum."""
+    state, flow = evidence.state, evidence.state.flow
+    flow.finish(state.writes)
+    leaves: dict[Place, dict[int, TrackedTensor]] = {}
+    for place, tracked in flow.used_twice:
+        leaves.setdefault(place, {})[tracked.id] = tracked
+    for place, those in leaves.items():
+        names = name_of(state, those.values(), "a leaf")
+        clear = "optimizer.zero_grad()" if flow.optimizer_at else f"{names.partition(' ')[0]}.grad = None"
+        yield GraphFault(
+            KIND,
+            place,
+            f"backward adds to the gradient of {names} that an earlier update has used already, and the next update uses the sum.",
+            f"Clear it after each update: `{clear}`.",
+        )

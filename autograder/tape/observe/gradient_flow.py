@@ -1,0 +1,208 @@
+"""Where gradients stop: values that leave the graph, parameters that an optimizer holds, gradients that are used twice."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import torch
+
+from autograder.tape.observe.graph.tensors import TrackedTensor
+from autograder.tape.observe.step_builder import WriteEvent
+from autograder.tape.recording.verdict_types import Place
+from autograder.tape.run.engine import Backward, standing
+from autograder.tape.run.storages import Memory
+
+NO_GRAD = "no_grad"
+SOURCES = 500  # tensors that are kept of one cut: a line in a long loop makes new ones each time
+LISTED = 64  # numbers of a new tensor that are compared with those that left the graph
+# These are no use of a value: they read or set what belongs to the gradient, or only look.
+_NO_USE = {
+    "grad",
+    "grad =",
+    "_grad =",
+    "backward",
+    "retain_grad",
+    "register_hook",
+    "requires_grad_",
+    "__repr__",
+    "__format__",
+}
+_MADE_OF_NUMBERS = {"tensor", "as_tensor", "asarray", "new_tensor", "from_numpy", "full", "scalar_tensor"}
+_UPDATE = re.compile(r"step|grad|update")
+
+
+@dataclass(eq=False)
+class Cut:
+    """A line at which values leave the graph: the result of `how` has no history, though `sources` have one.
+
+    Attributes:
+        how: the function, such as "detach", "item" or "argmax"; `NO_GRAD` where recording was off.
+        joined: the places where such a value met the graph again.
+    """
+
+    place: Place
+    how: str
+    sources: dict[int, tuple[TrackedTensor, int | None]] = field(default_factory=dict)
+    joined: list[Place] = field(default_factory=list)
+
+
+@dataclass(eq=False)
+class StartedBackward:
+    """One call of backward: where, from which tensors, which node, whether recording was on, and the cut its root came from."""
+
+    place: Place
+    roots: list[TrackedTensor]
+    nodes: list[int | None]
+    recording: bool
+    cut: Cut | None
+
+
+class GradientFlow:
+    """What a run did with values that require grad, apart from computing with them."""
+
+    def __init__(self):
+        self.cuts: dict[tuple[Place, str], Cut] = {}
+        self.calls: list[StartedBackward] = []
+        self.reached: dict[int, TrackedTensor] = {}
+        self.held: dict[int, TrackedTensor] = {}
+        self.optimizer_at: Place | None = None
+        self.missing: list[tuple[Place, TrackedTensor]] = []
+        self.used_twice: list[tuple[Place, TrackedTensor]] = []
+        self._of_value: dict[int, Cut] = {}
+        self._of_number: dict[float, Cut] = {}
+        self._of_memory: dict[Memory, Cut] = {}
+        self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
+        self._filled: set[int] = set()
+        self._spent: dict[int, Place | None] = {}
+        self._writes = 0
+
+    def heard(
+        self, name: str, inputs: list, sources: list[TrackedTensor], result: object, results: list, here: Place
+    ) -> None:
+        """Follows one call of a function: `inputs` are its tensors, tracked as `sources`, and `results` those that it returned."""
+        if name == "grad" and result is None and len(inputs) == 1 and not inputs[0].retains_grad:
+            self.missing.append((here, sources[0]))
+        if name in _NO_USE:
+            return
+        asking = [one for tensor, one in zip(inputs, sources, strict=True) if standing(tensor)[0]]
+        if any(standing(tensor)[0] for tensor, _ in results):
+            self._join(sources, here)
+        elif asking and (results or _leaves(result)):
+            self._leave(self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here), results, result)
+        else:
+            cut = self.origin(sources) or (self._remade(results) if name in _MADE_OF_NUMBERS else None)
+            if cut is not None:
+                self._leave(self._as_array(cut, here) if _is_array(result) else cut, results, result)
+
+    def origin(self, sources: Iterable[TrackedTensor]) -> Cut | None:
+        """Returns the cut that one of these values came from, if any."""
+        return next((self._of_value[one.id] for one in sources if one.id in self._of_value), None)
+
+    def _cut(self, how: str, asking: list[TrackedTensor], here: Place) -> Cut:
+        cut = self.cuts.setdefault((here, how), Cut(here, how))
+        if len(cut.sources) < SOURCES:
+            cut.sources |= {one.id: (one, one.node) for one in asking}
+        return cut
+
+    def _as_array(self, cut: Cut, here: Place) -> Cut:
+        """Returns the cut at which a value that had left the graph became an array, which nobody can follow."""
+        array = self.cuts.setdefault((here, "numpy"), Cut(here, "numpy", cut.sources))
+        self._of_memory |= {tracked.memory: array for tracked, _ in cut.sources.values()}
+        return array
+
+    def _leave(self, cut: Cut, results: list, result: object) -> None:
+        self._of_value |= {tracked.id: cut for _, tracked in results}
+        numbers = result if isinstance(result, list) else [result]
+        # Small whole numbers are in every program; the others are unlikely to be met by chance.
+        self._of_number |= {number: cut for number in numbers[:LISTED] if isinstance(number, float) and number % 1}
+
+    def _join(self, sources: list[TrackedTensor], here: Place) -> None:
+        for one in sources:
+            cut = self._of_value.get(one.id)
+            if cut is not None and here not in cut.joined and len(cut.joined) < SOURCES:
+                cut.joined.append(here)
+
+    def _remade(self, results: list) -> Cut | None:
+        """Returns the cut behind a tensor that was made of an array's memory, or of numbers."""
+        for tensor, tracked in results:
+            if tracked.memory in self._of_memory:
+                return self._of_memory[tracked.memory]
+            if self._of_number and tensor.is_floating_point() and tensor.numel() <= LISTED:
+                numbers = tensor.detach().flatten().tolist()
+                return next((self._of_number[number] for number in numbers if number in self._of_number), None)
+        return None
+
+    def hold(self, parameters: list[tuple[torch.Tensor, TrackedTensor]], here: Place) -> None:
+        """Notes what an optimizer is about to update, and whether a backward's gradients are gone by now."""
+        self.held |= {tracked.id: tracked for _, tracked in parameters}
+        self.optimizer_at = self.optimizer_at or here
+        filled = [(tensor, tracked) for tensor, tracked in parameters if tracked.id in self._filled]
+        if filled and all(tensor.grad is None for tensor, _ in filled):
+            self.cleared.append((here, [tracked for _, tracked in filled]))
+        self._filled -= {tracked.id for _, tracked in parameters}
+
+    def backward(
+        self,
+        call: Backward,
+        targets: list[TrackedTensor],
+        roots: list[TrackedTensor],
+        nodes: list,
+        writes: list[WriteEvent],
+        here: Place,
+    ) -> None:
+        """Follows the start of a backward: which leaves it reaches, and whether their gradients hold what was already used."""
+        self.calls.append(StartedBackward(here, roots, nodes, torch.is_grad_enabled(), self.origin(roots)))
+        self.reached |= {one.id: one for one in targets}
+        self._spend(writes)
+        if call.returns:
+            return
+        for leaf, tracked in zip(call.targets, targets, strict=True):
+            gradient = leaf.grad if leaf.is_leaf else None
+            if gradient is None or gradient.layout != torch.strided or not gradient.any():
+                self._spent[tracked.id] = None
+            elif tracked.id in self._spent and self._spent[tracked.id] is _ONCE:
+                self._spent[tracked.id] = here
+
+    def fill(self, targets: list[TrackedTensor]) -> None:
+        """Notes the leaves whose gradient a backward has filled; one inside another (a checkpoint) adds to them while it runs."""
+        self.reached |= {one.id: one for one in targets}
+        self._filled |= {one.id for one in targets}
+
+    def _spend(self, writes: list[WriteEvent]) -> None:
+        """Finds the leaves that were updated since the last backward: their gradients are spent; spent twice is a fault."""
+        updated = {
+            write.memory
+            for write in writes[self._writes :]
+            if write.changed and not write.in_backward and _is_update(write)
+        }
+        self._writes = len(writes)
+        for tracked in self.reached.values() if updated else ():
+            if tracked.memory in updated:
+                begun = self._spent.get(tracked.id)
+                if begun is not None and begun is not _ONCE:
+                    self.used_twice.append((begun, tracked))
+                self._spent[tracked.id] = _ONCE
+
+    def finish(self, writes: list[WriteEvent]) -> None:
+        """Looks at what was written after the last backward; to be called once the run is over."""
+        self._spend(writes)
+
+
+_ONCE = Place("", 0, "")  # the gradient was used for an update, and nothing was added to it since
+
+
+def _is_update(write: WriteEvent) -> bool:
+    return bool(_UPDATE.search(write.place.text))
+
+
+def _leaves(result: object) -> bool:
+    """Whether a function returned values in another form than a tensor: a number, a list of numbers, an array."""
+    number = isinstance(result, int | float) and not isinstance(result, bool) and math.isfinite(result)
+    return number or isinstance(result, list) or _is_array(result)
+
+
+def _is_array(result: object) -> bool:
+    return type(result).__name__ == "ndarray"

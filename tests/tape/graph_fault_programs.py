@@ -1,0 +1,397 @@
+"""Programs with a fault of the graph, and each of them repaired: `# fault` marks the line that is to be named.
+
+In the manner of what people ask: a name bound anew, a number in a loss, parameters that nobody trains.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from textwrap import dedent
+
+HEAD = "import torch\nfrom torch import nn\n"
+
+
+@dataclass(frozen=True)
+class FaultyProgram:
+    """One program: the kind of its fault, its text, and for each line that is repaired the text that replaces it."""
+
+    name: str
+    kind: str
+    outcome: str
+    text: str
+    repairs: tuple[tuple[str, str], ...]
+
+    @property
+    def source(self) -> str:
+        """The program as it was reported."""
+        return HEAD + dedent(self.text).lstrip("\n")
+
+    @property
+    def repaired(self) -> str:
+        """The same program without the fault."""
+        text = self.source
+        for old, new in self.repairs:
+            assert old in text, old
+            text = text.replace(old, new)
+        return text
+
+    @property
+    def lines(self) -> list[int]:
+        """The lines with the fault, counted from 1."""
+        return [number for number, line in enumerate(self.source.splitlines(), 1) if line.endswith("# fault")]
+
+
+PROGRAMS = (
+    FaultyProgram(
+        "step_binds_the_name", "leaf lost", "raises-backward",
+        """
+        w = torch.zeros(2, requires_grad=True)
+        x, y = torch.ones(3, 2), torch.ones(3)
+        for _ in range(2):
+            loss = (x @ w - y).pow(2).mean()
+            loss.backward()
+            with torch.no_grad():
+                w = w - 0.1 * w.grad  # fault
+        """,
+        (("w = w - 0.1 * w.grad", "w -= 0.1 * w.grad\n        w.grad = None"),),
+    ),
+    FaultyProgram(
+        "loop_binds_its_variable", "leaf lost", "correct",
+        """
+        net = nn.Linear(2, 1)
+        for _ in range(2):
+            net.zero_grad()
+            net(torch.ones(3, 2)).pow(2).sum().backward()
+            with torch.no_grad():
+                for p in net.parameters():
+                    p = p - 0.1 * p.grad  # fault
+        """,
+        (("p = p - 0.1 * p.grad", "p -= 0.1 * p.grad"),),
+    ),
+    FaultyProgram(
+        "copy_of_a_list", "graph cut", "raises-backward",
+        """
+        net = nn.Linear(2, 1)
+        outputs = [net(row).squeeze() for row in torch.ones(3, 2)]
+        together = torch.tensor(outputs)  # fault
+        together.pow(2).mean().backward()
+        """,
+        (("torch.tensor(outputs)", "torch.stack(outputs)"),),
+    ),
+    FaultyProgram(
+        "loss_made_a_leaf", "graph cut", "correct",
+        """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        value = net(torch.ones(3, 2)).pow(2).mean().item()  # fault
+        loss = torch.tensor(value, requires_grad=True)
+        loss.backward()
+        optimizer.step()
+        """,
+        (("pow(2).mean().item()", "pow(2).mean()"), ("torch.tensor(value, requires_grad=True)", "value")),
+    ),
+    FaultyProgram(
+        "through_numpy", "graph cut", "correct",
+        """
+        net = nn.Linear(2, 1)
+        scores = net(torch.ones(3, 2)).detach().numpy()  # fault
+        loss = torch.from_numpy(scores ** 2).sum()
+        loss.requires_grad_()
+        loss.backward()
+        """,
+        ((".detach().numpy()", ""), ("torch.from_numpy(scores ** 2)", "(scores ** 2)"), ("loss.requires_grad_()\n", "")),
+    ),
+    FaultyProgram(
+        "penalty_as_a_number", "graph cut", "correct",
+        """
+        net = nn.Linear(2, 1)
+        norm = sum(p.pow(2).sum() for p in net.parameters())
+        loss = net(torch.ones(3, 2)).pow(2).mean() + 0.1 * norm.item()  # fault
+        loss.backward()
+        """,
+        (("norm.item()", "norm"),),
+    ),
+    FaultyProgram(
+        "penalty_as_a_named_number", "graph cut", "correct",
+        """
+        net = nn.Linear(2, 1)
+        penalty = float(net.weight.abs().sum())  # fault
+        loss = net(torch.ones(3, 2)).pow(2).mean()
+        total = loss + 0.01 * penalty
+        total.backward()
+        """,
+        (("float(net.weight.abs().sum())", "net.weight.abs().sum()"),),
+    ),
+    FaultyProgram(
+        "detached_features", "graph cut", "correct",
+        """
+        body, head = nn.Linear(2, 3), nn.Linear(3, 1)
+        optimizer = torch.optim.SGD([*body.parameters(), *head.parameters()], lr=0.1)
+        features = torch.relu(body(torch.ones(4, 2))).detach()  # fault
+        head(features).pow(2).mean().backward()
+        optimizer.step()
+        """,
+        ((".detach()", ""),),
+    ),
+    FaultyProgram(
+        "forward_without_recording", "graph cut", "correct",
+        """
+        body, head = nn.Linear(2, 3), nn.Linear(3, 1)
+        optimizer = torch.optim.Adam([*body.parameters(), *head.parameters()])
+        with torch.no_grad():
+            features = body(torch.ones(4, 2))  # fault
+        head(features).pow(2).mean().backward()
+        optimizer.step()
+        """,
+        (("with torch.no_grad():", "if True:"),),
+    ),
+    FaultyProgram(
+        "a_choice_has_no_slope", "graph cut", "raises-backward",
+        """
+        net = nn.Linear(2, 3)
+        chosen = net(torch.ones(4, 2)).argmax(dim=1)  # fault
+        (chosen.float() - 1).pow(2).mean().backward()
+        """,
+        ((".argmax(dim=1)", ".softmax(dim=1)[:, 0]"), ("chosen.float()", "chosen")),
+    ),
+    FaultyProgram(
+        "gradients_add_up", "gradient not cleared", "correct",
+        """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(3):
+            loss = net(torch.ones(3, 2)).pow(2).mean()
+            loss.backward()  # fault
+            optimizer.step()
+        """,
+        (("    loss.backward()", "    optimizer.zero_grad()\n    loss.backward()"),),
+    ),
+    FaultyProgram(
+        "gradients_add_up_by_hand", "gradient not cleared", "correct",
+        """
+        w = torch.ones(2, requires_grad=True)
+        for _ in range(3):
+            w.pow(2).sum().backward()  # fault
+            w.data -= 0.1 * w.grad
+        """,
+        (("w.data -= 0.1 * w.grad", "w.data -= 0.1 * w.grad\n    w.grad.zero_()"),),
+    ),
+    FaultyProgram(
+        "cleared_too_early", "gradient cleared before the step", "correct",
+        """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for _ in range(2):
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+            optimizer.zero_grad()
+            optimizer.step()  # fault
+        """,
+        (("    optimizer.zero_grad()\n    optimizer.step()", "    optimizer.step()\n    optimizer.zero_grad()"),),
+    ),
+    FaultyProgram(
+        "an_array_and_back", "graph cut", "correct",
+        """
+        body, head = nn.Linear(2, 3), nn.Linear(3, 1)
+        optimizer = torch.optim.Adam([*body.parameters(), *head.parameters()])
+        hidden = body(torch.ones(4, 2))
+        array = hidden.detach().numpy()  # fault
+        head(torch.from_numpy(array)).pow(2).mean().backward()
+        optimizer.step()
+        """,
+        (("hidden.detach().numpy()", "hidden"), ("torch.from_numpy(array)", "array")),
+    ),
+    FaultyProgram(
+        "optimizer_of_the_original", "optimizer of other parameters", "correct",
+        """
+        import copy
+        first = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(first.parameters(), lr=0.1)
+        net = copy.deepcopy(first)
+        net(torch.ones(4, 2)).pow(2).mean().backward()
+        optimizer.step()  # fault
+        """,
+        (("first.parameters(), lr=0.1)\nnet = copy.deepcopy(first)", "first.parameters(), lr=0.1)\nnet = first"),),
+    ),
+    FaultyProgram(
+        "carried_state", "graph used again", "raises-backward",
+        """
+        cell, state = nn.RNNCell(2, 3), torch.zeros(1, 3)
+        for _ in range(2):
+            state = cell(torch.ones(1, 2), state)  # fault
+            state.sum().backward()
+        """,
+        (("state.sum().backward()", "state.sum().backward()\n    state = state.detach()"),),
+    ),
+    FaultyProgram(
+        "two_losses_of_one_graph", "graph used again", "raises-backward",
+        """
+        net = nn.Linear(2, 3)
+        shared = net(torch.ones(1, 2)).exp()  # fault
+        first, second = shared.sum(), shared.pow(2).sum()
+        first.backward()
+        second.backward()
+        """,
+        (("first.backward()\nsecond.backward()", "(first + second).backward()"),),
+    ),
+    FaultyProgram(
+        "loss_before_the_loop", "graph used again", "raises-backward",
+        """
+        w = torch.ones(2, requires_grad=True)
+        loss = w.exp().sum()  # fault
+        for _ in range(2):
+            loss.backward()
+        """,
+        (("    loss.backward()", "    w.exp().sum().backward()"),),
+    ),
+    FaultyProgram(
+        "optimizer_of_the_old_head", "optimizer of other parameters", "correct",
+        """
+        net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 2))
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        net[1] = nn.Linear(3, 1)
+        net(torch.ones(4, 2)).pow(2).mean().backward()
+        optimizer.step()  # fault
+        """,
+        (("optimizer.step()", "torch.optim.SGD(net.parameters(), lr=0.1).step()"),),
+    ),
+    FaultyProgram(
+        "scaled_leaf", "gradient of a tensor that is no leaf", "raises-forward",
+        """
+        w = 0.1 * torch.ones(2, requires_grad=True)
+        w.pow(2).sum().backward()
+        step = 0.1 * w.grad  # fault
+        """,
+        (("0.1 * torch.ones(2, requires_grad=True)", "torch.full((2,), 0.1, requires_grad=True)"),),
+    ),
+    FaultyProgram(
+        "backward_while_nothing_is_recorded", "backward without recording", "raises-backward",
+        """
+        net = nn.Linear(2, 1)
+        with torch.no_grad():
+            loss = net(torch.ones(3, 2)).pow(2).mean()
+            loss.backward()  # fault
+        """,
+        (("with torch.no_grad():", "if True:"),),
+    ),
+)  # fmt: skip
+
+
+RIGHT = {
+    "gradients of four batches are added up on purpose": """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for step in range(8):
+            (net(torch.ones(3, 2)).pow(2).mean() / 4).backward()
+            if step % 4 == 3:
+                optimizer.step()
+                optimizer.zero_grad()
+        """,
+    "a number for the log": """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        total = 0.0
+        for _ in range(2):
+            optimizer.zero_grad()
+            loss = net(torch.ones(3, 2)).pow(2).mean()
+            loss.backward()
+            optimizer.step()
+            total = total + loss.item()
+            right = (net(torch.ones(3, 2)).detach().numpy() > 0).mean()
+        """,
+    "a frozen body whose parameters nobody holds": """
+        body, head = nn.Linear(2, 3), nn.Linear(3, 1)
+        optimizer = torch.optim.SGD(head.parameters(), lr=0.1)
+        with torch.no_grad():
+            features = body(torch.ones(4, 2))
+        head(features).pow(2).mean().backward()
+        optimizer.step()
+        """,
+    "only the head of a model is trained": """
+        net = nn.Sequential(nn.Linear(2, 3), nn.Linear(3, 1))
+        optimizer = torch.optim.SGD(net[1].parameters(), lr=0.1)
+        net(torch.ones(4, 2)).pow(2).mean().backward()
+        optimizer.step()
+        """,
+    "two players, each with an optimizer": """
+        maker, judge = nn.Linear(2, 2), nn.Linear(2, 1)
+        first, second = (torch.optim.SGD(one.parameters(), lr=0.1) for one in (maker, judge))
+        for _ in range(2):
+            made = maker(torch.ones(3, 2))
+            second.zero_grad()
+            (judge(torch.ones(3, 2)) - judge(made.detach())).mean().backward()
+            second.step()
+            first.zero_grad()
+            judge(made).mean().backward()
+            first.step()
+        """,
+    "a target that follows": """
+        online, target = nn.Linear(2, 1), nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(online.parameters(), lr=0.1)
+        for _ in range(2):
+            with torch.no_grad():
+                goal = target(torch.ones(3, 2)) + 1
+            optimizer.zero_grad()
+            (online(torch.ones(3, 2)) - goal).pow(2).mean().backward()
+            optimizer.step()
+            with torch.no_grad():
+                for p, q in zip(target.parameters(), online.parameters()):
+                    p.mul_(0.9).add_(q, alpha=0.1)
+        """,
+    "an advantage without its history": """
+        actor, critic = nn.Linear(2, 2), nn.Linear(2, 1)
+        optimizer = torch.optim.Adam([*actor.parameters(), *critic.parameters()])
+        states, returns = torch.ones(4, 2), torch.tensor([1.0, 2.0, 3.0, 4.0])
+        values = critic(states).squeeze(1)
+        advantage = returns - values.detach()
+        chosen = actor(states).log_softmax(1)[:, 0]
+        (-(chosen * advantage).mean() + (values - returns).pow(2).mean()).backward()
+        optimizer.step()
+        """,
+    "a temperature used as a number and trained elsewhere": """
+        actor, log_alpha = nn.Linear(2, 1), torch.zeros(1, requires_grad=True)
+        optimizer = torch.optim.Adam([*actor.parameters(), log_alpha])
+        for _ in range(2):
+            entropy = actor(torch.ones(3, 2)).mean()
+            alpha = log_alpha.exp().item()
+            optimizer.zero_grad()
+            (alpha * entropy).backward()
+            (log_alpha.exp() * (entropy.detach() + 1)).sum().backward()
+            optimizer.step()
+        """,
+    "a leaf made anew in each round": """
+        x = torch.ones(2)
+        for _ in range(3):
+            x = x.detach().requires_grad_()
+            (slope,) = torch.autograd.grad(x.pow(2).sum(), x)
+            x = x + 0.1 * slope.sign()
+        """,
+    "a line search asks for numbers": """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.LBFGS(net.parameters(), max_iter=3)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = (net(torch.ones(3, 2)) - 1).pow(2).mean()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        """,
+    "a part that is not used this time": """
+        experts = nn.ModuleList(nn.Linear(2, 1) for _ in range(3))
+        optimizer = torch.optim.SGD(experts.parameters(), lr=0.1)
+        experts[0](torch.ones(3, 2)).pow(2).mean().backward()
+        optimizer.step()
+        """,
+    "the best score so far": """
+        net = nn.Linear(2, 1)
+        best = 1e9
+        for _ in range(2):
+            loss = net(torch.ones(3, 2)).pow(2).mean()
+            net.zero_grad()
+            loss.backward()
+            best = min(best, loss.item()) - 0.0
+            scale = 1.0 / (1.0 + float(loss))
+        """,
+}
+"""Right programs that look like the faulty ones."""
