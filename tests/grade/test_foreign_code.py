@@ -6,6 +6,30 @@ from autograder.grade.submission.submission_grader import SubmissionGrader
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
 
+SETUP = "import asyncio, bdb, code, cProfile, ctypes, functools, importlib.machinery, jinja2, marshal, subprocess, threading, trace, yaml"
+RUNS_TEXT = {
+    "run_cell": "get_ipython().run_cell(f())",
+    "ex": "get_ipython().ex(f())",
+    "ev": "get_ipython().ev(f())",
+    "a magic": "get_ipython().run_line_magic('timeit', '-n1 -r1 ' + f())",
+    "a cell magic": "get_ipython().run_cell_magic('capture', 'x', f())",
+    "a thread": "t = threading.Thread(target=exec, args=(f(),))\nt.start()\nt.join()",
+    "map": "list(map(eval, [f()]))",
+    "partial": "functools.partial(exec, f())()",
+    "a profiler": "cProfile.run(f())",
+    "a tracer": "trace.Trace().run(f())",
+    "a debugger": "bdb.Bdb().run(f())",
+    "an interpreter": "code.InteractiveInterpreter().runsource(f())",
+}
+"""Ways to run the text that an answer returns."""
+RUNS_SCRIPT = {
+    "asyncio": "f()\np = await asyncio.create_subprocess_exec('sh', 'r.sh')\nawait p.wait()",
+    "asyncio's shell": "f()\np, = await asyncio.gather(asyncio.create_subprocess_shell('sh r.sh'))\nawait p.wait()",
+    "a program in a thread": "f()\nt = threading.Thread(target=subprocess.run, args=(['sh', 'r.sh'],))\nt.start()\nt.join()",
+    "a shell's magic": "f()\nget_ipython().run_cell_magic('bash', '', 'sh r.sh')",
+}
+"""Ways to run the script that an answer wrote."""
+LOADER = "f()\nimportlib.machinery.SourceFileLoader('r', 'r.txt').load_module()"
 CALLS = "class E:\n    def __reduce__(self): return __import__('os').mkdir, ({path!r},)\n"
 
 
@@ -42,9 +66,18 @@ def grade(server):
             "f()\nsubprocess.run(['sh', 'r.sh'])",
             "def f(): open('r.sh', 'w').write('touch {path}')",
         ),
+        *((SETUP, test, "def f(): return \"open({path!r}, 'w')\"") for test in RUNS_TEXT.values()),
+        *((SETUP, test, "def f(): open('r.sh', 'w').write('touch {path}')") for test in RUNS_SCRIPT.values()),
+        (SETUP, "f()\n%run r.txt", "def f(): open('r.txt', 'w').write(\"open({path!r}, 'w')\")"),
+        (SETUP, LOADER, "def f(): open('r.txt', 'w').write(\"open({path!r}, 'w')\")"),
+        (SETUP, "exec(marshal.loads(f()))", "import marshal\ndef f(): return marshal.dumps(compile(\"open({path!r}, 'w')\", 'a', 'exec'))"),
+        (SETUP, "yaml.unsafe_load(f())", "def f(): return '!!python/object/apply:os.system [touch {path}]'"),
+        (SETUP, "jinja2.Template(f()).render()", "def f(): return \"{{{{ cycler.__init__.__globals__.os.system('touch {path}') }}}}\""),
+        (SETUP, "f()\nctypes.CDLL('./r.bin')", "def f(): open('r.bin', 'w').write('x')"),
     ],
-    ids=["pickle", "pickle in a file", "eval", "exec", "annotation", "script"],
-)
+    ids=["pickle", "pickle in a file", "eval", "exec", "annotation", "script", *RUNS_TEXT, *RUNS_SCRIPT,
+         "%run", "loader", "marshal", "yaml", "jinja2", "ctypes"],
+)  # fmt: skip
 def test_no_code_of_the_answers_runs_here(grade, tmp_path, setup, test, text):
     """A test that would run it gives no points and says so, and nothing has run."""
     path = tmp_path / "ran"
@@ -62,6 +95,11 @@ def test_no_code_of_the_answers_runs_here(grade, tmp_path, setup, test, text):
         "import ast, inspect\nassert isinstance(ast.parse(inspect.getsource(f)).body[0], ast.FunctionDef) and f() == 1",
         "import collections\nP = collections.namedtuple('P', 'a b')\nassert P(f(), 2) == (1, 2)",
         "import dataclasses\n@dataclasses.dataclass\nclass D:\n    a: int = 1\nassert D().a == f()",
+        "%timeit -n1 -r1 f()\nassert f() == 1",
+        "import networkx as nx\nassert nx.is_isomorphic(nx.path_graph(3), nx.path_graph(3)) and f() == 1",
+        "import asyncio\nasync def go(): return f()\nassert await go() == 1",
+        "get_ipython().run_cell('1 + 1')\nassert f() == 1",
+        "import platform\nplatform.platform()\nassert f() == 1",
     ],
 )
 def test_the_teachers_own_code_runs(grade, test):

@@ -1,8 +1,9 @@
 """Keeps code that a submission made out of the trusted process: pickles that it wrote, and text that a test would run.
 
 Values cross as data only, but a teacher's test may turn data into code by itself: `pickle.load(open("result.pkl", "rb"))`,
-`eval(answer)`, `subprocess.run(["bash", "script.sh"])`. Python tells an audit hook of all of these before they happen
-(docs.python.org/3/library/audit_events.html, Python 3.11); such a test has to be judged in the submission's own process.
+`eval(answer)`, `get_ipython().run_cell(answer)`, `subprocess.run(["bash", "script.sh"])`. Python tells an audit hook of all of
+these before they happen (docs.python.org/3/library/audit_events.html, Python 3.11). What is not known to be harmless is refused:
+such a test has to be judged in the submission's own process, and a rehearsal says so.
 """
 
 from __future__ import annotations
@@ -10,22 +11,40 @@ from __future__ import annotations
 import contextlib
 import sys
 import sysconfig
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+from autograder.grade.submission.cell_analysis import transformed
 from autograder.grade.submission.remote_names import RemoteNames
 from autograder.grade.submission.stand_ins.function_text import FILE
 
-EVALUATING = ("functools", "typing", "inspect", "timeit", "code", "runpy", "doctest", "sympy", "pandas", "numexpr")
-"""Libraries that run text which they are given, such as annotations, formulas and queries, and what they do it with."""
-PARSING = ("sympy", "pandas", "numexpr")
-"""Those of them that read a tree of the text and do what it says."""
-SPAWNING = ("subprocess", "os", "IPython", "pexpect", "ptyprocess")
+GENERATING = (
+    "autograder",
+    "collections",
+    "dataclasses",
+    "attr",
+    "attrs",
+    "networkx",
+    "decorator",
+    "torch",
+    "numpy",
+    "scipy",
+)
+"""Libraries that compile text which they made from names and signatures."""
+COMPARING = ("executing", "asttokens", "stack_data", "pure_eval")
+"""Those that compile text to find a place in it, for IPython's tracebacks, and never run it."""
+PARSING = ("sympy", "pandas", "numexpr", "asteval", "lmfit")
+"""Those that read a tree of a text and do what it says; for others, a tree does nothing before it is compiled."""
+SPAWNING = ("subprocess", "os")
+STARTERS = ("platform", "uuid", "ctypes", "torch", "matplotlib", "sysconfig", "locale")
+"""Libraries that start programs of the system's, to ask about the machine."""
 STARTING = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn")
 _LIBRARIES = (*{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen",
-              str(Path(__file__).parents[3]))  # fmt: skip
+              str(Path(__file__).parents[3]), str(Path(tempfile.gettempdir()).resolve() / "modules-"))  # fmt: skip
+"""Where files lie that no submission has written; the last holds the teacher's modules (`test_folder`)."""
 
 
 class ForeignCode:
@@ -38,7 +57,8 @@ class ForeignCode:
     """
 
     def __init__(self, texts: list[str], files: dict[str, bytes], names: RemoteNames) -> None:
-        self._texts = [text.encode("utf-8", "replace") for text in texts]
+        known = [form for text in texts for form in (text, transformed(text))]
+        self._texts = [text.encode("utf-8", "replace") for text in known]
         self._files, self._names, self._in_test = list(files.values()), names, False
 
     @contextlib.contextmanager
@@ -68,17 +88,17 @@ class ForeignCode:
         if event == "pickle.find_class":
             self._check_pickle(*details)
         elif event == "compile":
-            self._check_text(details[0], caller)
+            self._check_compiled(*details[:2], caller)
+        elif event.startswith("marshal.load"):
+            self._check_bytecode(caller)
         elif event in ("exec", "function.__new__"):
-            code = details[0]
-            if isinstance(code, CodeType) and code.co_filename.startswith(FILE):
-                raise self._names.refuse(
-                    "this test would run the answer's own code outside of the submission's process"
-                )
-        elif event in STARTING and self._in_test and _is_for_teacher(caller, SPAWNING):
-            raise self._names.refuse(
-                "this test starts a program, which may be the answer's, outside of the submission's process"
-            )
+            if isinstance(details[0], CodeType) and details[0].co_filename.startswith(FILE):
+                raise self._refusal("would run the answer's own code")
+        elif event == "ctypes.dlopen":
+            if "/" in str(details[0]) and not str(details[0]).startswith((*_LIBRARIES, "/usr/", "/lib")):
+                raise self._refusal("loads a library, which may be the answer's,")
+        elif self._in_test and _module(_outside(caller, SPAWNING)) not in STARTERS:
+            raise self._refusal("starts a program, which may be the answer's,")
 
     def _check_pickle(self, module: str, name: str) -> None:
         # A pickle calls what it names. The teacher's own ones may name what they do.
@@ -87,14 +107,26 @@ class ForeignCode:
                 f"this test loads a pickle that calls {module}.{name}, which only the teacher's files may do"
             )
 
-    def _check_text(self, text: Any, caller: FrameType | None) -> None:
-        if isinstance(text, str):
-            text = text.encode("utf-8", "replace")
-        known = isinstance(text, bytes) and any(text in own for own in (*self._texts, *self._files))
-        if not known and _runs(text, caller):
-            raise self._names.refuse(
-                "this test runs text that is not the teacher's outside of the submission's process"
-            )
+    def _check_compiled(self, source: Any, file: Any, caller: FrameType | None) -> None:
+        source = source.encode("utf-8", "replace") if isinstance(source, str) else source
+        if not isinstance(source, bytes):
+            if not _compiles_trees(caller):
+                raise self._refusal("runs a tree that is not the teacher's")
+        elif not self._is_known(source) and not _is_harmless(source, str(file), caller):
+            raise self._refusal("runs text that is not the teacher's")
+
+    def _check_bytecode(self, caller: FrameType | None) -> None:
+        # Python's import keeps the paths in these variables (Lib/importlib/_bootstrap_external.py, `_compile_bytecode`).
+        paths = [caller.f_locals.get(name) for name in ("bytecode_path", "source_path")] if caller else []
+        found = [str(path) for path in paths if path]
+        if _module(caller) != "importlib" or not found or not all(path.startswith(_LIBRARIES) for path in found):
+            raise self._refusal("loads compiled code that is not the teacher's")
+
+    def _is_known(self, text: bytes) -> bool:
+        return any(text.strip() in own for own in (*self._texts, *self._files))
+
+    def _refusal(self, what: str) -> Exception:
+        return self._names.refuse(f"this test {what} outside of the submission's process")
 
 
 _active: ForeignCode | None = None
@@ -113,24 +145,56 @@ def _on_event(event: str, details: tuple[Any, ...]) -> None:
         _active.check(event, details, sys._getframe(1))
 
 
-_EVENTS = frozenset({"pickle.find_class", "compile", "exec", "function.__new__", *STARTING})
+_EVENTS = frozenset(
+    {
+        "pickle.find_class",
+        "compile",
+        "exec",
+        "function.__new__",
+        "marshal.loads",
+        "marshal.load",
+        "ctypes.dlopen",
+        *STARTING,
+    }
+)
 
 
-def _runs(text: Any, caller: FrameType | None) -> bool:
-    """Returns whether text, or a tree of it, is compiled to be run by a teacher's cell or helper, directly or by a library."""
-    if not isinstance(text, bytes):
-        return _is_for_teacher(caller, ())
-    if _module(caller) == "ast":  # `ast.parse` runs nothing, but its caller may
-        caller = caller and caller.f_back
-        return _module(caller) in PARSING and _is_for_teacher(caller, EVALUATING)
-    return _is_for_teacher(caller, EVALUATING)
+def _is_harmless(text: bytes, file: str, caller: FrameType | None) -> bool:
+    """Returns whether a library compiles text of its own, of an installed module, or only to look at it."""
+    module = _module(caller)
+    if module == "ast":
+        return _module(_outside(caller, ("ast",))) not in PARSING
+    if module == "importlib":
+        return file.startswith(_LIBRARIES)
+    if module == "timeit":  # what `%timeit` gives it holds nothing: IPython compiles the statement by itself (9.18)
+        return _module(_outside(caller, ("timeit",))) == "IPython"
+    return module in (*GENERATING, *COMPARING) or (_is_of_library(caller) and _is_constant(text, caller))
 
 
-def _is_for_teacher(frame: FrameType | None, between: tuple[str, ...]) -> bool:
-    """Returns whether a frame is of the teacher's code, or was called by it through these libraries only."""
-    while frame is not None and _module(frame) in between:
+def _compiles_trees(caller: FrameType | None) -> bool:
+    """Returns whether a tree is compiled by a library whose text was looked at before, or that made the tree itself."""
+    return _module(_outside(caller, ("codeop",))) in ("IPython", *GENERATING, *COMPARING)
+
+
+def _is_constant(text: bytes, frame: FrameType | None) -> bool:
+    """Returns whether a text stands in the code of a library that compiles it, such as the loop around a statement to be timed."""
+    while _is_of_library(frame):
+        assert frame is not None
+        if any(isinstance(one, str) and one.encode("utf-8", "replace") == text for one in frame.f_code.co_consts):
+            return True
         frame = frame.f_back
-    return frame is not None and not frame.f_code.co_filename.startswith(_LIBRARIES)
+    return False
+
+
+def _outside(frame: FrameType | None, modules: tuple[str, ...]) -> FrameType | None:
+    """Returns the nearest caller that is in none of these modules."""
+    while frame is not None and _module(frame) in modules:
+        frame = frame.f_back
+    return frame
+
+
+def _is_of_library(frame: FrameType | None) -> bool:
+    return frame is not None and frame.f_code.co_filename.startswith(_LIBRARIES)
 
 
 def _module(frame: FrameType | None) -> str:
