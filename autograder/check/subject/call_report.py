@@ -10,6 +10,12 @@ from typing import Literal
 import msgspec
 import torch
 
+_WHOLE = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
+_FLOATING = ("float16", "float32", "float64", "bfloat16", "complex32", "complex64", "complex128")
+_EIGHT_BITS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
+DTYPES = frozenset(("bool", *_WHOLE, *_FLOATING, *_EIGHT_BITS))
+"""What an array may hold: numbers of whole bytes. PyTorch (2.13) ends the process for bytes that are said to be `qint8`."""
+
 
 class Array(msgspec.Struct, frozen=True):
     """A tensor's values, without the tensor: dtype ("float64"), shape in elements, and the bytes in C order."""
@@ -29,9 +35,9 @@ class Array(msgspec.Struct, frozen=True):
         Raises:
             ValueError: the bytes do not fit the dtype and the shape.
         """
-        dtype = getattr(torch, self.dtype, None)
-        if not isinstance(dtype, torch.dtype):
-            raise ValueError(f"{self.dtype!r} is not a PyTorch dtype")
+        dtype = getattr(torch, self.dtype, None) if self.dtype in DTYPES else None
+        if dtype is None:
+            raise ValueError(f"{self.dtype[:40]!r} is no dtype that an array can have")
         flat = torch.frombuffer(bytearray(self.data), dtype=dtype) if self.data else torch.empty(0, dtype=dtype)
         if flat.numel() != torch.Size(self.shape).numel():
             raise ValueError(f"{flat.numel()} values do not fill the shape {self.shape}")

@@ -80,7 +80,7 @@ class _Worker:
         try:
             answer = self.answers[type(request)](request)
         except (Exception, CellTimeoutError, KeyboardInterrupt) as error:
-            answer = messages.Failure(f"{type(error).__name__}: {error}"[:2000])
+            answer = messages.Failure(f"{type(error).__name__}: {error}"[: messages.LONGEST_REASON])
         if os.getpid() != self.process:
             os._exit(0)  # a cell forked and its child returned from it: the child must not answer
         return answer

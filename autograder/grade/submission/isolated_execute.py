@@ -75,7 +75,8 @@ def isolated(preprocessors: list[type]) -> list[type]:
 def _run(worker: WorkerClient, cell: NotebookNode) -> str:
     """Runs a cell and returns why the program ended in it, "" if it did not."""
     try:
-        cell.outputs = received_outputs(worker.ask(messages.RunCell(cell.source), messages.CellOutputs).outputs)
+        answer = worker.ask(messages.RunCell(cell.source), messages.CellOutputs)
+        cell.outputs = received_outputs(answer.outputs, worker.received)
     except WorkerEnded as error:
         return str(error)
     except KeyError as error:

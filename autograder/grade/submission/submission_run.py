@@ -16,7 +16,7 @@ from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.source import AssignmentSource, SourceCell
 from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.wire import messages
-from autograder.grade.wire.outputs import Output
+from autograder.grade.wire.outputs import ReceivedOutputs
 
 
 class SubmissionRun:
@@ -48,7 +48,7 @@ class SubmissionRun:
         try:
             answer = worker.ask(messages.RunCell(text), messages.CellOutputs)
             if instead is None:
-                cell.outputs = received_outputs(answer.outputs)
+                cell.outputs = received_outputs(answer.outputs, worker.received)
         except WorkerEnded as error:
             self.ended = f"the program was ended in cell {self.count}: {error}"
             cell.outputs = [ended_output(self.ended)]
@@ -107,12 +107,11 @@ def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:
     )
 
 
-def received_outputs(data: bytes) -> list[NotebookNode]:
+def received_outputs(data: bytes, received: ReceivedOutputs) -> list[NotebookNode]:
     """Returns outputs that a worker sent, in nbformat's form and nothing else."""
     try:
-        outputs = msgspec.to_builtins(msgspec.json.decode(data, type=list[Output]))
-        return [nbformat.from_dict(output) for output in outputs]
-    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return [nbformat.from_dict(output) for output in received.read(data)]
+    except ValueError:
         return [ended_output("the cell's outputs were in no known form and are left out")]
 
 

@@ -11,6 +11,7 @@ from autograder.grade.submission.resource_watch import ResourceWatch
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
+from autograder.grade.wire.outputs import ReceivedOutputs
 
 GRACE_SECONDS = 2.0  # between the interrupt, which a cell may swallow, and the end of its process
 
@@ -23,7 +24,12 @@ class WorkerEnded(UnfinishedError):
 
 
 class WorkerClient:
-    """One submission's process: send a request, and get an answer of the type that belongs to it."""
+    """One submission's process: send a request, and get an answer of the type that belongs to it.
+
+    Attributes:
+        ended: why the process is gone; "" while it is there.
+        received: reads the outputs that its cells show.
+    """
 
     def __init__(
         self, connection: socket.socket, limits: Limits, watch: ResourceWatch, files: dict[str, bytes]
@@ -31,6 +37,7 @@ class WorkerClient:
         self._connection, self.limits, self._watch = connection, limits, watch
         self._number = 0
         self.ended = ""
+        self.received = ReceivedOutputs(limits.output_bytes)
         self.ask(messages.BeginSubmission(files, limits.cell_seconds, limits.output_bytes), messages.NameDescription)
 
     @property
@@ -57,7 +64,7 @@ class WorkerClient:
             returned = call_back(answer)
             answer = self._exchange(number, returned, deadline)
         if isinstance(answer, messages.Failure):
-            raise KeyError(answer.reason[:2000])
+            raise KeyError(answer.reason)
         if not isinstance(answer, form):
             raise self._end(ChannelError("it gave the answer to another question"))
         return answer

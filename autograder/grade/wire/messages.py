@@ -6,10 +6,17 @@ number of its question, so that a process forked by a submission cannot slip in 
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import msgspec
 
 from autograder.check.subject.call_report import Call, ProgramText, Report
 from autograder.grade.wire.values.message_form import Values
+
+LONGEST_REASON = 2000  # characters
+LONGEST_PRINT = 1 << 18
+Reason = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)]
+"""Words of the worker's that may come to stand in a grade; a longer text is no message."""
 
 
 class BeginSubmission(msgspec.Struct, frozen=True, tag="begin"):
@@ -108,10 +115,10 @@ class NameDescription(msgspec.Struct, frozen=True, tag="described"):
         unsendable: why that cannot be sent, "" if it can.
     """
 
-    kind: str
-    type_name: str = ""
+    kind: Reason
+    type_name: Reason = ""
     value: Values = Values()
-    unsendable: str = ""
+    unsendable: Reason = ""
 
 
 class CallAnswer(msgspec.Struct, frozen=True, tag="reported"):
@@ -144,8 +151,8 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     raised: bool = False
     invocation: int = 0
     differentiable: list[int] = []
-    printed: str = ""
-    unsendable: str = ""
+    printed: Annotated[str, msgspec.Meta(max_length=2 * LONGEST_PRINT)] = ""
+    unsendable: Reason = ""
     files: dict[str, bytes] = {}
     drew: bool = False
 
@@ -165,7 +172,7 @@ class CallbackAsked(msgspec.Struct, frozen=True, tag="call back"):
 class Failure(msgspec.Struct, frozen=True, tag="failed"):
     """The request could not be answered: the name does not exist, or the time was up."""
 
-    reason: str
+    reason: Reason
 
 
 Request = BeginSubmission | RunCell | AskName | AskCall | AskProgram | AskOperation | AskGradients | CallbackReturned

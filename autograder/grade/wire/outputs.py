@@ -6,6 +6,9 @@ from typing import Any, Literal
 
 import msgspec
 
+MOST_PARTS = 1_000  # of one cell; a page with more of them cannot be read, and takes minutes to make
+MARGIN = 8  # bytes of JSON for each character of the budget: a control character takes six
+LONGEST_METADATA = 10_000  # bytes of JSON; of all that, the sizes of pictures are used
 CUT = "\n... Output truncated ...\n"  # nbgrader's own words (0.9.6, LimitOutput)
 
 
@@ -19,15 +22,15 @@ class Stream(msgspec.Struct, frozen=True, tag_field="output_type", tag="stream")
 class Display(msgspec.Struct, frozen=True, tag_field="output_type", tag="display_data"):
     """What `display` showed, by MIME type."""
 
-    data: dict[str, Any]
-    metadata: dict[str, Any]
+    data: dict[str, msgspec.Raw]
+    metadata: msgspec.Raw
 
 
 class Result(msgspec.Struct, frozen=True, tag_field="output_type", tag="execute_result"):
     """The value of a cell's last expression, by MIME type."""
 
-    data: dict[str, Any]
-    metadata: dict[str, Any]
+    data: dict[str, msgspec.Raw]
+    metadata: msgspec.Raw
     execution_count: int
 
 
@@ -116,7 +119,11 @@ class Outputs:
         if self._clear_next:
             self._outputs.clear()
             self._clear_next = False
-        self._outputs.append(output)
+        if len(self._outputs) < MOST_PARTS or output["output_type"] == "error":
+            self._outputs.append(output)
+        elif self._left > 0:
+            self._left = 0
+            self._outputs.append({"output_type": "stream", "name": "stdout", "text": CUT})
 
     def _afford(self, text: str) -> str:
         kept = text[: self._left]
@@ -133,3 +140,48 @@ class Outputs:
             return False
         self._left -= cost
         return True
+
+
+class ReceivedOutputs:
+    """Reads what a worker says that its cells showed, within a multiple of the budget: who has taken it over keeps to none."""
+
+    def __init__(self, budget: int) -> None:
+        self._left = MARGIN * budget
+
+    def read(self, data: bytes) -> list[dict[str, Any]]:
+        """Returns the outputs of one cell; raises ValueError if they are too much, or in no known form."""
+        self._left -= len(data)
+        if self._left < 0:
+            raise ValueError("the cells showed too much")
+        try:
+            outputs = msgspec.json.decode(data, type=list[Output])
+        except (msgspec.MsgspecError, RecursionError, MemoryError) as error:
+            raise ValueError(str(error)[:80]) from None
+        if len(outputs) > MOST_PARTS + 2:
+            raise ValueError("the cell showed too many things")
+        return [_decoded(output) for output in outputs]
+
+
+def _decoded(output: Output) -> dict[str, Any]:
+    """Returns an output in nbformat's form. What is no text is not shown, and so it is not built either."""
+    if isinstance(output, (Stream, Error)):
+        return msgspec.to_builtins(output)
+    data = {kind: _text(value) for kind, value in output.data.items()}
+    shown: dict[str, Any] = {"output_type": "display_data", "data": data, "metadata": _small(output.metadata)}
+    if isinstance(output, Result):
+        shown |= {"output_type": "execute_result", "execution_count": output.execution_count}
+    return shown
+
+
+def _text(value: msgspec.Raw) -> str | list[str]:
+    try:
+        return msgspec.json.decode(value, type=str | list[str])
+    except (msgspec.MsgspecError, RecursionError):
+        return ""
+
+
+def _small(value: msgspec.Raw) -> dict[str, Any]:
+    try:
+        return msgspec.json.decode(value, type=dict[str, Any]) if len(bytes(value)) < LONGEST_METADATA else {}
+    except (msgspec.MsgspecError, RecursionError):
+        return {}

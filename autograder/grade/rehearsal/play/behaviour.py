@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import msgspec
-
 from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.wire import messages
-from autograder.grade.wire.outputs import Output
 
 BEGIN = "from autograder.grade.rehearsal.play.probe import Probe as _Probe; _probe = _Probe(globals())"
 MARK = "autograder-difference:"
@@ -68,8 +65,7 @@ def _run_model_answers(source: AssignmentSource, worker: WorkerClient) -> None:
 def _run(worker: WorkerClient, text: str) -> str:
     """Runs a cell in the worker and returns what it printed."""
     try:
-        answer = worker.ask(messages.RunCell(text), messages.CellOutputs)
-    except KeyError:
+        outputs = worker.received.read(worker.ask(messages.RunCell(text), messages.CellOutputs).outputs)
+    except (KeyError, ValueError):
         return ""
-    outputs = msgspec.to_builtins(msgspec.json.decode(answer.outputs, type=list[Output]))
     return "".join(str(output.get("text", "")) for output in outputs if output["output_type"] == "stream")

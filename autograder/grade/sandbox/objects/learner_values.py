@@ -13,14 +13,12 @@ from autograder.grade.sandbox.objects.object_table import ObjectTable
 from autograder.grade.sandbox.objects.operations import perform
 from autograder.grade.sandbox.shell import CellTimeoutError, Shell, cell_time_limit
 from autograder.grade.wire import messages
-from autograder.grade.wire.limits import MEBIBYTE
 from autograder.grade.wire.shared.random_state import random_states, set_random_states
 from autograder.grade.wire.shared.shared_folder import SharedFolder
 from autograder.grade.wire.values.array_types import tensors
 from autograder.grade.wire.values.codec import Unsendable
 from autograder.grade.wire.values.value_table import ValueTable, packed
 
-PRINTED = MEBIBYTE // 4  # bytes that are kept of what a function prints while a test calls it
 DELETED = "deleted"
 
 
@@ -56,7 +54,7 @@ class LearnerValues:
         try:
             return messages.NameDescription(kind, type_name, self.table.pack(value))
         except Unsendable as error:
-            return messages.NameDescription("other", type_name, unsendable=str(error))
+            return messages.NameDescription("other", type_name, unsendable=str(error)[: messages.LONGEST_REASON])
 
     def operate(self, request: messages.AskOperation) -> messages.Returned:
         """Performs an operation."""
@@ -66,7 +64,7 @@ class LearnerValues:
         set_random_states(random_states_sent)
         self.folder.write(request.files)
         inputs = [getattr(tensor, "origin", tensor) for tensor in tensors(operands)]
-        with self.shell.separate_outputs(PRINTED) as outputs:
+        with self.shell.separate_outputs(messages.LONGEST_PRINT) as outputs:
             value, raised = self._guarded(lambda: perform(request.operation, operands))
         drew = bool(random_states_sent) and packed(random_states()) != packed(random_states_sent)
         returned = self._returned(value, raised, inputs, outputs.text())
@@ -78,7 +76,7 @@ class LearnerValues:
         positions, cotangents = self.table.unpack(request.cotangents)
         inputs, outputs = self._invocations[request.invocation]
         chosen = [outputs[position] for position in positions]
-        with self.shell.separate_outputs(PRINTED) as printed:
+        with self.shell.separate_outputs(messages.LONGEST_PRINT) as printed:
             value, raised = self._guarded(lambda: _gradients(inputs, chosen, cotangents))
         return self._returned(value, raised, [], printed.text())
 
@@ -97,7 +95,7 @@ class LearnerValues:
         try:
             values = self.table.pack(value, self._rebound())
         except Unsendable as error:
-            return messages.Returned(unsendable=str(error), printed=printed)
+            return messages.Returned(unsendable=str(error)[: messages.LONGEST_REASON], printed=printed)
         number = len(self._invocations) - 1
         return messages.Returned(values, raised, number, results, printed, files=self.folder.changed())
 

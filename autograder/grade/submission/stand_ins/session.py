@@ -26,6 +26,9 @@ from autograder.grade.wire.values.value_table import ValueTable, packed
 
 MOST_SHARED = 300  # values of a test that stay the same objects on both sides; later ones are copies
 MOST_SHARED_BYTES = 4 << 20
+MOST_ITEMS = (
+    20_000  # that a learner's iterators may yield to one test: one without an end would take all the time there is
+)
 DEEPEST_CALLBACK = 20
 KEPT_ERRORS = 100
 
@@ -66,6 +69,7 @@ class Session:
         self.wrote_inputs, self.refusal, self._begins = False, "", True
         self._random_states: list[Any] = []
         self._errors.clear()
+        self._items = 0
 
     def watch(self, names: TestNames) -> None:
         """Begins to share names, files, and random states if the test sets a seed."""
@@ -124,6 +128,9 @@ class Session:
             Exception: what the learner's code raised, as an exception of the same class where that cannot steer the test.
         """
         self._references.is_empty = False
+        self._items += operation == "__next__"
+        if self._items > MOST_ITEMS:
+            raise LearnerError(f"iterators have yielded more than {MOST_ITEMS:,} values to this test")
         start, inputs = len(self.table), tensors(operands)
         returned = self._ask(self._request(operation, operands))
         value = self._received(returned)

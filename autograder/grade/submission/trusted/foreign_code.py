@@ -88,7 +88,7 @@ class ForeignCode:
         if event == "pickle.find_class":
             self._check_pickle(*details)
         elif event == "compile":
-            self._check_compiled(*details[:2], caller)
+            self._check_compiled(details[0], details[1], caller)
         elif event.startswith("marshal.load"):
             self._check_bytecode(caller)
         elif event in ("exec", "function.__new__"):

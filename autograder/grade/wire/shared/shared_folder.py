@@ -8,7 +8,9 @@ from pathlib import Path
 
 LARGEST_FILE = 16 << 20  # bytes
 LARGEST_TOGETHER = 32 << 20  # bytes of one message
+LARGEST_FOLDER = 128 << 20  # bytes of all files of the other side's that lie here
 MOST_FILES = 100
+MOST_FILES_HERE = 1000
 OF_PYTHON = (".py", ".pyc", ".pyd", ".so", ".pth")  # what an import would run
 
 
@@ -23,6 +25,7 @@ class SharedFolder:
     def __init__(self, path: Path | None, kept: frozenset[str] = frozenset()) -> None:
         self._path, self._kept = path, kept
         self._seen = self._stamps()
+        self._sizes: dict[str, int] = {}  # of the files that the other side has written
 
     @property
     def is_shared(self) -> bool:
@@ -45,7 +48,7 @@ class SharedFolder:
         if self._path is None:
             return
         for name, data in list(files.items())[:MOST_FILES]:
-            if not self._may_write(name) or len(data) > LARGEST_FILE:
+            if not self._may_write(name) or not self._has_room(name, len(data)):
                 continue
             target = self._path / name
             with contextlib.suppress(OSError):
@@ -57,6 +60,12 @@ class SharedFolder:
     def _may_write(self, name: str) -> bool:
         plain = name not in ("", ".", "..") and not set("/\\\0") & set(name)
         return plain and name not in self._kept and not name.lower().endswith(OF_PYTHON)
+
+    def _has_room(self, name: str, size: int) -> bool:
+        others = [held for other, held in self._sizes.items() if other != name]
+        fits = size <= LARGEST_FILE and size + sum(others) <= LARGEST_FOLDER and len(others) < MOST_FILES_HERE
+        self._sizes |= {name: size} if fits else {}
+        return fits
 
     def _read(self, name: str) -> bytes | None:
         assert self._path is not None

@@ -10,7 +10,7 @@ import numpy
 import torch
 from numpy.lib.format import descr_to_dtype, dtype_to_descr
 
-from autograder.check.subject.call_report import Array, array
+from autograder.check.subject.call_report import DTYPES, Array, array
 from autograder.grade.wire.values.codec import Codec, Part, Unsendable
 
 LONGEST_DESCRIPTION = 10_000
@@ -128,8 +128,8 @@ def _scalar(dtype: str, data: bytes) -> numpy.generic:
 
 
 def _torch_dtype(name: str) -> torch.dtype:
-    found = getattr(torch, name)
-    if not isinstance(found, torch.dtype):
+    found = getattr(torch, name) if name in DTYPES else None
+    if found is None:
         raise ValueError(f"{name!r} is not a dtype of PyTorch")
     return found
 

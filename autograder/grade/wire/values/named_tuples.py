@@ -7,6 +7,7 @@ from typing import Any
 
 from autograder.grade.wire.values.codec import Codec, Unsendable
 
+LONGEST_FIELDS = 10_000  # characters; `namedtuple` compiles them
 _PLAIN = namedtuple("_PLAIN", ())  # noqa: PYI024
 _KNOWN: set[str] = {
     *vars(_PLAIN),
@@ -59,6 +60,8 @@ class NamedTupleTypes:
 
     def _type(self, name: str, fields: str, *defaults: Any) -> type:
         key = (name, fields)
+        if len(fields) > LONGEST_FIELDS:
+            raise ValueError("a named tuple has too many fields")
         if key not in self._types:
             self._types[key] = namedtuple(name, fields.split(), defaults=defaults or None)  # type: ignore[misc]  # noqa: PYI024
         return self._types[key]

@@ -73,6 +73,12 @@ def _integer_back(data: bytes) -> int:
     return int.from_bytes(data, "little", signed=True)
 
 
+def _bytearray_back(data: bytes) -> bytearray:
+    if type(data) is not bytes:
+        raise ValueError("a bytearray is not made of bytes")  # of a number, Python would make so many zeros
+    return bytearray(data)
+
+
 def _time(value: Any, part: Part) -> list[Any]:
     zone = value.tzinfo
     if type(zone) not in (type(None), datetime.timezone, zoneinfo.ZoneInfo):
@@ -120,7 +126,7 @@ STANDARD: dict[type, Codec] = {
         lambda longest, *items: deque(items, longest),
         _write_deque,
     ),
-    bytearray: Codec("bytearray", lambda value, _: [bytes(value)], lambda data: bytearray(data), _write_list),
+    bytearray: Codec("bytearray", lambda value, _: [bytes(value)], _bytearray_back, _write_list),
     int: Codec("int", _integer, _integer_back),
     str: Codec(
         "str",

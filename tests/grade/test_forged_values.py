@@ -1,0 +1,161 @@
+"""What a worker that was taken over may send: nothing of it stops the grader, takes its memory, or becomes a point."""
+
+from __future__ import annotations
+
+import json
+import resource
+
+import msgspec
+import pytest
+
+from autograder.check.subject.call_report import Array
+from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.wire import messages
+from autograder.grade.wire.outputs import MOST_PARTS, Outputs, ReceivedOutputs
+from autograder.grade.wire.shared.shared_folder import LARGEST_FILE, LARGEST_FOLDER, SharedFolder
+from autograder.grade.wire.values.message_form import Values
+from autograder.grade.wire.values.value_table import unpacked
+from tests.grade.conftest import LIMITS
+from tests.grade.small_course import answer, graded_cell, hand_in, points, source
+
+FORGED = {
+    "a time zone that is a folder": ["datetime", "2020-01-01T00:00:00", 0, "America", None],
+    "a time zone with a long name": ["datetime", "2020-01-01T00:00:00", 0, "a" * 5000, None],
+    "a time zone outside": ["datetime", "2020-01-01T00:00:00", 0, "/etc/passwd", None],
+    "a dtype too deep for Python's parser": ["array", "(" + "-" * 9000 + "1)", "1", b""],
+    "a dtype with too many brackets": ["array", "[" * 9000, "1", b""],
+    "a gigabyte of zeros": ["bytearray", 10**9],
+    "a terabyte of zeros": ["bytearray", 10**12],
+    "a quantized tensor": ["tensor", "qint8", "4", b"abcd", "leaf", None],
+    "a dtype that is a module": ["tensor", "_dynamo", "1", b"", "none", None],
+    "a dtype that is a function": ["torch.dtype", "compile"],
+    "a named tuple of 100,000 fields": ["namedtuple type", "P", " ".join(f"a{n}" for n in range(100_000))],
+    "a fraction of zero": ["Fraction", 1, 0],
+    "a reference to itself": ["list", [0]],
+    "a reference to nothing": ["list", []],
+    "a tag that is a list": [["a"], 1],
+    "a tag that is a map": [{"a": 1}, 1],
+    "a function of the system's": ["library", "os", "system"],
+}
+
+
+def forged(*nodes) -> Values:
+    """Returns a message of these nodes; the last one is the value."""
+    return Values(msgspec.msgpack.encode([nodes, [], [[len(nodes) - 1]]]))
+
+
+@pytest.mark.parametrize("node", FORGED.values(), ids=FORGED)
+def test_a_forged_value_is_no_value(node):
+    """It is refused with the one error that is expected, and takes no memory."""
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match=r"\w"):
+        unpacked(forged(node))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+
+
+@pytest.mark.parametrize(
+    "dtype", ["qint8", "quint8", "qint32", "quint4x2", "bits8", "int4", "bit", "_dynamo", "load", ""]
+)
+def test_only_numbers_of_whole_bytes_are_arrays(dtype):
+    """Bytes that are said to be of a quantized type end PyTorch's process, so they never reach it."""
+    with pytest.raises(ValueError, match=r"\w"):
+        Array(dtype, (2,), b"abcdefgh").tensor()
+
+
+def test_words_of_the_worker_are_short():
+    """A reason, a name or a print that is too long for a grade is no message."""
+    long = "x" * 1_000_000
+    for message in (
+        messages.Failure(long),
+        messages.NameDescription("other", unsendable=long),
+        messages.NameDescription("data", long),
+        messages.Returned(unsendable=long),
+        messages.Returned(printed=long),
+    ):
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.msgpack.decode(msgspec.msgpack.encode(message), type=type(message))
+
+
+def stream(text: str = "x") -> dict:
+    """Returns an output."""
+    return {"output_type": "stream", "name": "stdout", "text": text}
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(json.dumps([stream()] * 100_000), id="many"),
+        pytest.param(json.dumps([stream("x" * 1_000_000)]), id="long"),
+        pytest.param("[" * 100_000, id="deep"),
+        pytest.param("[0]", id="numbers"),
+        pytest.param("{}", id="a map"),
+    ],
+)
+def test_forged_outputs_are_refused(data):
+    """The trusted side counts what the worker was told to keep to."""
+    with pytest.raises(ValueError, match=r"\w"):
+        ReceivedOutputs(100_000).read(data.encode())
+
+
+def test_what_is_no_text_is_not_built():
+    """A display's parts that nobody shows are left as they came, however many there are inside."""
+    many = '{"a": [' + ",".join(["[]"] * 200_000) + "]}"
+    data = '[{"output_type": "display_data", "data": {"application/json": %s, "text/plain": "b"}, "metadata": %s}]'
+    (found,) = ReceivedOutputs(1_000_000).read((data % (many, many)).encode())
+    assert found["data"] == {"application/json": "", "text/plain": "b"}
+    assert found["metadata"] == {}
+
+
+def test_outputs_of_one_cell_together_are_limited():
+    """Cells that each stay below the limit do not exceed it together."""
+    received, data = ReceivedOutputs(1_000), json.dumps([stream("x" * 3_000)]).encode()
+    received.read(data), received.read(data)
+    with pytest.raises(ValueError, match=r"\w"):
+        received.read(data)
+
+
+def test_many_small_outputs_are_cut():
+    """Turns of stdout and stderr, each of a letter, are a page of so many parts and no more."""
+    outputs = Outputs(1_000_000)
+    for number in range(20_000):
+        outputs.stream(("stdout", "stderr")[number % 2], "x")
+    outputs.error("ValueError", "no", [])
+    taken = outputs.take()
+    assert len(taken) == MOST_PARTS + 2
+    assert [one["output_type"] for one in taken[-2:]] == ["stream", "error"]
+    assert len(ReceivedOutputs(1_000_000).read(json.dumps(taken).encode())) == len(taken)
+
+
+def test_files_of_the_other_side_have_a_total(tmp_path):
+    """However many answers bring some; a file that is written again counts once."""
+    shared, data = SharedFolder(tmp_path), b"x" * LARGEST_FILE
+    for number in range(2 * LARGEST_FOLDER // LARGEST_FILE):
+        shared.write({"same": data})
+        shared.write({str(number): data})
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) <= LARGEST_FOLDER
+
+
+ANSWERS = {
+    "an iterator without an end": "def f(x):\n    while True: yield 0",
+    "a hash that ends its process": """
+class P:
+    def __init__(self): self.asked = 0
+    def __eq__(self, other): return True
+    def __hash__(self):
+        self.asked += 1
+        if self.asked > 1: __import__('os')._exit(0)
+        return 1
+v = {P()}""",
+}
+
+
+@pytest.mark.parametrize("text", ANSWERS.values(), ids=ANSWERS)
+def test_such_an_answer_has_an_end(server, text):
+    """It gets no points, and the grader goes on."""
+    model = "class P:\n    def __eq__(self, o): return True\n    def __hash__(self): return 1\nv = {P()}\ndef f(x): yield from range(x)"
+    of = source(
+        answer("a", model), graded_cell("v", "assert len(v) == 1"), graded_cell("f", "assert list(f(3)) == [0, 1, 2]")
+    )
+    grader = SubmissionGrader(server, LIMITS)
+    assert set(points(grader.grade(of, hand_in(of, {"a": text}), {}, 5)).values()) <= {0, None}
+    assert set(points(grader.grade(of, hand_in(of), {}, 5)).values()) == {1}
