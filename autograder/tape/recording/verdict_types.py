@@ -112,7 +112,9 @@ class Fix(msgspec.Struct, frozen=True):
             the gradients that belong to them, and every leaf ended with the value that it was meant to get. "changes what is
             computed": something of this differs, as `changes` says.
         changes: what is computed differently, as a sentence; "" for nothing.
-        diff: the change as a unified diff of the file, for `patch`.
+        diff: the change as a unified diff of the file, for `patch`; with the changes of further files.
+        file: the imported project file that it changes; None for the program's own.
+        more: the changes of further files that belong to it; alone they repair nothing.
     """
 
     kind: str
@@ -123,11 +125,18 @@ class Fix(msgspec.Struct, frozen=True):
     effect: Effect = "same losses and gradients"
     changes: str = ""
     diff: str = ""
+    file: str | None = None
+    more: tuple[Fix, ...] = ()
+
+
+def place_of_fix(fix: Fix) -> str:
+    """Returns where a repair begins, such as "line 12" or "line 12 of layers.py"."""
+    return f"line {fix.line}" + (f" of {fix.file}" if fix.file else "")
 
 
 def note_on_change(fix: Fix) -> str:
     """Returns the note on what a repair computes differently."""
-    return f"The fix in line {fix.line} ({fix.kind}) changes what is computed: {fix.changes}"
+    return f"The fix in {place_of_fix(fix)} ({fix.kind}) changes what is computed: {fix.changes}"
 
 
 class Excerpt(msgspec.Struct, frozen=True):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair.edits import EditableSource, Edits
-from autograder.tape.repair.inplace_finder import InPlaceWrite, find_writes
+from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls, find_writes
+from autograder.tape.run.source_text import ProgramError, read_source
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,14 @@ class BrokenProgram:
         return self.at(lines)
 
     @cached_property
+    def callers(self) -> list[ast.stmt]:
+        """The statements that only call a function in which a suspect stands, in this file or in another."""
+        functions = {getattr(self.source.scope(one), "name", None) for one in self.suspects} - {None}
+        functions |= functions_elsewhere(self.verdict, self.file)
+        statements = (one for one in self.source.statements() if isinstance(one, ast.Expr))
+        return [one for one in statements if {called(call) for call in calls(one)} & functions]
+
+    @cached_property
     def savers(self) -> list[tuple[ast.stmt, str]]:
         """The statements whose operation saved what was written into, each with the saved tensor's name."""
         found: dict[tuple[ast.stmt, str], None] = {}
@@ -72,6 +82,17 @@ class BrokenProgram:
     def at(self, lines: list[int]) -> list[ast.stmt]:
         """Returns the statements on the lines, each once."""
         return list(dict.fromkeys(one for line in lines for one in self.source.statements_at(line)))
+
+
+def functions_elsewhere(verdict: Verdict, file: str) -> set[str]:
+    """Returns the names of the functions in other files that wrote into a saved tensor."""
+    places = {place for harm in verdict.harms for place in harm.mutated_at if place.file != file}
+    found = set()
+    for place in places:
+        with suppress(ProgramError, SyntaxError):
+            source = EditableSource(read_source(place.file))
+            found |= {getattr(source.scope(one), "name", "") for one in source.statements_at(place.line)}
+    return found - {""}
 
 
 Kind = Callable[[BrokenProgram], Iterator[Candidate]]

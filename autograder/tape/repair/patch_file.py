@@ -1,4 +1,4 @@
-"""Writes a repair into the user's file, which is kept as it was under another name."""
+"""Writes a repair into the user's files, which are kept as they were under another name."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from autograder.errors import InputError, UnfinishedError
 from autograder.tape.recording.verdict_types import Fix
 from autograder.tape.repair.fix_text import apply_fix
 from autograder.tape.repair.program_factory import ProgramFactory
+from autograder.tape.run.source_text import read_source
 
 
 def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix]) -> str:
@@ -18,7 +19,7 @@ def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix]) -> str:
 
     Raises:
         InputError: the program is no Python file.
-        UnfinishedError: the file, or the copy of it as it was, cannot be written; nothing is changed then.
+        UnfinishedError: a file, or the copy of it as it was, cannot be written; no file is changed then.
     """
     path = factory.original.code_file
     if not path.endswith(".py") or not os.path.isfile(path):
@@ -26,18 +27,31 @@ def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix]) -> str:
     best = next((fix for fix in fixes if fix.proven), None)
     if best is None:
         return f"{factory.file} is left as it is: no repair keeps every loss and gradient."
+    shown = {os.path.abspath(fix.file) if fix.file else path: fix for fix in (best, *best.more)}
+    for place, fix in shown.items():
+        prepare(place, fix.file or factory.file, fix)
+    for place in shown:
+        os.replace(f"{place}.new", place)
+    told = [(fix.file or factory.file, fix) for fix in shown.values()]
+    return "; ".join(f"{name}: line {fix.line}, {fix.kind}; as it was in {name}.orig" for name, fix in told) + "."
+
+
+def prepare(path: str, name: str, fix: Fix) -> None:
+    """Writes the changed file as `path.new`, with the rights of the file, and keeps the file as `path.orig`.
+
+    Raises:
+        UnfinishedError: one of them cannot be written.
+    """
     kept, fresh = f"{path}.orig", f"{path}.new"
     try:
         with open(path, "rb") as before:
             encoding, _ = tokenize.detect_encoding(before.readline)
             newline = "\r\n" if b"\r\n" in before.read() else "\n"
         shutil.copy2(path, kept)
-        shutil.copy2(path, fresh)  # with its rights
+        shutil.copy2(path, fresh)
         with open(fresh, "w", encoding=encoding, newline=newline) as file:
-            file.write(apply_fix(factory.source, best))
-        os.replace(fresh, path)
+            file.write(apply_fix(read_source(path), fix))
     except OSError as error:
         raise UnfinishedError(
-            f"{factory.file} cannot be repaired ({error.strerror}). Use --diff, and apply it elsewhere."
+            f"{name} cannot be repaired ({error.strerror}). Use --diff, and apply it elsewhere."
         ) from None
-    return f"{factory.file}: line {best.line}, {best.kind}; as it was in {factory.file}.orig."

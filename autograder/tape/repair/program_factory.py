@@ -9,10 +9,20 @@ from functools import partial
 
 from autograder.tape.repair.cell_obstacles import obstacle_in_cell
 from autograder.tape.repair.live_functions import LiveFunctions
+from autograder.tape.run.changed_imports import ChangedImports
 from autograder.tape.run.command_line import NO_ARGUMENTS, CommandLine, module_file
 from autograder.tape.run.notebook_text import notebook_text
 from autograder.tape.run.program import Program, from_cell, from_file_text, from_function, from_source
 from autograder.tape.run.source_text import code_of, compiled, read_source
+
+
+@dataclass(frozen=True)
+class ImportedFile:
+    """A project file that a program imports: its name in a verdict, its path and its text."""
+
+    file: str
+    path: str
+    text: str
 
 
 @dataclass(frozen=True)
@@ -23,21 +33,28 @@ class ProgramFactory:
         original: the program as it is.
         make: returns the program that a changed text would be.
         obstacle: why no changed text can be run, as a sentence; None where one can.
+        imported: the file whose text is changed, where it is one that the program imports.
     """
 
     original: Program
     make: Callable[[str], Program] = field(compare=False)
     obstacle: str | None = None
+    imported: ImportedFile | None = None
 
     @property
     def source(self) -> str:
         """The text as it is."""
-        return self.original.source
+        return self.imported.text if self.imported else self.original.source
 
     @property
     def file(self) -> str:
         """The name that lines of the text have in a verdict."""
-        return self.original.file
+        return self.imported.file if self.imported else self.original.file
+
+    @property
+    def path(self) -> str:
+        """Where the text lies, if it lies in a file."""
+        return self.imported.path if self.imported else self.original.code_file
 
 
 def factory_of_text(
@@ -80,6 +97,24 @@ def factory_of_module(name: str, started: CommandLine = NO_ARGUMENTS) -> Program
     """
     full_name, path = module_file(name)
     return factory_of_file(os.path.relpath(path), None, replace(started, module=full_name))
+
+
+def factory_of_import(program: Program, file: str) -> ProgramFactory:
+    """Returns the factory for a program of which a file that it imports is changed; `file` is the name in its verdict.
+
+    Raises:
+        ProgramError: the file cannot be read.
+    """
+    imported = ImportedFile(file, os.path.abspath(file), read_source(file))
+
+    def make(text: str) -> Program:
+        def call(backwards: Callable[[], int]) -> object:
+            with ChangedImports({imported.path: text}):
+                return program.call(backwards)
+
+        return replace(program, call=call)
+
+    return ProgramFactory(program, make, imported=imported)
 
 
 def factory_of_cell(source: str, space: dict) -> ProgramFactory:

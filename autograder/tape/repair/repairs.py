@@ -16,6 +16,7 @@ from autograder.tape.repair.edits import EditableSource
 from autograder.tape.repair.fix_text import as_diff, as_fix
 from autograder.tape.repair.program_factory import ProgramFactory
 from autograder.tape.repair.search import Prove, Search, TriedChange
+from autograder.tape.repair.several_files import FoundRepair, editable_files, find_in_files
 from autograder.tape.repair.wrong_cures import cures_in_use
 from autograder.tape.run.source_text import ProgramError
 
@@ -58,36 +59,63 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, *, prove: Prove | No
         return Repairs()
     if factory.obstacle:
         return Repairs(reason=factory.obstacle)
-    text, path = factory.source, factory.original.code_file
-    known = linecache.cache.get(path)
+    files = editable_files(factory, verdict)
+    known = {file.path: linecache.cache.get(file.path) for file in files}
+    searches: list[Search] = []
+    scope = compared_part(verdict)
+
+    def search_of(file: ProgramFactory, seen: Verdict) -> Search:
+        reference = searches[0].reference if searches else None
+        searches.append(Search(file, seen, prove or prove_by_recording(file, scope), scope, reference))
+        return searches[-1]
+
     try:
         with warnings.catch_warnings(action="ignore"):
-            scope = compared_part(verdict)
-            search = Search(factory, verdict, prove or prove_by_recording(factory, scope), scope)
-            found = search.look(text, verdict) or search.changing_repairs()
-            named = tuple(dict.fromkeys(cures_in_use(BrokenProgram(EditableSource(text), verdict, factory.file))))
+            found = find_in_files([search_of(file, verdict) for file in files], search_of)
+            named = named_cures(factory, verdict) if files[0] is factory else ()
     finally:
-        if known:
-            linecache.cache[path] = known  # so that tracebacks show the user's own text again
-    fixes = tuple(_fix(factory, one) for one in found)
-    return Repairs(fixes, tuple(one.changes for one in found), named, None if fixes else _why_none(search))
+        linecache.cache.update(
+            {path: lines for path, lines in known.items() if lines}
+        )  # tracebacks show the user's own text
+    fixes = tuple(_fix(one) for one in found)
+    return Repairs(fixes, tuple(one.whole.changes for one in found), named, None if fixes else _why_none(searches))
 
 
-def _fix(factory: ProgramFactory, found: TriedChange) -> Fix:
-    text = factory.source
+def named_cures(factory: ProgramFactory, verdict: Verdict) -> tuple[str, ...]:
+    """Returns what the program's own file does against the error that does not help."""
+    program = BrokenProgram(EditableSource(factory.source), verdict, factory.file)
+    return tuple(dict.fromkeys(cures_in_use(program)))
+
+
+def _fix(found: FoundRepair) -> Fix:
+    """Returns the repair: the change of its first file, with those of further files in `more`."""
+    first, *more = (_change(factory, tried) for factory, tried in found.changes)
+    whole = found.whole
     return replace(
-        as_fix(text, found.text, found.candidate.kind),
-        proven=found.keeps_training,
-        effect="same losses and gradients" if found.keeps_training else "changes what is computed",
-        changes=found.changes or "",
-        diff=as_diff(text, found.text, factory.file),
+        first,
+        proven=whole.keeps_training,
+        effect="same losses and gradients" if whole.keeps_training else "changes what is computed",
+        changes=whole.changes or "",
+        diff="".join(one.diff for one in (first, *more)),
+        more=tuple(more),
     )
 
 
-def _why_none(search: Search) -> str:
+def _change(factory: ProgramFactory, tried: TriedChange) -> Fix:
+    """Returns the change of one file."""
+    text = factory.source
+    return replace(
+        as_fix(text, tried.text, tried.candidate.kind),
+        file=factory.imported.file if factory.imported else None,
+        diff=as_diff(text, tried.text, factory.file),
+    )
+
+
+def _why_none(searches: list[Search]) -> str:
     """Returns why there is no fix, in one sentence."""
-    tried = f"{search.tried} changes were tried" if search.tried else "no known change applies"
-    error = search.verdict.error
+    count = sum(search.tried for search in searches)
+    tried = f"{count} changes were tried" if count else "no known change applies"
+    error = searches[0].verdict.error
     if error and "inplace" not in error.message.replace("-", ""):
         where = f" in line {error.line}" if error.line else ""
         return f"No repair was found ({tried}): {error.type}{where} does not come from an in-place write."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import torch
 from torch import Tensor
@@ -74,27 +75,39 @@ class TriedChange:
 
 @dataclass
 class Search:
-    """One search for repairs of one program.
+    """One search for repairs of one program, in one of its files.
 
     Attributes:
         scope: how far each run goes, and which backward call a proof records.
+        known: what the program did and was meant to do, where another search has found it.
+        failing: the changes of the text as it is after which another fault is left.
     """
 
     factory: ProgramFactory
     verdict: Verdict
     prove: Prove
     scope: Scope = WHOLE
+    known: Reference | None = None
     texts: set[str] = field(default_factory=set)
     tried: int = 0
     changing: list[TriedChange] = field(default_factory=list)
+    failing: list[TriedChange] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Runs the program as it is, and with private copies of what it saves."""
+        """Prepares the search for the first change."""
+        self.texts.add(self.factory.source)
+
+    @cached_property
+    def reference(self) -> Reference:
+        """The program as it is, and with private copies of what it saves."""
+        return self.known or self.run_reference()
+
+    def run_reference(self) -> Reference:
+        """Returns what the program did and was meant to do, from two runs."""
         source = self.factory.source
-        self.texts.add(source)
         twice = self.verdict.error is not None and "second time" in self.verdict.error.message
         plain, meant = self.run(source), self.run(source, MeantRun(keeps_graph=twice))
-        self.reference = Reference(plain, meant, self.right_gradients() if len(plain.calls) == 1 else ())
+        return Reference(plain, meant, self.right_gradients() if len(plain.calls) == 1 else ())
 
     def right_gradients(self) -> tuple[Tensor, ...]:
         """Returns the gradients that the verdict lists as right."""
@@ -119,6 +132,8 @@ class Search:
                 failing.append(found)
             elif self.is_confirmed(seen):
                 proven.append(found)
+        if text == self.factory.source:
+            self.failing = failing
         return proven if proven or depth == 1 else self.look_deeper(failing, depth)
 
     def look_deeper(self, failing: list[TriedChange], depth: int) -> list[TriedChange]:

@@ -56,13 +56,7 @@ def with_its_if(source: EditableSource, statement: ast.stmt) -> ast.stmt:
 def movable(program: BrokenProgram) -> list[ast.stmt]:
     """Returns the suspect statements, and the calls of the functions that they stand in."""
     found = list(program.suspects) or list(dict.fromkeys(write.statement for write in program.blamed))
-    names = {getattr(program.source.scope(one), "name", None) for one in found} - {None}
-    around = [
-        one
-        for one in program.source.statements()
-        if isinstance(one, ast.Expr) and {called(c) for c in calls(one)} & names
-    ]
-    return [*found, *around]
+    return [*found, *program.callers]
 
 
 def followed_by_backward(source: EditableSource, statement: ast.stmt) -> list[tuple[ast.stmt, ast.stmt]]:
