@@ -10,7 +10,6 @@ from autograder.tape.repair.program_factory import ProgramFactory, factory_of_im
 from autograder.tape.repair.search import DEEPER, Search, TriedChange
 from autograder.tape.run.source_text import is_own_file
 
-
 SearchOf = Callable[[ProgramFactory, Verdict], Search]
 
 

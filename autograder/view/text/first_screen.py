@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Fix, Harm, Place, note_on_change
+from autograder.tape.recording.verdict_types import Fix, Harm, Place, note_on_change, place_of_fix
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_line
 from autograder.view.text.harm_sentences import consequence, how_far_off, sentence_of_harm, where
@@ -166,7 +166,7 @@ def _repair(recording: Recording, most: int = DIFF) -> list[str]:
     best, others = fixes[0], len(fixes) - 1
     more = f"; {others} more" if others else ""
     if best.proven:
-        lines = [f"Repair at line {best.line}, {best.kind} (run: {best.effect}{more}):"]
+        lines = [f"Repair at {place_of_fix(best)}, {best.kind} (run: {best.effect}{more}):"]
     else:
         none = "No change was found that keeps every loss and gradient. This one"
         lines = _wrapped(f"{none}, {best.kind}, gives right gradients of something else: {best.changes}", 3)
@@ -177,7 +177,8 @@ def _repair(recording: Recording, most: int = DIFF) -> list[str]:
 
 
 def changed_lines(fix: Fix) -> list[str]:
-    """Returns a repair as the lines that it removes, marked -, and those that it adds, marked +."""
-    return [
+    """Returns a repair as the lines that it removes, marked -, and those that it adds, marked +; then those of further files."""
+    lines = [
         f"{sign} {_cut(line)}" for sign, text in (("-", fix.before), ("+", fix.after)) for line in text.splitlines()
     ]
+    return lines + [line for one in fix.more for line in (f"and at {place_of_fix(one)}:", *changed_lines(one))]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Fix, Harm
+from autograder.tape.recording.verdict_types import Fix, Harm, place_of_fix
 from autograder.view.playback import Playback
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_line
@@ -108,6 +108,10 @@ def _versions(harm: Harm) -> str:
 
 def _fix(fix: Fix) -> str:
     """Returns one repair as a diff: the lines that it removes, marked -, and those that it adds, marked +."""
-    proof = f"run: {fix.effect}"
-    changed = [f"- {line}" for line in fix.before.splitlines()] + [f"+ {line}" for line in fix.after.splitlines()]
-    return "\n      ".join([f"line {fix.line}, {fix.kind} ({proof})", *changed])
+    told = [f"{place_of_fix(fix)}, {fix.kind} (run: {fix.effect})", *_lines(fix)]
+    return "\n      ".join(told + [line for one in fix.more for line in (f"and at {place_of_fix(one)}:", *_lines(one))])
+
+
+def _lines(fix: Fix) -> list[str]:
+    """Returns the lines that the change of one file removes and adds."""
+    return [f"- {line}" for line in fix.before.splitlines()] + [f"+ {line}" for line in fix.after.splitlines()]

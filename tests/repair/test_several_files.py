@@ -1,0 +1,103 @@
+"""Repairs of programs in several files: found where the harm lies, written there, and shown to train as the repaired twin does."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from autograder.tape.recording.verdict_types import Fix
+from autograder.tape.repair.program_factory import factory_of_file, factory_of_module
+from autograder.tape.repair.with_repairs import explain_program
+from autograder.tape.run.changed_imports import ChangedImports
+from autograder.tape.run.command_line import CommandLine
+from tests.commands import autograder
+from tests.corpus.script_runs import in_child, run_script, same_training
+from tests.corpus.whole_scripts import Script, scripts
+
+BY_NAME = {script.name: script for script in scripts()}
+HELPER = "import torch\n\n\ndef spread(values):\n    h = torch.exp(values)\n    h.mul_(0.5)\n    return h\n"
+MAIN = """import torch
+from helper import spread
+w = torch.ones(2, requires_grad=True)
+for step in range(2):
+    k = torch.sigmoid(w)
+    k += 1
+    loss = (spread(w) + k).sum()
+    loss.backward()
+"""
+
+
+def fixes_of(script: Script, folder: Path) -> tuple[Fix, ...]:
+    """Returns what is offered for a script, from a process that stands in its folder."""
+    script.write(folder)
+
+    def found() -> tuple[Fix, ...]:
+        os.chdir(folder)
+        started = CommandLine(script.arguments)
+        make = (
+            factory_of_module(script.module, started) if script.module else factory_of_file(script.main, None, started)
+        )
+        return explain_program(make).verdict.fixes
+
+    return in_child(found)
+
+
+def patched(script: Script, fix: Fix, folder: Path) -> str | None:
+    """Returns how a script with a fix, made by `patch`, trains otherwise than its twin; None where it does not."""
+    script.write(folder)
+    subprocess.run(["patch", "-p1"], input=fix.diff, text=True, cwd=folder, check=True, capture_output=True)
+    return same_training(run_script(script.twin), run_script(script, folder=folder))
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("speech_tagger", {"layers.py"}),
+        ("world_model", {"imagine.py"}),
+        ("image_trainer", {"image_trainer/model.py"}),
+        ("translator", {"translator/decoder.py", "translator/encoder.py"}),
+    ],
+)
+def test_repair_lies_in_the_files_that_do_harm(name, files, tmp_path):
+    """The first repair changes the imported files, and makes the script train as its twin does."""
+    script = BY_NAME[name]
+    fixes = fixes_of(script, tmp_path / "asked")
+    first = fixes[0]
+    assert files == {one.file for one in (first, *first.more)}
+    assert first.proven
+    for number, fix in enumerate(fixes):
+        assert not fix.proven or patched(script, fix, tmp_path / str(number)) is None
+
+
+def test_one_fault_here_and_one_in_an_import(tmp_path):
+    """The script's own line and the imported one are changed together; `--apply` writes both, and keeps both as they were."""
+    (tmp_path / "helper.py").write_text(HELPER)
+    (tmp_path / "train.py").write_text(MAIN)
+    done = autograder("explain", "train.py", "--apply", cwd=tmp_path)
+    assert "helper.py.orig" in done.stderr
+    assert "train.py.orig" in done.stderr
+    assert HELPER == (tmp_path / "helper.py.orig").read_text()
+    assert MAIN == (tmp_path / "train.py.orig").read_text()
+    assert 0 == autograder("explain", "train.py", cwd=tmp_path).returncode
+
+
+def test_a_changed_text_is_imported_only_inside(tmp_path, monkeypatch):
+    """Inside, the module has the other text, whatever its compiled form says; the file itself stays as it is."""
+    path = tmp_path / "module_with_a_value.py"
+    path.write_text("value = 1\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def value() -> int:
+        import module_with_a_value
+
+        return module_with_a_value.value
+
+    def inside() -> int:
+        with ChangedImports({str(path): "value = 2\n"}):
+            return value()
+
+    assert [1, 2, 1] == [in_child(value), in_child(inside), in_child(value)]
+    assert "value = 1\n" == path.read_text()
