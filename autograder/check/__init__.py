@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from autograder.check.prediction import observed as observed
     from autograder.check.prediction import predicted as predicted
     from autograder.check.subject.inputs import constant as constant
+    from autograder.check.subject.inputs import frozen as frozen
     from autograder.check.subject.inputs import indices as indices
     from autograder.check.subject.inputs import leaf as leaf
     from autograder.check.subject.inputs import result as result
@@ -35,6 +36,7 @@ _MODULES = {
     "check_outcome": "outcome",
     "constant": "subject.inputs",
     "culprit": "culprits",
+    "frozen": "subject.inputs",
     "indices": "subject.inputs",
     "leaf": "subject.inputs",
     "observed": "prediction",
@@ -43,7 +45,7 @@ _MODULES = {
     "result": "subject.inputs",
     "slope": "expected",
 }
-_SHOW_PICTURES = ("culprit", "observed", "predicted")
+_SHOW_PICTURES = ("check", "culprit", "observed", "predicted")
 
 __all__ = [*_MODULES]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import tokenize
 from collections.abc import Callable
 from typing import Any
 
@@ -101,5 +103,13 @@ def _describe_line(line: str, harms: tuple[Harm, ...]) -> str:
 
 
 def _normalize(line: str) -> str:
-    """Returns a line of code without its comment and with single spaces."""
-    return " ".join(line.partition("#")[0].split())
+    """Returns the tokens of a line of code, one space between them, without its comment; of other text the words."""
+    try:
+        tokens = [
+            one.string
+            for one in tokenize.generate_tokens(io.StringIO(line.strip()).readline)
+            if one.type != tokenize.COMMENT
+        ]
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        return " ".join(line.partition("#")[0].split())
+    return " ".join(filter(str.strip, tokens))

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from autograder.check.attempt_picture import Attempt
 from autograder.check.events import passed
 from autograder.check.expected import Expected, Trials
 from autograder.check.judge import judge
@@ -27,6 +28,7 @@ def check(
     like: Callable[..., Any],
     given: Callable[..., Any] | None = None,
     at_most: Callable[..., int] | None = None,
+    without: tuple[str, ...] = (),
     **inputs: Any,
 ) -> None:
     """Checks an answer: prints one line if it is right, and raises the reason if it is not.
@@ -40,7 +42,9 @@ def check(
         like: a function, or a module class, that computes the right values.
         given: the original program, if that is not `like`; its source is used to recognize an unchanged answer.
         at_most: takes the drawn arguments by name and returns how many bytes an answer may allocate.
-        inputs: `leaf(...)`, `result(...)`, `constant(...)` or `indices(...)` for tensors; numbers and strings are passed as they are.
+        without: names that the answer must not use, such as "optim".
+        inputs: `leaf(...)`, `result(...)`, `frozen(...)`, `constant(...)` or `indices(...)` for tensors; numbers and
+            strings are passed as they are.
 
     Raises:
         NotAttempted: the answer is still the original program.
@@ -51,24 +55,63 @@ def check(
     trials = once(("trials", exercise), Trials)
     untouched = normal_form(given or like)
     options = {name: value for name, value in inputs.items() if not isinstance(value, TensorInput)}
+    _require_own_work(exercise, subject, like, given)
     for number in range(ROUNDS):
         expected = trials.get(number, like, inputs, options)
-        judge(exercise, subject.call(expected.call), expected, given=untouched)
+        for part in (expected, expected.through_memory):
+            if part is not None:
+                _judge_once(exercise, subject, part, untouched, without)
     if at_most is not None:
         _require_few_bytes(exercise, subject, expected, at_most)
     passed(exercise)
 
 
+def _require_own_work(
+    exercise: str, subject: Subject, like: Callable[..., Any], given: Callable[..., Any] | None
+) -> None:
+    """Raises Incorrect where a learner's answer is a call of what the check compares it with, which stands in the notebook, too."""
+    for name in {one.__name__ for one in (like, given) if one is not None and subject.uses(one)}:
+        raise Incorrect(
+            message(
+                f"{exercise}: this is the check's own function",
+                saw=f"the answer uses {name}",
+                expected="an answer of your own",
+                look_at=f"the answer's cell; {name} will not be there when somebody else checks it",
+            )
+        )
+
+
+def _judge_once(
+    exercise: str, subject: Subject, expected: Expected, untouched: str | None, without: tuple[str, ...]
+) -> None:
+    attempt = Attempt(subject, expected)
+    try:
+        report = subject.call(expected.call)
+        judge(exercise, report, expected, given=untouched, without=without, harm=attempt.harm)
+    except Incorrect as wrong:
+        attempt.show(wrong)
+        raise
+
+
 def _require_few_bytes(exercise: str, subject: Subject, expected: Expected, at_most: Callable[..., int]) -> None:
     arguments: dict[str, Array] = {name: argument.values for name, argument in expected.call.arguments.items()}
     allowed = at_most(**arguments)
-    allocated = subject.call(msgspec.structs.replace(expected.call, cotangents={}, measure=True)).allocated
-    if allocated is None or allocated > allowed:
+    made = subject.call(msgspec.structs.replace(expected.call, cotangents={}, measure=True)).allocated
+    if made is None or sum(one.nbytes for one in made) > allowed:
+        largest = max(arguments, key=lambda name: arguments[name].nbytes)
+        size = arguments[largest].nbytes
+        lines = [f"line {one.line}: {one.text}" for one in made or () if one.line and 2 * one.nbytes > size]
         raise Incorrect(
             message(
                 f"{exercise}: right, but it copies more than it needs to",
-                saw=f"{allocated} bytes of new memory in one call",
-                expected=f"at most {allowed} bytes",
-                look_at="the largest copy, and how much of it backward needs",
+                saw=f"{_count(sum(one.nbytes for one in made or ()) / size)} the size of {largest}",
+                expected=f"at most {_count(allowed / size)} of that size",
+                look_at="; ".join(dict.fromkeys(lines)) or "the largest copy, and how much of it backward needs",
             )
         )
+
+
+def _count(tensors: float) -> str:
+    """Returns how much memory was taken, in tensors of one size; a remainder below a tenth is numbers beside them."""
+    whole = round(tensors, 1)
+    return f"{whole:g} new tensor{'' if whole == 1 else 's'}"

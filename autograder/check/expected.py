@@ -20,11 +20,18 @@ class BrokenExercise(InputError):
 
 
 class Expected(NamedTuple):
-    """One trial: the call to make, the values that must come back and be left in memory, and the right gradients."""
+    """One trial: the call to make, the values that must come back and be left in memory, and the right gradients.
+
+    Attributes:
+        written: the tensors of the caller that the call has to write into.
+        through_memory: the same call and gradients where backward starts from these tensors too, as the caller may let it; None for none.
+    """
 
     call: Call
     values: Report
     gradients: dict[str, torch.Tensor]
+    written: tuple[str, ...] = ()
+    through_memory: Expected | None = None
 
 
 class Trials:
@@ -37,17 +44,24 @@ class Trials:
     def get(self, number: int, like: Callable[..., Any], inputs: dict[str, Any], options: dict[str, Any]) -> Expected:
         """Returns the trial with this number, counted from 0."""
         while len(self._drawn) <= number:
-            self._drawn.append(trial(like, inputs, options, self._generator))
+            # A module in its other mode once: an answer may not compute one thing in training and another in evaluation.
+            self._drawn.append(trial(like, inputs, options, self._generator, training=len(self._drawn) != 1))
         return self._drawn[number]
 
 
-def trial(like: Callable[..., Any], inputs: dict[str, Any], options: dict[str, Any], generator: Generator) -> Expected:
+def trial(
+    like: Callable[..., Any],
+    inputs: dict[str, Any],
+    options: dict[str, Any],
+    generator: Generator,
+    training: bool = True,
+) -> Expected:
     """Returns a newly drawn call and the results that `like` gives for it.
 
     Only the forward of `like` is ever run, with nothing requiring grad, so its in-place faults have no effect: its values
     are those of the formula that it implements, and finite differences of these values are the right gradients.
     """
-    call = Call(generator.arguments(inputs), options, _parameters(like, options, generator))
+    call = Call(generator.arguments(inputs), options, _parameters(like, options, generator), training=training)
     oracle = LocalSubject(like)
     values = _values(oracle, call)
     cotangents = {
@@ -56,7 +70,20 @@ def trial(like: Callable[..., Any], inputs: dict[str, Any], options: dict[str, A
         if "float" in output.dtype
     }
     call = msgspec.structs.replace(call, cotangents=cotangents)
-    return Expected(call, values, _gradients(oracle, call))
+    found = Expected(call, values, _gradients(oracle, call), _written(call, values))
+    pulled = {
+        name: array(generator.like(call.arguments[name].values.tensor()))
+        for name in found.written
+        if call.arguments[name].kind == "result"
+    }
+    if not pulled:
+        return found
+    both = msgspec.structs.replace(call, memory_cotangents=pulled)
+    return found._replace(through_memory=found._replace(call=both, gradients=_gradients(oracle, both)))
+
+
+def _written(call: Call, values: Report) -> tuple[str, ...]:
+    return tuple(name for name, argument in call.arguments.items() if values.after[name].data != argument.values.data)
 
 
 def _parameters(like: Callable[..., Any], options: dict[str, Any], generator: Generator) -> dict[str, Array]:
@@ -66,22 +93,26 @@ def _parameters(like: Callable[..., Any], options: dict[str, Any], generator: Ge
 
 
 def _values(oracle: LocalSubject, call: Call) -> Report:
-    report = oracle.call(msgspec.structs.replace(call, cotangents={}, differentiate=False))
+    report = oracle.call(msgspec.structs.replace(call, cotangents={}, memory_cotangents={}, differentiate=False))
     if report.problem is not None:
         raise BrokenExercise(f"the exercise's own program raises {report.problem.type}: {report.problem.message}")
     return report
 
 
 def _gradients(oracle: LocalSubject, call: Call) -> dict[str, torch.Tensor]:
-    """Returns the gradient of (outputs · cotangents) with respect to every leaf, result and parameter."""
+    """Returns the gradient of (outputs · cotangents + memory · its cotangents) with respect to every leaf, result and parameter."""
     points = {
-        name: argument.values.tensor() for name, argument in call.arguments.items() if argument.kind != "constant"
+        name: argument.values.tensor()
+        for name, argument in call.arguments.items()
+        if argument.kind in ("leaf", "result")
     }
     points |= {name: values.tensor() for name, values in call.parameters.items()}
 
     def objective(**moved: torch.Tensor) -> torch.Tensor:
-        outputs = _values(oracle, _replace_inputs(call, moved)).outputs
-        pulls = [(outputs[name].tensor() * cotangent.tensor()).sum() for name, cotangent in call.cotangents.items()]
+        found = _values(oracle, _replace_inputs(call, moved))
+        pulled = [(found.outputs[name], cotangent) for name, cotangent in call.cotangents.items()]
+        pulled += [(found.after[name], cotangent) for name, cotangent in call.memory_cotangents.items()]
+        pulls = [(value.tensor() * cotangent.tensor()).sum() for value, cotangent in pulled]
         return torch.stack(pulls).sum() if pulls else torch.zeros(())
 
     return finite_differences(objective, points)

@@ -14,10 +14,22 @@ WIDTH = 76  # `nbgrader validate` cuts lines at 87 columns, its own indent inclu
 class Unsolved(AssertionError):
     """A check did not pass; the message says everything, so a notebook shows it without a traceback."""
 
+    printed = False
+
+    @property
+    def verdict(self) -> str:
+        """The first line, without the exercise's name."""
+        return str(self).splitlines()[0].partition(": ")[2]
+
+    def print_first(self) -> None:
+        """Prints the message now, before a picture; the notebook then shows only its first line below."""
+        print(self)
+        self.printed = True
+
     def _render_traceback_(self) -> list[str]:
         # IPython prints our frames otherwise, which say nothing about the learner's code (documented for IPython 9 in
         # "Integrating your objects with IPython").
-        return str(self).splitlines()
+        return str(self).splitlines()[: 1 if self.printed else None]
 
 
 class NotAttempted(Unsolved):

@@ -10,8 +10,9 @@ from autograder.check.learner import find_value
 from autograder.check.memo import once
 from autograder.check.message import Incorrect, NotAttempted, message
 from autograder.tape import record
-from autograder.tape.recording.verdict_types import OUTCOMES
+from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
 from autograder.view import show
+from autograder.view.text.sentences import MEANING
 
 
 def predicted(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
@@ -36,7 +37,8 @@ def predicted(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
                 look_at="the cell above: write the word between the quotes, and run it",
             )
         )
-    if guess not in OUTCOMES:
+    outcome = _outcome(guess)
+    if outcome is None:
         raise Incorrect(
             message(
                 f"{name}: this is not one of the four outcomes",
@@ -45,7 +47,7 @@ def predicted(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
                 look_at="the spelling of the word",
             )
         )
-    return lambda program: _judge(name, guess, program)
+    return lambda program: _judge(name, outcome, program)
 
 
 def observed(program: Callable[[], Any]) -> Callable[[], Any]:
@@ -54,18 +56,27 @@ def observed(program: Callable[[], Any]) -> Callable[[], Any]:
     return program
 
 
-def _judge(name: str, guess: str, program: Callable[[], Any]) -> Callable[[], Any]:
+def _outcome(guess: Any) -> Outcome | None:
+    """Returns the outcome that a learner's text names, in any case and with spaces or hyphens; None where it names none."""
+    words = str(guess).lower().replace("-", " ").split()
+    return next((outcome for outcome in OUTCOMES if outcome.split("-") == words), None)
+
+
+def _judge(name: str, guess: Outcome, program: Callable[[], Any]) -> Callable[[], Any]:
     recording = once(("recording", name), lambda: record(program))
-    show(recording)
     outcome = recording.verdict.outcome
-    if guess != outcome:
-        raise Incorrect(
-            message(
-                f"{name}: something else happened",
-                saw=f"you predicted {guess}",
-                expected=f"{outcome}, as the picture of its run shows",
-                look_at="the picture: its last step, and what every node kept",
-            )
+    if guess == outcome:
+        passed(name, f", it is {outcome}, as you predicted")
+        show(recording)
+        return program
+    wrong = Incorrect(
+        message(
+            f"{name}: something else happened. You predicted {guess}. It was {outcome}.",
+            saw=MEANING[outcome],
+            expected=f"by your prediction: {MEANING[guess]}",
+            look_at="the picture of the run: go on step by step until it surprises you",
         )
-    passed(name, f", the outcome is {outcome}")
-    return program
+    )
+    wrong.print_first()
+    show(recording)
+    raise wrong

@@ -25,6 +25,8 @@ from autograder.view.text.report import as_text
 STEPS, BRIEF = 16, 4
 """Steps in words that a saved notebook holds of a longer run: below the picture, and in place of it."""
 
+MOST_BYTES = 30_000
+"""What a saved picture should take at most: a lesson has thirty."""
 
 RECORDING_TYPE = "application/vnd.autograder.recording+json"
 """MIME type of a ShownRecording, for a reader that draws it itself."""
@@ -53,10 +55,17 @@ def mimebundle(recording: Recording, predict: bool = False, place: str = "") -> 
 
 
 def drawn_mimebundle(recording: Recording, predict: bool = False, place: str = "") -> dict[str, str]:
-    """Returns "text/html", the static picture with up to 16 steps in words, and "text/plain", the verdict with up to 4 steps."""
-    picture = _static(build_scene(recording, predict), as_text(recording, STEPS), place)
+    """Returns "text/html", the static picture with up to 16 steps in words, and "text/plain", the verdict with up to 4 steps.
+
+    Where both take more than 30 kB, the picture has fewer steps in words.
+    """
+    scene, brief = build_scene(recording, predict), as_text(recording, BRIEF)
     top = "" if predict else essence_html(recording)
-    return {"text/html": f"{top}{picture}", "text/plain": as_text(recording, BRIEF)}
+    for steps in (STEPS, STEPS // 2, BRIEF, 1):
+        picture = top + _static(scene, as_text(recording, steps), place)
+        if len(picture.encode()) + len(brief.encode()) <= MOST_BYTES:
+            break
+    return {"text/html": picture, "text/plain": brief}
 
 
 def _static(scene: Scene, words: str, place: str) -> str:
@@ -102,6 +111,11 @@ def show(recording: Recording, predict: bool = False) -> None:
     display(mimebundle(recording, predict, place), raw=True)
     if place:
         _replace(shell, widget(recording, predict, place))
+
+
+def draws_here() -> bool:
+    """Returns whether `show` draws a picture, or hands the recording to somebody who does: not in a terminal."""
+    return _shell() is not None
 
 
 def get_ready() -> None:

@@ -113,7 +113,7 @@ def test_a_check_that_runs_twice_says_the_same(path, exercise):
     assert [none] * 4 + [untried] * 4 + [none] * 2 == verdicts
 
 
-@pytest.mark.parametrize("value", ["Correct", "", None, 5, [], {"a": 1}, "correct "], ids=repr)
+@pytest.mark.parametrize("value", ["right", "", None, 5, [], {"a": 1}, "correct!"], ids=repr)
 @pytest.mark.parametrize(("path", "exercise"), WORDS[:: len(WORDS) // 3])
 def test_an_odd_prediction_is_told(path, exercise, value):
     """A word in capitals, a number, a list: each gets a message, and none passes."""

@@ -52,11 +52,11 @@ def array(tensor: torch.Tensor) -> Array:
     return Array(str(values.dtype).removeprefix("torch."), tuple(values.shape), data)
 
 
-Kind = Literal["leaf", "result", "constant"]
+Kind = Literal["leaf", "result", "frozen", "constant"]
 
 
 class Argument(msgspec.Struct, frozen=True):
-    """One input of a call: a leaf that requires grad, the result of an operation on one, or a constant."""
+    """One input of a call: a leaf, the result of an operation on one, a leaf that must get no gradient, or a constant."""
 
     kind: Kind
     values: Array
@@ -70,7 +70,9 @@ class Call(msgspec.Struct, frozen=True):
         options: numbers and strings passed as they are; for a module, to its constructor.
         parameters: for a module, the values to load into it before the call.
         cotangents: by the output's name, the gradient that backward starts from; if empty, backward is not run.
+        memory_cotangents: by the argument's name, the gradient that backward starts from in the tensor that the caller passed in.
         differentiate: False asks for values only; nothing requires grad then, so every in-place write is allowed.
+        training: False calls a module in its evaluation mode.
         measure: count the bytes that the call allocates. The other results of such a call are not used.
     """
 
@@ -78,7 +80,9 @@ class Call(msgspec.Struct, frozen=True):
     options: dict[str, int | float | bool | str] = {}
     parameters: dict[str, Array] = {}
     cotangents: dict[str, Array] = {}
+    memory_cotangents: dict[str, Array] = {}
     differentiate: bool = True
+    training: bool = True
     measure: bool = False
 
 
@@ -92,6 +96,14 @@ class CallProblem(msgspec.Struct, frozen=True):
     text: str = ""
 
 
+class Allocation(msgspec.Struct, frozen=True):
+    """New memory of a call: its size in bytes, and the line of the answer that made it, None where none did."""
+
+    nbytes: int
+    line: int | None = None
+    text: str = ""
+
+
 class Report(msgspec.Struct, frozen=True):
     """What a call did.
 
@@ -100,18 +112,22 @@ class Report(msgspec.Struct, frozen=True):
         others: what else was returned, by path, as the name of its type.
         after: each tensor argument's memory after the call.
         gradients: of each leaf, result and parameter; None where no gradient arrived.
+        parameters: the names of a module's parameters.
         shared: pairs of output and argument that share memory. Evidence only: the learner's process says so.
-        allocated: bytes allocated by the call, where it was measured. Evidence only.
+        allocated: the new tensors of the call, where they were counted. Evidence only.
         code: the answer's text without comments and docstrings, None where it could not be read. Evidence only.
+        words: every name and attribute that it uses. Evidence only.
     """
 
     outputs: dict[str, Array] = {}
     others: dict[str, str] = {}
     after: dict[str, Array] = {}
     gradients: dict[str, Array | None] = {}
+    parameters: tuple[str, ...] = ()
     shared: tuple[tuple[str, str], ...] = ()
-    allocated: int | None = None
+    allocated: tuple[Allocation, ...] | None = None
     code: str | None = None
+    words: tuple[str, ...] = ()
     problem: CallProblem | None = None
 
 

@@ -41,6 +41,11 @@ def result(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
     return TensorInput("result", shape, low, high)
 
 
+def frozen(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
+    """Returns a leaf argument that requires grad, and that no gradient must reach."""
+    return TensorInput("frozen", shape, low, high)
+
+
 def constant(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
     """Returns a tensor argument that does not require grad."""
     return TensorInput("constant", shape, low, high)

@@ -7,7 +7,8 @@ import copy
 import inspect
 import linecache
 import textwrap
-from collections.abc import Callable
+import traceback
+from collections.abc import Callable, Sequence
 from typing import Any
 
 
@@ -62,12 +63,44 @@ def _definition(function: Callable[..., Any]) -> ast.stmt:
     return ast.parse(textwrap.dedent(source_of(function))).body[0]
 
 
+def line_of(target: Callable[..., Any], frames: Sequence[traceback.FrameSummary]) -> tuple[int | None, str]:
+    """Returns the innermost of these frames' lines that stands in the answer's cell, and its text; the innermost frame is the last."""
+    code = getattr(target, "__code__", None) or getattr(getattr(target, "forward", None), "__code__", None)
+    for frame in reversed(frames):
+        if code is not None and frame.filename == code.co_filename:
+            return frame.lineno, (frame.line or "").strip()
+    return None, ""
+
+
 def words(function: Callable[..., Any]) -> tuple[str, ...]:
     """Returns every name and attribute in a function's code, sorted; empty if it has no source."""
+    if isinstance(function, type):
+        members = [words(member) for member in vars(function).values() if inspect.isfunction(member)]
+        return tuple(sorted({word for found in members for word in found}))
     try:
         return words_of(_definition(function))
     except (OSError, TypeError, SyntaxError):
         return ()
+
+
+def functions_used(target: Callable[..., Any]) -> set[Callable[..., Any]]:
+    """Returns the functions and classes that an answer reaches by names of its own notebook, through others of them too."""
+    found: set[Callable[..., Any]] = set()
+    waiting = [target]
+    while waiting:
+        using = waiting.pop()
+        first = (
+            next((one for one in vars(using).values() if inspect.isfunction(one)), using)
+            if inspect.isclass(using)
+            else using
+        )
+        space = getattr(first, "__globals__", {})
+        for name in words(using):
+            used = space.get(name)
+            if (inspect.isfunction(used) or inspect.isclass(used)) and used.__module__ == target.__module__:
+                waiting += [] if used in found else [used]
+                found.add(used)
+    return found
 
 
 def words_of(tree: ast.AST) -> tuple[str, ...]:

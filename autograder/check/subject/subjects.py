@@ -10,13 +10,15 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
+import msgspec
 import torch
-from torch.overrides import TorchFunctionMode
 
+from autograder.check.subject.allocations import Allocations
+from autograder.check.subject.attempt_recording import record_call
 from autograder.check.subject.call_report import Argument, Call, CallProblem, ProgramText, Report, array
-from autograder.check.subject.learner_code import normal_form, words
+from autograder.check.subject.learner_code import functions_used, line_of, normal_form, words
 from autograder.tape import record
-from autograder.tape.run.function_mode import tensors
+from autograder.tape.recording.schema import Recording
 
 
 class Subject(Protocol):
@@ -30,6 +32,14 @@ class Subject(Protocol):
         """Calls the function without arguments, records it, and returns its outcome."""
         ...
 
+    def recording(self, request: Call) -> Recording | None:
+        """Returns what autograd held during such a call; None where it cannot be recorded."""
+        ...
+
+    def uses(self, function: Callable[..., Any]) -> bool:
+        """Returns whether it is, or calls, this function of the check."""
+        ...
+
 
 class LocalSubject:
     """Runs a function or an `nn.Module` class that is defined in this process."""
@@ -40,18 +50,32 @@ class LocalSubject:
     def call(self, request: Call) -> Report:
         """Returns what the call did; afterwards modes, dtype, seed and warning filters are restored."""
         with _isolate_state():
-            return _Run(self.target, request).report(self.code)
+            return msgspec.structs.replace(_Run(self.target, request).report(), code=self.code, words=self.words)
 
     @functools.cached_property
     def code(self) -> str | None:
         """The answer's normal form; computed once, because an oracle calls its subject hundreds of times."""
         return normal_form(self.target)
 
+    @functools.cached_property
+    def words(self) -> tuple[str, ...]:
+        """Every name and attribute that the answer uses."""
+        return words(self.target)
+
+    def uses(self, function: Callable[..., Any]) -> bool:
+        """Returns whether the answer is this function, or calls it by one of the notebook's names."""
+        return self.target is function or function in functions_used(self.target)
+
     def program(self) -> ProgramText:
         """Returns the outcome of recording the function once, and the words that its code uses."""
         verdict = record(self.target).verdict
         error = f"{verdict.error.type}: {verdict.error.message}" if verdict.error else ""
-        return ProgramText(verdict.outcome, error, words(self.target), self.code)
+        return ProgramText(verdict.outcome, error, self.words, self.code)
+
+    def recording(self, request: Call) -> Recording | None:
+        """Returns what autograd held during such a call, with fresh inputs each time that it runs."""
+        with _isolate_state():
+            return record_call(self.target, lambda: _Run(self.target, request).gradients())
 
 
 class _Run:
@@ -60,29 +84,37 @@ class _Run:
     def __init__(self, target: Callable[..., Any], request: Call) -> None:
         self.target, self.request = target, request
         self.leaves: dict[str, torch.Tensor] = {}
+        self.passed: dict[str, torch.Tensor] = {}
         self.memory: dict[str, torch.Tensor] = {}
+        self.parameters: tuple[str, ...] = ()
         self.outputs: dict[str, torch.Tensor] = {}
         self.others: dict[str, str] = {}
 
-    def report(self, code: str | None) -> Report:
-        allocated = _Allocations() if self.request.measure else None
+    def report(self) -> Report:
+        allocated = Allocations(self.target) if self.request.measure else None
         problem = self._attempt("forward", lambda: self._forward(allocated))
         outputs = {name: array(tensor) for name, tensor in self.outputs.items()}
         after = {name: array(tensor) for name, tensor in self.memory.items()}
-        if problem is None and self.request.cotangents:
+        if problem is None and (self.request.cotangents or self.request.memory_cotangents):
             problem = self._attempt("backward", self._backward)
         return Report(
             outputs=outputs,
             others=self.others,
             after=after,
             gradients={name: None if leaf.grad is None else array(leaf.grad) for name, leaf in self.leaves.items()},
+            parameters=self.parameters,
             shared=self._shared(),
-            allocated=allocated.bytes if allocated else None,
-            code=code,
+            allocated=tuple(allocated.made) if allocated else None,
             problem=problem,
         )
 
-    def _forward(self, allocations: _Allocations | None) -> None:
+    def gradients(self) -> dict[str, torch.Tensor | None]:
+        """Runs forward and backward, and returns the gradient of each leaf; an exception of either is the caller's."""
+        self._forward(None)
+        self._backward()
+        return {name: leaf.grad for name, leaf in self.leaves.items()}
+
+    def _forward(self, allocations: Allocations | None) -> None:
         function, options = self._callable()
         arguments = {name: self._fresh(name, argument) for name, argument in self.request.arguments.items()}
         with allocations or contextlib.nullcontext():
@@ -95,10 +127,12 @@ class _Run:
         module = self.target(**self.request.options).double()
         if not self.request.differentiate:
             module.requires_grad_(False)  # only then: a module that detached its own weight must be seen as it is
+        module.train(self.request.training)
         parameters = dict(module.named_parameters())
+        self.parameters = tuple(parameters)
         with torch.no_grad():
-            for name, values in self.request.parameters.items():
-                parameters[name].copy_(values.tensor())
+            for name in self.request.parameters.keys() & parameters.keys():
+                parameters[name].copy_(self.request.parameters[name].tensor())
         if self.request.differentiate:
             self.leaves.update(parameters)
         return module, {}
@@ -109,13 +143,15 @@ class _Run:
             self.leaves[name] = tensor.requires_grad_()
         if argument.kind == "result":
             tensor = tensor.clone()
+        self.passed[name] = tensor
         # A name can be rebound and `.data` swapped; the memory that the caller passed in stays reachable from here.
         self.memory[name] = tensor.detach()
         return tensor
 
     def _backward(self) -> None:
-        wanted = {name: self.request.cotangents[name] for name in self.outputs if name in self.request.cotangents}
-        pairs = [(self.outputs[name], cotangent.tensor()) for name, cotangent in wanted.items()]
+        returned = [(self.outputs.get(name), cotangent) for name, cotangent in self.request.cotangents.items()]
+        left = [(self.passed.get(name), cotangent) for name, cotangent in self.request.memory_cotangents.items()]
+        pairs = [(tensor, cotangent.tensor()) for tensor, cotangent in [*returned, *left] if tensor is not None]
         pairs = [(output, cotangent) for output, cotangent in pairs if output.requires_grad]
         if pairs and all(output.shape == cotangent.shape for output, cotangent in pairs):
             weighted_sum(pairs).backward()
@@ -135,7 +171,7 @@ class _Run:
             Exception,
             KeyboardInterrupt,
         ) as error:  # an endless loop is interrupted, by hand or by a grader's time limit
-            line, text = _innermost_line(error, self.target)
+            line, text = line_of(self.target, traceback.extract_tb(error.__traceback__))
             return CallProblem(phase, type(error).__name__, str(error), line, text)
         return None
 
@@ -161,45 +197,6 @@ def _flatten(path: str, value: Any, outputs: dict[str, torch.Tensor], others: di
         outputs[path] = value if isinstance(value, torch.Tensor) else torch.tensor(value)
     else:
         others[path] = type(value).__name__
-
-
-def _innermost_line(error: BaseException, target: Callable[..., Any]) -> tuple[int | None, str]:
-    code = getattr(target, "__code__", None) or getattr(getattr(target, "forward", None), "__code__", None)
-    for frame in reversed(traceback.extract_tb(error.__traceback__)):
-        if code is not None and frame.filename == code.co_filename:
-            return frame.lineno, frame.line or ""
-    return None, ""
-
-
-class _Allocations(TorchFunctionMode):
-    """Counts the bytes of every storage that a call from Python returns for the first time.
-
-    A dispatch mode would see temporaries inside an operation too, but the first one in a process imports 800 modules, and
-    a learner would wait a second for the answer (measured with PyTorch 2.13).
-    """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.bytes = 0
-        self._seen: set[int] = set()
-        self._kept: list[torch.UntypedStorage] = []
-
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        for tensor in tensors((args, kwargs)):
-            self._see(tensor)
-        result = function(*args, **(kwargs or {}))
-        for tensor in tensors(result):
-            self.bytes += self._see(tensor)
-        return result
-
-    def _see(self, tensor: torch.Tensor) -> int:
-        storage = tensor.untyped_storage()
-        if storage.data_ptr() in self._seen:
-            return 0
-        # An address is reused once its storage is freed; holding on to the storage keeps every address unique.
-        self._kept.append(storage)
-        self._seen.add(storage.data_ptr())
-        return storage.nbytes()
 
 
 @contextlib.contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +164,19 @@ class RemoteSubject:
             return Report(problem=CallProblem("forward", "Ended", str(error)))
         except (KeyError, ValueError, TypeError) as error:
             return Report(problem=CallProblem("forward", "NoAnswer", str(error)[:LONGEST_MESSAGE]))
-        return msgspec.structs.replace(report, code=self._text.code(self._name), problem=_short(report.problem))
+        return msgspec.structs.replace(
+            report,
+            code=self._text.code(self._name),
+            words=self._text.words(self._name),
+            problem=_short(report.problem),
+        )
+
+    def uses(self, function: Callable[..., Any]) -> bool:
+        """Returns False: what a test defines is in no reach of the worker."""
+        return False
+
+    def recording(self, request: Call) -> None:
+        """Returns None: only a learner's own notebook records the answer."""
 
     def program(self) -> ProgramText:
         """Returns what recording the program found, as the worker reports it, and the words of its text, as read here."""

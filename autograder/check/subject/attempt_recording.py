@@ -1,0 +1,31 @@
+"""What autograd held while an answer ran with the inputs of its check."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable
+from typing import Any
+
+from autograder.tape.diagnose.record import record_program
+from autograder.tape.recording.schema import Recording
+from autograder.tape.run.program import Program
+from autograder.tape.run.source_text import ProgramError, code_of
+
+SECONDS = 2.0
+"""A picture is help, not a verdict: an answer that runs longer has none."""
+
+
+def record_call(target: Callable[..., Any], call: Callable[[], object]) -> Recording | None:
+    """Returns the recording of a call; None where it cannot be run again, or its code has no text.
+
+    Args:
+        target: the function, or the `nn.Module` class, whose lines are shown.
+        call: makes fresh inputs, calls it, and runs backward; returns the gradients by name.
+    """
+    try:
+        code = code_of(getattr(target, "forward", target) if isinstance(target, type) else target)
+        text = "".join(linecache.getlines(code.co_filename))
+        program = Program("your answer", text, lambda _backwards: call(), code.co_filename, (target,))
+        return record_program(program, SECONDS) if text else None
+    except ProgramError as error:
+        return error.recording if isinstance(error.recording, Recording) else None
