@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from functools import cached_property
 
 import msgspec
 
 from autograder.check.expected import Expected
-from autograder.check.message import Unsolved
+from autograder.check.message import Incorrect, Unsolved
 from autograder.check.subject.subjects import Subject
 from autograder.tape.oracle.gradient_comparison import nested
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Harm
 from autograder.view import draws_here, show
 from autograder.view.text.gradient_values import is_wrong
+
+
+@contextlib.contextmanager
+def pictured(subject: Subject, expected: Expected) -> Iterator[Attempt]:
+    """A block that judges one trial of an answer; where it raises Incorrect, the verdict and the picture are shown first."""
+    attempt = Attempt(subject, expected)
+    try:
+        yield attempt
+    except Incorrect as wrong:
+        attempt.show(wrong)
+        raise
 
 
 class Attempt:

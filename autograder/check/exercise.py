@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from autograder.check.attempt_picture import Attempt
+from autograder.check.attempt_picture import pictured
 from autograder.check.events import passed
 from autograder.check.expected import Expected, Trials
 from autograder.check.judge import judge
@@ -62,7 +62,8 @@ def check(
             if part is not None:
                 _judge_once(exercise, subject, part, untouched, without)
     if at_most is not None:
-        _require_few_bytes(exercise, subject, expected, at_most)
+        with pictured(subject, expected):
+            _require_few_bytes(exercise, subject, expected, at_most)
     passed(exercise)
 
 
@@ -84,13 +85,9 @@ def _require_own_work(
 def _judge_once(
     exercise: str, subject: Subject, expected: Expected, untouched: str | None, without: tuple[str, ...]
 ) -> None:
-    attempt = Attempt(subject, expected)
-    try:
+    with pictured(subject, expected) as attempt:
         report = subject.call(expected.call)
         judge(exercise, report, expected, given=untouched, without=without, harm=attempt.harm)
-    except Incorrect as wrong:
-        attempt.show(wrong)
-        raise
 
 
 def _require_few_bytes(exercise: str, subject: Subject, expected: Expected, at_most: Callable[..., int]) -> None:

@@ -12,7 +12,7 @@ from autograder.check.message import Incorrect, NotAttempted, message
 from autograder.tape import record
 from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
 from autograder.view import show
-from autograder.view.text.sentences import MEANING
+from autograder.view.text.headline import MEANING
 
 
 def predicted(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:

@@ -42,7 +42,7 @@ def test_each_wrong_answer_has_its_picture(path, exercise, answer, shown, capsys
     (recording,) = shown
     assert set(recording.programs[0].source.splitlines()) >= set(answer.source.splitlines())
     assert 30_000 >= sum(len(form.encode()) for form in drawn_mimebundle(recording).values())
-    assert capsys.readouterr().out.startswith(f"{exercise.id}: ")
+    assert f"\n{exercise.id}: " in "\n" + capsys.readouterr().out
     if "writes into the memory of" in told:
         line = int(re.search(r"look at line (\d+): ", told).group(1))
         harmful = {place.line for harm in recording.verdict.harms for place in harm.mutated_at}

@@ -177,8 +177,11 @@ class Sentences:
 
 def decisive_frame(recording: Recording, frames: list[Frame]) -> int:
     """Returns the number of the frame of the last harmful write, else of the error in forward, else of the verdict."""
-    harmful = [f.number for f in frames if f.kind == "step" and f.step and any(w.harmed for w in f.step.writes)]
-    if harmful:
+    writes = [f for f in frames if f.kind == "step" and f.step and f.step.writes]
+    harmful = [f.number for f in writes if f.step and any(w.harmed for w in f.step.writes)]
+    # A write that autograd never learned of harms no saved tensor; the verdict still names its line.
+    places = {place for harm in recording.verdict.harms for place in harm.mutated_at}
+    if harmful := harmful or [f.number for f in writes if f.place in places]:
         return harmful[-1]
     if recording.verdict.outcome == "raises-forward" and len(frames) > 1:
         return frames[-2].number

@@ -1,0 +1,145 @@
+"""Answers about which one could argue: what the text of an exercise forbids is refused, and what it allows passes."""
+
+import re
+
+import pytest
+
+from autograder.check.message import Incorrect
+from autograder.course.author_cells import exercises
+from autograder.course.paths import SOLUTIONS, lessons
+from tests.lessons.solving import verdict
+
+EXERCISES = {exercise.id: (path, exercise) for path in lessons(SOLUTIONS) for exercise in exercises(path)}
+
+ANCHORED = """
+class AnchoredScale(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.full((width,), 0.5))
+        self.start = copy.deepcopy(self.weight)
+
+    def forward(self, x):
+        drift = self.weight - self.start.detach() * 0 - 0.5
+        return (x * self.weight).sum(-1) + drift.square().sum()
+"""
+GATED = """
+class GatedBlock(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.gate = nn.Linear(width, width)
+        self.value = nn.Linear(width, width)
+        {extra}
+
+    def forward(self, x):
+        gate = torch.sigmoid(self.gate(x))
+        mixed = gate * torch.tanh(self.value(x))
+        half = {half}
+        return mixed + half * x
+"""
+RESIDUAL = """
+class ResidualBlock(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.position = nn.Parameter(torch.zeros(width))
+        self.first = nn.Linear(width, width)
+        self.second = nn.Linear(width, width)
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, tokens):
+        x = tokens + self.position
+        return x + self.second(torch.tanh(self.first(x)))
+"""
+REFUSED = {
+    "a deep copy of the parameter": ("AnchoredScale", "import copy\n" + ANCHORED, "other parameters"),
+    "one more parameter in a residual block": ("ResidualBlock", RESIDUAL, "scale: an optimizer would train it"),
+    "one more parameter in a gated block": (
+        "GatedBlock",
+        GATED.format(extra="self.part = nn.Parameter(torch.tensor(0.5))", half="gate * 0.5"),
+        "other parameters",
+    ),
+    "another value in evaluation": (
+        "GatedBlock",
+        GATED.format(extra="pass", half="gate * 0.5 if self.training else gate"),
+        "computes something else",
+    ),
+    "the check's own formula": (
+        "two_steps",
+        "def two_steps(start, x, target):\n    return on_paper(start, x, target)",
+        "the check's own function",
+    ),
+    "the check's own formula, through a helper": (
+        "two_steps",
+        "def helper(*given):\n    return on_paper(*given)\n\n\ndef two_steps(start, x, target):\n    return helper(start, x, target)",
+        "the check's own function",
+    ),
+    "an optimizer where the steps are to be written": (
+        "two_steps",
+        "def two_steps(start, x, target):\n    w = start.clone().requires_grad_()\n    adam = torch.optim.Adam([w])\n    return w.detach()",
+        "optim in your code",
+    ),
+    "a swish that autograd is not told of": (
+        "swish_in_place",
+        "def swish_in_place(h):\n    h.data = torch.nn.functional.silu(h.data)\n    return h",
+        "the write into h is gone",
+    ),
+    "a body that still trains": (
+        "train_the_head",
+        "def train_the_head(body, head, x):\n    loss = (torch.tanh(x * body) * head).square().sum()\n    return loss + 0",
+        "a gradient arrived at body",
+    ),
+}
+UNDER_NO_GRAD = {
+    "drain": "def drain(buffer, total):\n    total = total + buffer\n    with torch.no_grad():\n        buffer.zero_()\n    return total",
+    "clear_after_use": "def clear_after_use(d, w2):\n    f = d.clone() * w2\n    with torch.no_grad():\n        d.fill_(1)\n    return f",
+    "three_states": """
+def three_states(state, step):
+    first = state + step
+    second = first + step
+    third = second + step
+    with torch.no_grad():
+        state.copy_(third)
+    return [first, second, third]
+""",
+}
+
+
+def refused(exercise, answer):
+    """Returns what the check says of an answer, in one line; "" where it passes."""
+    path, known = EXERCISES[exercise]
+    raised = verdict(path, known, answer)
+    assert raised is None or isinstance(raised, Incorrect)
+    return re.sub(r"\s+", " ", str(raised or ""))
+
+
+@pytest.mark.parametrize(("exercise", "answer", "phrase"), REFUSED.values(), ids=REFUSED)
+def test_what_the_text_forbids_is_refused(exercise, answer, phrase):
+    """Each of these gives the right values in training."""
+    assert phrase in refused(exercise, answer)
+
+
+@pytest.mark.parametrize("exercise", UNDER_NO_GRAD)
+def test_the_callers_memory_keeps_no_old_history(exercise):
+    """A write under no_grad leaves the new values with the old gradient path; the same write, recorded, passes."""
+    hidden = UNDER_NO_GRAD[exercise]
+    assert "autograd does not know of the write" in refused(exercise, hidden)
+    assert "" == refused(exercise, hidden.replace("torch.no_grad()", "torch.enable_grad()"))
+
+
+@pytest.mark.parametrize("text", ["Correct", "correct ", "CORRECT"])
+def test_a_prediction_may_be_written_in_any_case(text):
+    """Right words pass in the badge's own spelling."""
+    path, known = EXERCISES["prediction_detach_late"]
+    assert verdict(path, known, f"prediction_detach_late = {text!r}") is None
+
+
+def test_silently_wrong_may_be_written_with_a_space():
+    """The badge says "silently wrong"."""
+    path, known = EXERCISES["prediction_products_data"]
+    assert verdict(path, known, 'prediction_products_data = "Silently wrong"') is None
+
+
+def test_a_named_line_may_be_spaced_otherwise():
+    """Spaces between the tokens of a line do not count."""
+    path, known = EXERCISES["culprit_residual"]
+    assert verdict(path, known, 'culprit_residual = "x+=second( h )"') is None
+    assert "not this line" in refused("culprit_residual", 'culprit_residual = "x=torch.randn(3,4)+position"')
