@@ -91,9 +91,9 @@ def grade_assignment(
     """
     level = require_level(options.isolation)
     classroom = open_class(course, assignment)
-    sources = {source.name: source for source in classroom.read_sources()}
     settings = classroom.settings()
     limits = options.limits or limits_of(settings, options.chosen_limits)
+    sources = {source.name: source for source in classroom.read_sources(level, limits)}
     register(classroom, list(sources.values()))
     jobs = parallel_jobs(options.jobs)
     with (

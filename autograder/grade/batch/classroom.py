@@ -22,9 +22,12 @@ from autograder.course.nbgrader_release import configure
 from autograder.course.paths import ROOT, SOLUTIONS
 from autograder.errors import InputError
 from autograder.grade.batch.course_config import read_config, read_course
+from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
 from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.submitted_files import plain_file
+from autograder.grade.submission.teacher.autotests import AutotestRunner, use_known_tests
 from autograder.grade.submission.teacher.teacher_files import files_beside
+from autograder.grade.wire.limits import Limits
 from autograder.printable import printable
 
 LONGEST_TIME = 100  # bytes of timestamp.txt
@@ -90,11 +93,12 @@ class Classroom(NamedTuple):
         """Returns whether there is anything to grade by."""
         return any(path.is_file() for path in (self.sources / self.assignment).glob("*.ipynb"))
 
-    def read_sources(self) -> list[AssignmentSource]:
-        """Returns the assignment's notebooks."""
+    def read_sources(self, level: IsolationLevel, limits: Limits) -> list[AssignmentSource]:
+        """Returns the assignment's notebooks; those with AUTOTEST lines run at this level, within these limits."""
         paths = sorted(path for path in (self.sources / self.assignment).glob("*.ipynb") if path.is_file())
         files, _ = self.course_files()
-        return [AssignmentSource.read(path, files) for path in paths]
+        with AutotestRunner(level, limits, self.settings(), self.folder) as autotests:
+            return [AssignmentSource.read(path, autotests, files) for path in paths]
 
     def settings(self) -> Config:
         """Returns nbgrader's configuration, from the class's own file or else the clone's, with the paths of this class."""
@@ -185,6 +189,7 @@ def register(classroom: Classroom, sources: list[AssignmentSource]) -> None:
         if all(_is_known(gradebook, classroom.assignment, source) for source in sources):
             return
     config = classroom.settings()
+    use_known_tests(config, {source.name: {cell.id: cell.text for cell in source.tests} for source in sources})
     with tempfile.TemporaryDirectory() as release:
         config.CourseDirectory.release_directory = release
         api = NbGraderAPI(config=config)

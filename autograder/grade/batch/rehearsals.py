@@ -74,9 +74,10 @@ def rehearse_assignment(
     """
     level, count = require_level(isolation), parallel_jobs(jobs)
     classroom = open_class(course, assignment, before_hand_in=True)
-    sources = {source.name: source for source in classroom.read_sources()}
     settings = classroom.settings()
-    terms = GradingTerms(sources, level, limits_of(settings, {}), secrets.randbits(63))
+    limits = limits_of(settings, {})
+    sources = {source.name: source for source in classroom.read_sources(level, limits)}
+    terms = GradingTerms(sources, level, limits, secrets.randbits(63))
     forbid = two_processes or forbids_one_process(settings)
     with ServerPool(level, count) as servers, GraderProcesses(terms, count, servers) as processes:
         found = [(source, rehearse(source, processes, forbid_one_process=forbid)) for source in sources.values()]

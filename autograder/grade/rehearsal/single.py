@@ -5,6 +5,8 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
+from traitlets.config import Config
+
 from autograder.grade.rehearsal.rehearsal import rehearse
 from autograder.grade.sandbox.isolation.levels import STRONGEST, require_level
 from autograder.grade.sandbox.launch import ServerPool
@@ -12,6 +14,7 @@ from autograder.grade.submission.notebook_grade import CellGrade
 from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.submitted_files import UnreadableSubmission, attachments, notebook_bytes
+from autograder.grade.submission.teacher.autotests import AutotestRunner
 from autograder.grade.where.local_processes import GraderProcesses, GradingTerms, Job
 from autograder.grade.wire.limits import Limits
 
@@ -37,7 +40,9 @@ def grade(
         IsolationError: the machine does not reach the isolation level.
         RehearsalError: the source's own answers could not be graded.
     """
-    level, teachers = require_level(isolation), AssignmentSource.read(source)
+    level = require_level(isolation)
+    with AutotestRunner(level, limits, Config(), source.parent) as autotests:
+        teachers = AssignmentSource.read(source, autotests)
     try:
         data = notebook_bytes(submission, limits)
     except UnreadableSubmission as error:

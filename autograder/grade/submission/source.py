@@ -14,6 +14,7 @@ from autograder.course.canonical import read
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.cell_analysis import definitions
 from autograder.grade.submission.stand_ins.source_facts import SourceFacts
+from autograder.grade.submission.teacher.autotests import AutotestRunner
 from autograder.grade.submission.teacher.setup_cells import SetupCells
 from autograder.grade.submission.teacher.source_cells import SourceCell, SourceError, source_cell
 from autograder.grade.submission.teacher.teacher_files import files_beside, files_digest
@@ -50,14 +51,16 @@ class AssignmentSource:
         self.late_modules = late_modules(cell.text for cell in code)
 
     @classmethod
-    def read(cls, path: Path, files: dict[str, bytes] | None = None) -> AssignmentSource:
+    def read(cls, path: Path, autotests: AutotestRunner, files: dict[str, bytes] | None = None) -> AssignmentSource:
         """Reads the source at a path, and what lies in its folder unless `files` are given.
 
         Raises:
             NotebookError: the file is not a notebook.
             SourceError: a cell cannot be graded.
+            IsolationError: the source has AUTOTEST lines, and the server that runs its answers does not start.
         """
-        return cls(path.stem, read(path), files_beside(path.parent)[0] if files is None else files)
+        files = files_beside(path.parent)[0] if files is None else files
+        return cls(path.stem, autotests.instantiate(read(path), path.parent, files), files)
 
     @property
     def graded(self) -> list[SourceCell]:

@@ -13,10 +13,10 @@ from autograder.grade.clean.drawn_recordings import Drawings
 from autograder.grade.clean.harmless_cells import harmless_cell
 from autograder.grade.submission.align import PUT_BACK, AlignedCell, align
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
+from autograder.grade.submission.received_outputs import ended_output, received_outputs
 from autograder.grade.submission.source import AssignmentSource, SourceCell
 from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.wire import messages
-from autograder.grade.wire.outputs import ReceivedOutputs
 
 
 class SubmissionRun:
@@ -105,19 +105,6 @@ def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:
         notebook=_notebook_text(source, [AlignedCell(note, None), *cells], {"ended": reason, "unreadable": True}),
         ended=reason,
     )
-
-
-def received_outputs(data: bytes, received: ReceivedOutputs) -> list[NotebookNode]:
-    """Returns outputs that a worker sent, in nbformat's form and nothing else."""
-    try:
-        return [nbformat.from_dict(output) for output in received.read(data)]
-    except ValueError:
-        return [ended_output("the cell's outputs were in no known form and are left out")]
-
-
-def ended_output(reason: str) -> NotebookNode:
-    """Returns the output to show below a cell that did not run to its end."""
-    return nbformat.v4.new_output("error", ename="Ended", evalue=reason, traceback=[reason])
 
 
 def _points(run: SubmissionRun, test: str) -> float:

@@ -1,0 +1,150 @@
+"""Turns AUTOTEST lines into tests with nbgrader's own preprocessor; the model answers run in an isolated worker.
+
+    ### AUTOTEST area(3)  ->  assert area(3) == 9, "value of area(3) is not correct"
+
+How a line is turned into tests stands in the course's `autotests.yml`
+(nbgrader.readthedocs.io/en/stable/user_guide/autotest.html, nbgrader 0.9.6).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode
+from nbgrader import utils
+from nbgrader.preprocessors import InstantiateTests, NbGraderPreprocessor
+from traitlets import Dict
+from traitlets.config import Config
+
+from autograder.course.author_cells import AUTHOR_TAGS
+from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
+from autograder.grade.sandbox.warmup import late_modules
+from autograder.grade.submission.received_outputs import received_outputs
+from autograder.grade.submission.server_client import ServerClient
+from autograder.grade.submission.teacher.source_cells import SourceError
+from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
+from autograder.grade.wire import messages
+from autograder.grade.wire.limits import Limits
+
+LONGEST_REASON = 300
+_SILENT = logging.getLogger("autograder.autotests")  # what goes wrong is raised
+_SILENT.setLevel(logging.CRITICAL + 1)
+
+
+class _AnswerFailed(Exception):
+    """A line of the source ended with an error."""
+
+
+class IsolatedInstantiateTests(InstantiateTests):
+    """nbgrader's preprocessor with a worker instead of a kernel; its settings are those of `c.InstantiateTests`.
+
+    Overrides `preprocess`, which starts the kernel, and `_execute_code_snippet`, through which nbgrader 0.9.6 sends all code.
+    """
+
+    worker: WorkerClient
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Returns the notebook with tests instead of AUTOTEST lines."""
+        kernel = nb.metadata.get("kernelspec", {}).get("name", "")
+        if kernel not in self.comment_strs or kernel not in self.sanitizers:
+            raise ValueError(f"the notebook's kernel is {kernel!r}, which c.InstantiateTests does not know")
+        resources["kernel_name"] = kernel
+        self._load_test_template_file(resources)
+        self.global_tests_loaded, self.sanitizer = True, self.sanitizers[kernel]
+        return NbGraderPreprocessor.preprocess(self, nb, resources)
+
+    def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
+        """Runs a cell, and returns it with tests."""
+        try:
+            return super().preprocess_cell(cell, resources, index)
+        except _AnswerFailed as error:
+            name = cell.metadata.get("nbgrader", {}).get("grade_id") or f"number {index + 1}"
+            raise SourceError(
+                f"AUTOTEST lines are turned into tests by running the source, and its cell {name!r} ended with {error}. "
+                "Repair it; `nbgrader generate_assignment` stops there, too"
+            ) from None
+
+    def _execute_code_snippet(self, code: str) -> str | None:
+        answer = self.worker.ask(messages.RunCell(code), messages.CellOutputs)
+        shown = None
+        for output in received_outputs(answer.outputs, self.worker.received):
+            if output.output_type == "error":
+                raise _AnswerFailed(f"{output.ename}: {output.evalue}"[:LONGEST_REASON])
+            if output.output_type != "stream":
+                shown = self.sanitizer(output.data["text/plain"])
+        return shown
+
+
+class KnownTests(NbGraderPreprocessor):
+    """Takes the place of nbgrader's InstantiateTests where a source's AUTOTEST lines have been turned into tests before."""
+
+    cells = Dict(help="The text of each grade cell, by the notebook's name and the cell's grade_id.").tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Returns the notebook with the tests."""
+        known = self.cells.get(resources["nbgrader"]["notebook"], {})
+        for cell in nb.cells:
+            if utils.is_grade(cell) and cell.cell_type == "code":
+                cell.source = known.get(cell.metadata.nbgrader["grade_id"], cell.source)
+        return nb, resources
+
+
+def use_known_tests(config: Config, cells: dict[str, dict[str, str]]) -> None:
+    """Makes `generate_assignment` take these texts of grade cells, by notebook and grade_id, instead of starting a kernel."""
+    stages = config.GenerateAssignment.preprocessors
+    config.GenerateAssignment.preprocessors = [KnownTests if one is InstantiateTests else one for one in stages]
+    config.KnownTests.cells = cells
+
+
+class AutotestRunner:
+    """Turns a course's AUTOTEST lines into tests; a context manager. Its server starts when a notebook has such lines.
+
+    Args:
+        level: how the model answers are isolated.
+        limits: what they may use.
+        settings: nbgrader's configuration.
+        course: the folder that has `autotests.yml` where the assignment's own folder has none.
+    """
+
+    def __init__(self, level: IsolationLevel, limits: Limits, settings: Config, course: Path) -> None:
+        self._server, self._settings, self._course = ServerClient(level, limits), settings, course
+
+    def __enter__(self) -> AutotestRunner:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._server.close()
+
+    def instantiate(self, notebook: NotebookNode, folder: Path, files: dict[str, bytes]) -> NotebookNode:
+        """Returns a source notebook with tests instead of AUTOTEST lines; one without such lines as it is.
+
+        Args:
+            notebook: the source; it is changed.
+            folder: where it lies.
+            files: what lies beside it.
+
+        Raises:
+            SourceError: the lines cannot be turned into tests; the message says why.
+            IsolationError: the server does not start.
+        """
+        runner = IsolatedInstantiateTests(config=self._settings, log=_SILENT)
+        if not any(runner.autotest_delimiter in cell.source for cell in notebook.cells if cell.cell_type == "code"):
+            return notebook
+        notebook.cells = [cell for cell in notebook.cells if not set(AUTHOR_TAGS) & set(cell.metadata.get("tags", []))]
+        modules = late_modules(cell.source for cell in notebook.cells)
+        resources = {"metadata": {"path": str(folder)}}
+        try:
+            with self._server.worker(files, modules) as runner.worker, contextlib.chdir(self._course):
+                return runner.preprocess(notebook, resources)[0]
+        except (SourceError, IsolationError):
+            raise
+        except FileNotFoundError:
+            raise SourceError(
+                f"the AUTOTEST lines need {runner.autotest_filename}: put it into {folder} or {self._course}"
+            ) from None
+        except (WorkerEnded, Exception) as error:  # noqa: BLE001 - whatever a template or a setting may do
+            said = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
+            raise SourceError(f"the AUTOTEST lines cannot be turned into tests ({said})") from None
