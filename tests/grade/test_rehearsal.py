@@ -166,3 +166,11 @@ def _watched(opened, capsys):
         return HandIn(*arguments)
 
     return open_it
+
+
+def test_an_answer_that_a_person_grades_is_a_model_answer_too(bubblewrap):
+    """Later tests may use what it defines."""
+    by_person = answer("by_person", "g = 3")
+    by_person.metadata.nbgrader |= {"grade": True, "points": 2}
+    found = rehearsed(nbformat.v4.new_notebook(cells=[by_person, graded_cell("later", "assert g == 3")]))
+    assert [(1.0, 0.0, "two", "")] == [(c.model, c.untouched, c.process, c.remark) for c in found.cells]

@@ -30,7 +30,7 @@ class Variant(NamedTuple):
 
 def model_answers(source: AssignmentSource) -> NotebookNode:
     """Returns the source with its model answers."""
-    return with_answers(source, {cell.id: cell.full for cell in source.cells if cell.kind == "answer"})
+    return with_answers(source, {cell.id: cell.full for cell in source.cells if cell.is_learners})
 
 
 def as_handed_out(source: AssignmentSource) -> NotebookNode:

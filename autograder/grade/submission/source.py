@@ -45,9 +45,7 @@ class AssignmentSource:
         self.digest = hashlib.sha256(repr([deciding, files_digest(self.files)]).encode()).hexdigest()
         self.setup = SetupCells(self.cells)
         code = [cell for cell in self.cells if cell.cell.cell_type == "code"]
-        self.facts = SourceFacts.of(
-            (cell.full for cell in code), (cell.full for cell in code if cell.kind in ("answer", "manual"))
-        )
+        self.facts = SourceFacts.of((cell.full for cell in code), (cell.full for cell in code if cell.is_learners))
         self.late_modules = late_modules(cell.text for cell in code)
 
     @classmethod
@@ -91,7 +89,7 @@ class AssignmentSource:
         """Returns whether the source answers what a test asks: the cells between it and the test before all have a model answer."""
         before = self.cells[: self.cells.index(test)]
         since = itertools.takewhile(lambda cell: cell.kind != "test", reversed(before))
-        return all(cell.has_model for cell in since if cell.kind == "answer")
+        return all(cell.has_model for cell in since if cell.is_learners and cell.cell.cell_type == "code")
 
     def for_learners(self, cell: SourceCell) -> str:
         """Returns the part of a test cell that the learner's process may run: the definitions in its visible part."""

@@ -121,7 +121,7 @@ class Director:
             yield self._variant(cheat.name, {answer: cheated(text, cheat) for answer, text in self._answers.items()})
 
     def _variant(self, name: str, answers: dict[str, str]) -> Variant:
-        model = {cell.id: cell.full for cell in self._source.cells if cell.kind == "answer"}
+        model = {cell.id: cell.full for cell in self._source.cells if cell.is_learners}
         return Variant(name, with_answers(self._source, model | answers), self._plan)
 
     def _cheated(self, grades: Mapping[str, Graded]) -> dict[str, tuple[str, ...]]:

@@ -20,22 +20,19 @@ from traitlets import Dict
 from traitlets.config import Config
 
 from autograder.course.author_cells import AUTHOR_TAGS
+from autograder.errors import UnfinishedError
 from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.received_outputs import received_outputs
 from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.teacher.source_cells import SourceError
-from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
+from autograder.grade.submission.worker_client import WorkerClient
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
 
 LONGEST_REASON = 300
 _SILENT = logging.getLogger("autograder.autotests")  # what goes wrong is raised
 _SILENT.setLevel(logging.CRITICAL + 1)
-
-
-class _AnswerFailed(Exception):
-    """A line of the source ended with an error."""
 
 
 class IsolatedInstantiateTests(InstantiateTests):
@@ -60,7 +57,7 @@ class IsolatedInstantiateTests(InstantiateTests):
         """Runs a cell, and returns it with tests."""
         try:
             return super().preprocess_cell(cell, resources, index)
-        except _AnswerFailed as error:
+        except UnfinishedError as error:
             name = cell.metadata.get("nbgrader", {}).get("grade_id") or f"number {index + 1}"
             raise SourceError(
                 f"AUTOTEST lines are turned into tests by running the source, and its cell {name!r} ended with {error}. "
@@ -72,7 +69,7 @@ class IsolatedInstantiateTests(InstantiateTests):
         shown = None
         for output in received_outputs(answer.outputs, self.worker.received):
             if output.output_type == "error":
-                raise _AnswerFailed(f"{output.ename}: {output.evalue}"[:LONGEST_REASON])
+                raise UnfinishedError(f"{output.ename}: {output.evalue}"[:LONGEST_REASON])
             if output.output_type != "stream":
                 shown = self.sanitizer(output.data["text/plain"])
         return shown
@@ -145,6 +142,6 @@ class AutotestRunner:
             raise SourceError(
                 f"the AUTOTEST lines need {runner.autotest_filename}: put it into {folder} or {self._course}"
             ) from None
-        except (WorkerEnded, Exception) as error:  # noqa: BLE001 - whatever a template or a setting may do
+        except Exception as error:  # noqa: BLE001 - whatever a template or a setting may do
             said = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
             raise SourceError(f"the AUTOTEST lines cannot be turned into tests ({said})") from None

@@ -91,7 +91,7 @@ class SetupCells:
         for cell, use in zip(self._cells, self._uses, strict=True):
             if cell.kind == "teacher":
                 imported |= use.imports
-            is_answer = cell.kind == "answer"
+            is_answer = cell.is_learners
             yield (use.binds - (use.imports & imported)) | (use.writes - use.imports) if is_answer else frozenset()
 
     def _use(self, cell: SourceCell) -> NameUse:
@@ -124,7 +124,7 @@ class SetupCells:
         teachers, learners, chosen = set[str](), set[str](), set[int]()
         for index in reversed(range(position)):
             use, kind = self._uses[index], self._cells[index].kind
-            if kind == "answer":
+            if self._cells[index].is_learners:
                 found = self._answered[index] & wanted
                 learners |= found & open_names
             elif kind == "test":
@@ -153,7 +153,7 @@ class SetupCells:
             kind = self._cells[index].kind
             if kind == "teacher" and name in self._uses[index].binds:
                 return False
-            if kind == "answer" and name in self._answered[index]:
+            if self._cells[index].is_learners and name in self._answered[index]:
                 return True
         return False
 
@@ -163,4 +163,6 @@ class SetupCells:
 
 
 def _text(cell: SourceCell) -> str:
-    return cell.full if cell.kind == "answer" else cell.text if cell.cell.cell_type == "code" else ""
+    if cell.cell.cell_type != "code":
+        return ""
+    return cell.full if cell.is_learners else cell.text

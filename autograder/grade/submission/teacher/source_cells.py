@@ -46,6 +46,11 @@ class SourceCell(NamedTuple):
     counts: bool = False
 
     @property
+    def is_learners(self) -> bool:
+        """Whether learners write it: an answer that tests look at, or one that a person grades."""
+        return self.kind == "answer" or (self.kind == "manual" and utils.is_solution(self.cell))
+
+    @property
     def has_model(self) -> bool:
         """Whether the source holds an answer that is not simply what was handed out."""
         return self.full != self.text
