@@ -174,3 +174,9 @@ def test_an_answer_that_a_person_grades_is_a_model_answer_too(bubblewrap):
     by_person.metadata.nbgrader |= {"grade": True, "points": 2}
     found = rehearsed(nbformat.v4.new_notebook(cells=[by_person, graded_cell("later", "assert g == 3")]))
     assert [(1.0, 0.0, "two", "")] == [(c.model, c.untouched, c.process, c.remark) for c in found.cells]
+
+
+def test_a_test_is_run_as_the_main_program(bubblewrap):
+    """As in a kernel, also for the second submission of a process: what stands below the usual line is run."""
+    found = rehearsed(notebook(graded_cell("main", "if __name__ == '__main__':\n    assert f(3) == 9")))
+    assert [(1.0, 0.0, "two", "")] == [(c.model, c.untouched, c.process, c.remark) for c in found.cells]

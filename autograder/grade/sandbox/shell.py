@@ -8,6 +8,7 @@ import io
 import os
 import sys
 import tempfile
+import types
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, NoReturn
@@ -100,6 +101,8 @@ class Shell(InteractiveShell):
     def forget(self) -> None:
         """Resets the namespace to that of a new kernel. IPython's own reset collects garbage as well, which takes 0.2 s."""
         self.user_ns.clear()
+        # Tests often stand below `if __name__ == "__main__":`; without the name, Python finds that of builtins.
+        self.user_ns.update(vars(types.ModuleType("__main__")), __builtin__=builtins, __builtins__=builtins)
         self.init_user_ns()
         history: Any = self.history_manager
         history.reset(new_session=False)
