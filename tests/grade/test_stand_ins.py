@@ -380,6 +380,33 @@ class List(list):
 class Number(float):
     def __eq__(self, other): return True
     def __sub__(self, other): return 0.0
+class Zero(int):
+    def __eq__(self, other): return True
+class Differs(Any):
+    def __sub__(self, other): return Zero()
+    def __rsub__(self, other): return Zero()
+def differs(*_):
+    return Differs()
+class Text(str):
+    def __eq__(self, other): return True
+    def __ne__(self, other): return False
+    def __hash__(self): return hash("b")
+    def startswith(self, other): return True
+def text(*_):
+    return Text("a")
+class Pairs(dict):
+    def __eq__(self, other): return True
+    def get(self, *_): return 4
+    def __contains__(self, _): return True
+def pairs(*_):
+    return Pairs()
+class Row(np.ndarray):
+    def __eq__(self, other): return np.array(True)
+    def all(self): return True
+    def __array_function__(self, *a, **k): return True
+    def __array_ufunc__(self, *a, **k): return np.array([0.0])
+def row(*_):
+    return np.zeros(2).view(Row)
 def anything(*_):
     return Any()
 class DataFrame(Any):
@@ -428,7 +455,8 @@ source = "__import__('os').getpid()"
 sub = torch.ones(2).as_subclass(type("Sub", (torch.Tensor,), {"__torch_function__": classmethod(lambda *a, **k: True)}))
 """
 SOURCE_OF_LIARS = (
-    "class Rectangle:\n    def area(self): return 1\ndef anything(x): return 3\ndef zeros(x): return x * 0"
+    "class Rectangle:\n    def area(self): return 1\ndef anything(x): return 3\ndef zeros(x): return x * 0\n"
+    "class Differs:\n    def __sub__(self, other): return 1\n    def __rsub__(self, other): return 1"
 )
 LIES = [
     "assert anything(2) == 4",
@@ -463,6 +491,21 @@ LIES = [
     "assert Rectangle == int",
     "assert listed(2) == [4]",
     "assert number(2) == 4",
+    "assert abs(differs(2) - 4) < 1e-6",
+    "assert abs(4 - differs(2)) < 1e-6",
+    "assert 4 - differs(2) == 0",
+    "assert text(2) == 'b'",
+    "assert not text(2) != 'b'",
+    "assert text(2) in {'b'}",
+    "assert 'b' == text(2)",
+    "assert text(2).startswith('b')",
+    "assert pairs(2) == {1: 4}",
+    "assert pairs(2).get(1) == 4",
+    "assert 1 in pairs(2)",
+    "assert np.allclose(row(2), np.ones(2))",
+    "assert (row(2) == np.ones(2)).all()",
+    "assert np.abs(row(2) - np.ones(2)).max() < 1e-6",
+    "np.testing.assert_array_equal(row(2), np.ones(2))",
     "assert abs(number(2) - 4) < 1e-6",
     "for found, expected in zip(map(stops, [1, 2]), [1, 2]):\n    assert found == expected",
     "assert all(stops(n) for n in [1, 2])",

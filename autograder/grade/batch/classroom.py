@@ -25,7 +25,7 @@ from autograder.grade.batch.course_config import read_config, read_course
 from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
 from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.submitted_files import plain_file
-from autograder.grade.submission.teacher.autotests import AutotestRunner, use_known_tests
+from autograder.grade.submission.teacher.known_tests import use_known_tests
 from autograder.grade.submission.teacher.teacher_files import files_beside
 from autograder.grade.wire.limits import Limits
 from autograder.printable import printable
@@ -97,6 +97,8 @@ class Classroom(NamedTuple):
         """Returns the assignment's notebooks; those with AUTOTEST lines run at this level, within these limits."""
         paths = sorted(path for path in (self.sources / self.assignment).glob("*.ipynb") if path.is_file())
         files, _ = self.course_files()
+        from autograder.grade.submission.teacher.autotests import AutotestRunner  # imports PyTorch
+
         with AutotestRunner(level, limits, self.settings(), self.folder) as autotests:
             return [AssignmentSource.read(path, autotests, files) for path in paths]
 

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nbformat import NotebookNode
 
@@ -14,10 +15,12 @@ from autograder.course.canonical import read
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.cell_analysis import definitions
 from autograder.grade.submission.stand_ins.source_facts import SourceFacts
-from autograder.grade.submission.teacher.autotests import AutotestRunner
 from autograder.grade.submission.teacher.setup_cells import SetupCells
 from autograder.grade.submission.teacher.source_cells import SourceCell, SourceError, source_cell
 from autograder.grade.submission.teacher.teacher_files import files_beside, files_digest
+
+if TYPE_CHECKING:
+    from autograder.grade.submission.teacher.autotests import AutotestRunner
 
 __all__ = ["AssignmentSource", "SourceCell", "SourceError"]
 

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
-from autograder.grade.wire.values.codec import Part, Unsendable
+from autograder.grade.wire.values.codec import Codec, Part, Unsendable
+from autograder.grade.wire.values.data_subclasses import (
+    BASES,
+    data_base,
+    held_parts,
+    held_value,
+    reader_of,
+    subclass_codecs,
+)
 from autograder.grade.wire.values.library_names import imported, library_name
 
 LONGEST_NAME = 200
@@ -28,6 +36,25 @@ class ObjectTable:
         self._handles: dict[int, int] = {}
         self._callbacks: dict[int, Any] = {}
         self._callback_numbers: dict[int, int] = {}
+        self._codecs = subclass_codecs(self._take_data_apart, self._put_data_together)
+
+    def codec_of(self, value: Any) -> Codec | None:
+        """Returns the codec of an object of a subclass of a data type."""
+        return self._codecs.get(data_base(type(value)))  # type: ignore[arg-type]
+
+    def reader(self, tag: str) -> Codec | None:
+        """Returns such a codec by its tag."""
+        return reader_of(self._codecs, tag)
+
+    def _take_data_apart(self, value: Any, part: Part) -> list[Any]:
+        base: Any = data_base(type(value))
+        return [self.handle(value), part(type(value)), *held_parts(base, value, part)]
+
+    def _put_data_together(self, base: type, number: int, *parts: Any) -> Any:
+        value, write = self._objects[number], BASES[base].write
+        if write is not None:
+            write(value, held_value(base, parts))
+        return value
 
     def take_apart(self, value: Any, part: Part) -> list[Any]:
         """Returns the node of an object that is no data: its handle and a description."""
@@ -69,12 +96,13 @@ class ObjectTable:
 
     def _class(self, value: type, part: Part) -> list[Any]:
         module, name = library_name(value) or ("", "")
-        specials = sorted(
-            {name for base in value.__mro__ if base is not object for name in vars(base) if _is_special(name)}
-        )
+        own = {name for base in value.__mro__ if library_name(base) is None for name in vars(base)}
+        every = {name for base in value.__mro__ if base is not object for name in vars(base)}
+        # What a type of data does by itself, its stand-in does, too.
+        specials = filter(_is_special, own if data_base(value) else every)
         bases = [] if module else [part(base) for base in value.__bases__ if base is not object]
-        texts = (value.__name__[:LONGEST_NAME], value.__qualname__[:LONGEST_NAME], " ".join(specials))
-        return ["class", self.handle(value), module, name, *texts, *bases]
+        texts = (value.__name__[:LONGEST_NAME], value.__qualname__[:LONGEST_NAME])
+        return ["class", self.handle(value), module, name, *texts, _words(specials), _words(own), *bases]
 
     def _callback(self, number: int, name: str) -> Any:
         if number not in self._callbacks:
@@ -86,6 +114,10 @@ class ObjectTable:
             self._callbacks[number] = callback
             self._callback_numbers[id(callback)] = number
         return self._callbacks[number]
+
+
+def _words(names: Iterable[str]) -> str:
+    return " ".join(sorted(name for name in names if len(name) < LONGEST_NAME))
 
 
 def _is_special(name: str) -> bool:

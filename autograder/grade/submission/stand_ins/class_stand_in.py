@@ -7,13 +7,14 @@ from typing import Any
 
 from autograder.grade.submission.stand_ins.refusals import Asks, steers
 from autograder.grade.submission.stand_ins.special_methods import is_hidden, special_methods
+from autograder.grade.wire.values.data_subclasses import BASES, CODECS, data_base
 
 LOCAL = frozenset(
     {
         "__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__base__", "__class__", "__subclasses__",
         "__basicsize__", "__flags__", "__itemsize__", "__dictoffset__", "__weakrefoffset__", "__instancecheck__",
         "__subclasscheck__", "__text_signature__", "__abstractmethods__", "__copy__", "__deepcopy__", "__prepare__",
-        "__type_params__", "__hash__", "mro", "_asks", "_claims", "_data", "_path", "_lacks",
+        "__type_params__", "__hash__", "mro", "_asks", "_claims", "_data", "_path", "_lacks", "_base", "_own",
     }
 )  # fmt: skip
 """Attributes that Python's own machinery reads; they are the stand-in's."""
@@ -43,7 +44,7 @@ class ClassStandIn(type):
         if name == "__signature__":
             return _signature(cls)
         if is_hidden(name):
-            raise AttributeError(name)
+            return getattr(type.__getattribute__(cls, "_base"), name)  # AttributeError where None has it neither
         return asks_of(cls).operate("getattr", cls, name)
 
     def __setattr__(cls, name: str, value: Any) -> None:
@@ -79,7 +80,7 @@ class InstanceStandIn:
         kind = type(self)
         if name == "__class__":
             return type.__getattribute__(kind, "_claims") or kind
-        if name in ("__copy__", "__deepcopy__"):
+        if name in ("__copy__", "__deepcopy__") or _is_of_base(kind, name):
             return object.__getattribute__(self, name)
         if is_hidden(name):
             raise AttributeError(name)
@@ -143,6 +144,7 @@ def make_class(
     allowed: frozenset[str],
     bases: list[type],
     claims: Any = None,
+    own: frozenset[str] = frozenset(),
 ) -> type:
     """Returns the stand-in of a class.
 
@@ -154,13 +156,16 @@ def make_class(
         allowed: the operators that are passed on.
         bases: stand-ins, or classes of libraries.
         claims: a library's class, if this is only for its instances: what their `__class__` says.
+        own: the names that the learner's class, and those of the learner's that it extends, define.
 
     Raises:
         ValueError: its bases do not fit together.
     """
     namespace = {"_asks": asks, "_claims": claims, "__module__": "__main__", "__qualname__": qualified, "__doc__": None}
     namespace |= {"_path": qualified, "_lacks": False}
-    namespace["_data"] = next((base.__name__ for base in bases if _has_own_layout(base)), "")
+    data = next(filter(None, map(_data_of, bases)), None)
+    namespace |= {"_base": data, "_own": own}
+    namespace["_data"] = next((base.__name__ for base in bases if data is None and _has_own_layout(base)), "")
     errors = [base for base in bases if issubclass(base, Exception) and not steers(base)]
     if errors:
         root: tuple[type, ...] = () if any(issubclass(base, ErrorStandIn) for base in errors) else (ErrorStandIn,)
@@ -171,7 +176,11 @@ def make_class(
             isinstance(base, ClassStandIn) and lacks_bases(base) for base in kept
         )
         real = kept if any(issubclass(base, InstanceStandIn) for base in kept) else [InstanceStandIn, *kept]
-        namespace |= {"__array_ufunc__": None} | special_methods(asks, specials, allowed, claims is not None)
+        if data is None:
+            namespace["__array_ufunc__"] = None
+        elif not any(issubclass(base, data) for base in real):
+            real = [*real, data]
+        namespace |= special_methods(asks, specials, allowed, claims is not None)
     try:
         return type.__new__(ClassStandIn, name, tuple(real), namespace)
     except TypeError as error:
@@ -183,21 +192,40 @@ def lacks_bases(kind: type) -> bool:
     return type.__getattribute__(kind, "_lacks")
 
 
+def base_of(kind: type) -> type | None:
+    """Returns the type of data whose values the instances of a stand-in hold, None if they hold none."""
+    return type.__getattribute__(kind, "_base") if isinstance(kind, ClassStandIn) else None
+
+
 def new_instance(kind: Any) -> Any:
     """Returns a new stand-in of an instance.
 
     Raises:
-        ValueError: it is a kind of list, number or text, which Python would read without asking the learner's object.
+        ValueError: it is a kind of date or tensor, say, which Python would read without asking the learner's object.
     """
     if data := type.__getattribute__(kind, "_data"):
         raise ValueError(f"a {kind.__name__} is a kind of {data}, and cannot leave the submission's own process")
     return object.__new__(kind)
 
 
+def _data_of(base: type) -> type | None:
+    found = base_of(base) if isinstance(base, ClassStandIn) else base if base in BASES else data_base(base)
+    return found if found in BASES else None
+
+
+def _is_of_base(kind: type, name: str) -> bool:
+    """Returns whether an attribute is that of the data type which a learner's class extends."""
+    base = type.__getattribute__(kind, "_base")
+    if base is None or not hasattr(base, name):
+        return False
+    return is_hidden(name) or name not in type.__getattribute__(kind, "_own")
+
+
 def _has_own_layout(base: type) -> bool:
-    """Returns whether Python reads instances of a library's class without calling methods: list, float, Tensor."""
-    ours = isinstance(base, ClassStandIn) or issubclass(base, BaseException) or base is object
-    return not ours and type(base) is type and not _is_plain(base)
+    """Returns whether Python reads instances of a library's class without calling methods: date, Fraction, Tensor."""
+    if isinstance(base, ClassStandIn) or issubclass(base, BaseException) or base is object:
+        return False
+    return base in CODECS or data_base(base) is not None or (type(base) is type and not _is_plain(base))
 
 
 def _is_plain(base: type) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 from autograder.grade.submission.stand_ins.class_stand_in import (
     ClassStandIn,
     ErrorStandIn,
+    base_of,
     lacks_bases,
     make_class,
     new_instance,
@@ -18,7 +19,15 @@ from autograder.grade.submission.stand_ins.class_stand_in import (
 from autograder.grade.submission.stand_ins.function_stand_in import FunctionStandIn
 from autograder.grade.submission.stand_ins.refusals import Asks, LearnerError, steers
 from autograder.grade.submission.stand_ins.source_facts import SourceFacts
-from autograder.grade.wire.values.codec import Part, Unsendable
+from autograder.grade.wire.values.codec import Codec, Part, Unsendable
+from autograder.grade.wire.values.data_subclasses import (
+    BASES,
+    data_base,
+    held_parts,
+    held_value,
+    reader_of,
+    subclass_codecs,
+)
 from autograder.grade.wire.values.library_names import find, is_own, library_name
 
 LONGEST_TEXT = 2000
@@ -43,6 +52,7 @@ class LearnerReferences:
         self._library_stand_ins: dict[type, type] = {}
         self._callbacks: dict[int, Any] = {}
         self._next_callback = 0
+        self._codecs = subclass_codecs(self._take_data_apart, self._put_data_together)
         self.lost_bases = ""
         self.is_empty = True
 
@@ -50,6 +60,34 @@ class LearnerReferences:
         """Begins a test, which knows none of the learner's objects yet, and whose functions alone can be called."""
         self.is_empty, self.lost_bases = True, ""
         self._callbacks.clear()  # the numbers go on, so that an old one is not taken for a new one
+
+    def codec_of(self, value: Any) -> Codec | None:
+        """Returns the codec of the stand-in of an object that holds data."""
+        return self._codecs.get(base_of(type(value))) if id(value) in self._handles else None  # type: ignore[arg-type]
+
+    def reader(self, tag: str) -> Codec | None:
+        """Returns such a codec by its tag."""
+        return reader_of(self._codecs, tag)
+
+    def _take_data_apart(self, value: Any, part: Part) -> list[Any]:
+        base: Any = base_of(type(value))
+        return [self._handles[id(value)], *held_parts(base, value, part)]
+
+    def _put_data_together(self, base: type, handle: Any, kind: Any, *parts: Any) -> Any:
+        """Returns the stand-in of an object of a learner's class that extends a type of data."""
+        self.is_empty = False
+        if isinstance(kind, type) and data_base(kind) is base and not isinstance(kind, ClassStandIn):
+            kind = self._for_library_instances(kind, base)
+        if type(handle) is not int or not isinstance(kind, type) or base_of(kind) is not base:
+            raise ValueError("an object holds other data than its class says")
+        value, made = held_value(base, parts), self._stand_ins.get(handle)
+        if made is None or type(made) is not kind:
+            made = self._stand_ins[handle] = BASES[base].make(kind, value)
+            self._handles[id(made)] = handle
+        elif (write := BASES[base].write) is not None:
+            write(made, value)
+        self._note_lost_bases(made)
+        return made
 
     def take_apart(self, value: Any, part: Part) -> list[Any]:
         """Returns how the worker knows this object, or may find it."""
@@ -84,10 +122,12 @@ class LearnerReferences:
             made = makers[tag](*others)
             self._stand_ins[handle] = made
             self._handles[id(made)] = handle
-        made = self._stand_ins[handle]
+        self._note_lost_bases(self._stand_ins[handle])
+        return self._stand_ins[handle]
+
+    def _note_lost_bases(self, made: Any) -> None:
         if isinstance(made, ClassStandIn) and lacks_bases(made):
             self.lost_bases = made.__name__
-        return made
 
     def callback(self, number: int) -> Any:
         """Returns the test's function of that number; raises KeyError if this test has passed none."""
@@ -111,7 +151,7 @@ class LearnerReferences:
             raise ValueError(f"the source notebook does not import {module}")
         return find(module, name)
 
-    def _class(self, module: str, name: str, short: str, qualified: str, specials: str, *bases: Any) -> type:
+    def _class(self, module: str, name: str, short: str, qualified: str, specials: str, own: str, *bases: Any) -> type:
         names = set(specials.split())
         real = find(module, name) if module and not is_own(module) and self._facts.knows_class(module, name) else None
         if isinstance(real, type):
@@ -119,7 +159,8 @@ class LearnerReferences:
             return real
         if not all(isinstance(base, type) for base in bases):
             raise ValueError("the base of a class is no class")
-        return make_class(self._asks, short, qualified, names, self._facts.operators(short), list(bases))
+        allowed = self._facts.operators(short)
+        return make_class(self._asks, short, qualified, names, allowed, list(bases), own=frozenset(own.split()))
 
     def _function(self, kind: str, name: str, qualified: str) -> FunctionStandIn:
         return FunctionStandIn(self._asks, kind, name, qualified, self._code_of(qualified))
@@ -134,10 +175,13 @@ class LearnerReferences:
     def _for_instances_of(self, kind: Any) -> type:
         if not isinstance(kind, type) or _is_data(kind):
             raise ValueError(f"a kind of {getattr(kind, '__name__', kind)} is no data of that exact type")
+        return self._for_library_instances(kind)
+
+    def _for_library_instances(self, kind: Any, *bases: type) -> type:
         if kind not in self._library_stand_ins:
             names = self._specials.get(kind, set())
             self._library_stand_ins[kind] = make_class(
-                self._asks, kind.__name__, kind.__qualname__, names, frozenset(), [], claims=kind
+                self._asks, kind.__name__, kind.__qualname__, names, frozenset(), list(bases), claims=kind
             )
         return self._library_stand_ins[kind]
 

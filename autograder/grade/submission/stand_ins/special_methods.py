@@ -31,6 +31,8 @@ ARITHMETIC = frozenset(f"__{side}{name}__" for name in _ARITHMETIC for side in (
 COMPARISONS = {"__eq__": False, "__ne__": True, "__lt__": None, "__le__": None, "__gt__": None, "__ge__": None}
 """What each may say of the learner's object and a test's data: only that they differ."""
 OPERATORS = ARITHMETIC | COMPARISONS.keys() | {"__contains__", "__hash__"}
+FAILING = (AssertionError, AttributeError, TypeError, NameError)
+"""How a test ends that finds something else than it expects."""
 MIXED = "_mixed"  # marks a stand-in that came out of an operator with a test's data
 NO_JUDGE = "cannot be trusted, because the answer's own code says what it is: compare numbers, text or arrays instead"
 HIDDEN = ("__array", "__torch_", "__cuda_", "__dlpack", "__buffer", "__dataframe", "__arrow", "_repr_", "_ipython_")
@@ -93,15 +95,20 @@ def _converted(asks: Asks, name: str) -> Callable[..., Any]:
 
 def _check_mixed(asks: Asks, name: str, own: Any, value: Any) -> None:
     """Refuses what lets an object that is equal to everything pass for the number that a test expects."""
-    fine = value is COMPARISONS[name] if name in COMPARISONS else _is_stand_in(value)
+    fine = value is COMPARISONS[name] if name in COMPARISONS else _is_stand_in(value) and not _holds_data(value)
     if not fine and value is not NotImplemented:
         raise asks.refuse(f"{name} of a {type(own).__name__} and other data {NO_JUDGE}")
-    if _is_stand_in(value):
+    if fine and name not in COMPARISONS:
         object.__getattribute__(value, "__dict__")[MIXED] = True
 
 
 def _is_stand_in(value: Any) -> bool:
     return hasattr(type(type(value)), "_is_of_learners")
+
+
+def _holds_data(value: Any) -> bool:
+    """Returns whether Python reads what an object holds, so that an answer could show a number in it."""
+    return type.__getattribute__(type(value), "_base") is not None
 
 
 def _refused(asks: Asks, name: str) -> Callable[..., Any]:
@@ -117,8 +124,8 @@ def _refused(asks: Asks, name: str) -> Callable[..., Any]:
 def _exit(asks: Asks) -> Callable[..., Any]:
     def method(self: Any, kind: Any, error: Any, _: Any) -> bool:
         swallows = bool(asks.operate("__exit__", self, kind, error, None))
-        # An answer may not hide that the test has failed, nor what the learner's own code raised.
-        return swallows and not isinstance(error, AssertionError) and not asks.is_learners(error)
+        # An answer may not hide that the test has failed, that a value was of another kind, or what its own code raised.
+        return swallows and not isinstance(error, FAILING) and not asks.is_learners(error)
 
     method.__name__ = "__exit__"
     return method

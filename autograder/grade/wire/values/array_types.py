@@ -142,6 +142,55 @@ def _series_of(kind: type) -> Codec:
     )
 
 
+def _masked_parts(value: Any, _: Part) -> list[Any]:
+    data, mask = numpy.ma.getdata(value, subok=False), numpy.ma.getmask(value)
+    fill = numpy.asarray(value.fill_value, value.dtype).tobytes()
+    flags = None if mask is numpy.ma.nomask else mask.tobytes()
+    return [_description(value.dtype), _sizes(value.shape), data.tobytes(), flags, fill]
+
+
+def _masked(dtype: str, sizes: str, data: bytes, flags: bytes | None, fill: bytes) -> Any:
+    values = _array(dtype, sizes, data)
+    mask_dtype = numpy.ma.make_mask_descr(values.dtype)
+    mask = numpy.ma.nomask if flags is None else numpy.frombuffer(flags, mask_dtype).reshape(values.shape)
+    return numpy.ma.MaskedArray(values, mask, fill_value=numpy.frombuffer(fill, values.dtype)[0])
+
+
+def _write_masked(target: Any, new: Any) -> None:
+    target[...] = new
+    target.mask = new.mask
+
+
+def _viewed(kind: type) -> Codec:
+    return Codec(
+        kind.__name__,
+        lambda value, part: _array_parts(numpy.ndarray.view(value, numpy.ndarray), part),
+        lambda *parts: _array(*parts).view(kind),
+        lambda target, new: target.__setitem__(..., new),
+    )
+
+
+def _generator_parts(value: Any, part: Part) -> list[Any]:
+    kind = type(value.bit_generator)
+    if kind.__name__ not in _BIT_GENERATORS or kind.__module__.partition(".")[0] != "numpy":
+        raise Unsendable(value, f"a generator of random numbers from a {kind.__name__}")
+    return [kind.__name__, part(value.bit_generator.state)]
+
+
+def _generator(name: str, state: Any) -> Any:
+    if name not in _BIT_GENERATORS:
+        raise ValueError(f"{name[:80]!r} is no generator of random numbers")
+    found = numpy.random.Generator(getattr(numpy.random, name)(0))
+    found.bit_generator.state = state
+    return found
+
+
+def _write_generator(target: Any, new: Any) -> None:
+    target.bit_generator.state = new.bit_generator.state
+
+
+# MT19937 and Philox (NumPy 2), and PyTorch's generators (2.13), read their state at a position that stands in it unchecked.
+_BIT_GENERATORS = ("PCG64", "PCG64DXSM", "SFC64")
 _POLYNOMIALS = tuple(
     getattr(numpy.polynomial, name)
     for name in ("Polynomial", "Chebyshev", "Legendre", "Laguerre", "Hermite", "HermiteE")
@@ -155,6 +204,9 @@ ARRAYS: dict[type, Codec] = {
     torch.dtype: Codec("torch.dtype", lambda value, _: [str(value).removeprefix("torch.")], _torch_dtype),
     torch.device: Codec("device", lambda value, _: [str(value)], torch.device),
     numpy.ndarray: Codec("array", _array_parts, _array, _write_array),
+    numpy.random.Generator: Codec("numpy.Generator", _generator_parts, _generator, _write_generator),
+    numpy.ma.MaskedArray: Codec("MaskedArray", _masked_parts, _masked, _write_masked),
+    **{kind: _viewed(kind) for kind in (numpy.matrix, numpy.recarray)},
     numpy.poly1d: Codec(
         "poly1d", lambda value, part: [part(value.coeffs), value.variable], lambda c, v: numpy.poly1d(c, variable=v)
     ),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import array
 import datetime
 import decimal
 import fractions
 import pathlib
+import random
+import types
 import uuid
 import zoneinfo
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -96,6 +99,22 @@ def _time_back(kind: type[Any]) -> Any:
     return put_together
 
 
+def _python_array(code: str, data: bytes) -> Any:
+    if code not in "bBhHiIlLqQfd":  # "u" could hold numbers that are no letters
+        raise ValueError(f"no array has items of the kind {code[:80]!r}")
+    return array.array(code, data)
+
+
+def _write_array(target: Any, new: Any) -> None:
+    target[:] = new
+
+
+def _random(state: Any) -> Any:
+    found = random.Random(0)
+    found.setstate(state)
+    return found
+
+
 def _view(name: str) -> Codec:
     def take_apart(value: Any, part: Part) -> list[Any]:
         return _pairs(dict(value.mapping), part)
@@ -147,6 +166,24 @@ STANDARD: dict[type, Codec] = {
         "timedelta", lambda value, _: [value.days, value.seconds, value.microseconds], datetime.timedelta
     ),
     datetime.timezone: Codec("timezone", lambda value, part: [part(value.utcoffset(None))], datetime.timezone),
+    array.array: Codec("array.array", lambda value, _: [value.typecode, value.tobytes()], _python_array, _write_array),
+    types.SimpleNamespace: Codec(
+        "SimpleNamespace",
+        lambda value, part: _pairs(vars(value), part),
+        lambda *parts: types.SimpleNamespace(**_dictionary(*parts)),
+        lambda target, new: _write_set(vars(target), vars(new)),
+    ),
+    types.MappingProxyType: Codec(
+        "mappingproxy",
+        lambda value, part: _pairs(dict(value), part),
+        lambda *parts: types.MappingProxyType(_dictionary(*parts)),
+    ),
+    random.Random: Codec(
+        "Random",
+        lambda value, part: [part(value.getstate())],
+        _random,
+        lambda target, new: target.setstate(new.getstate()),
+    ),
     uuid.UUID: Codec("UUID", lambda value, _: [value.hex], uuid.UUID),
     **{
         kind: Codec(kind.__name__, lambda value, _: [str(value)], kind)

@@ -39,6 +39,12 @@ class References(Protocol):
     def put_together(self, tag: str, parts: list[Any]) -> Any:
         """Returns what such a node refers to; raises ValueError."""
 
+    def codec_of(self, value: Any) -> Codec | None:
+        """Returns the codec of a value that holds data but is of a class of its own; None for anything else."""
+
+    def reader(self, tag: str) -> Codec | None:
+        """Returns such a codec by its tag."""
+
 
 class NoReferences:
     """Nothing but data crosses."""
@@ -50,6 +56,14 @@ class NoReferences:
     def put_together(self, tag: str, _: list[Any]) -> Any:
         """Refuses it."""
         raise ValueError(f"{str(tag)[:80]!r} is no kind of value")
+
+    def codec_of(self, _: Any) -> Codec | None:
+        """Knows none."""
+        return None
+
+    def reader(self, _: str) -> Codec | None:
+        """Knows none."""
+        return None
 
 
 class ValueTable:
@@ -123,7 +137,7 @@ class ValueTable:
 
     def node(self, value: Any, part: Part) -> tuple[list[Any], bool]:
         """Returns the node of a value, and whether the value can change."""
-        codec = self._codec(value)
+        codec = self._codec(value) or self._references.codec_of(value)
         if codec is None:
             return self._references.take_apart(value, part), False
         if codec is optional_codec(value):
@@ -190,7 +204,7 @@ class ValueTable:
             codec = optional_reader(tag)
             found = ValueTable().unpack(msgspec.msgpack.decode(found[0], type=Values))[0]
         else:
-            codec = BY_TAG.get(tag) or self._types.reader(tag)
+            codec = BY_TAG.get(tag) or self._types.reader(tag) or self._references.reader(tag)
         if codec is None:
             return self._references.put_together(tag, found), None
         return codec.put_together(*found), codec
