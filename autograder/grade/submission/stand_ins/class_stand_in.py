@@ -14,7 +14,7 @@ LOCAL = frozenset(
         "__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__base__", "__class__", "__subclasses__",
         "__basicsize__", "__flags__", "__itemsize__", "__dictoffset__", "__weakrefoffset__", "__instancecheck__",
         "__subclasscheck__", "__text_signature__", "__abstractmethods__", "__copy__", "__deepcopy__", "__prepare__",
-        "__type_params__", "__hash__", "mro", "_asks", "_claims", "_data", "_path", "_lacks", "_base", "_own",
+        "__type_params__", "__hash__", "mro", "_asks", "_claims", "_data", "_path", "_lacks", "_extends", "_own",
     }
 )  # fmt: skip
 """Attributes that Python's own machinery reads; they are the stand-in's."""
@@ -44,7 +44,7 @@ class ClassStandIn(type):
         if name == "__signature__":
             return _signature(cls)
         if is_hidden(name):
-            return getattr(type.__getattribute__(cls, "_base"), name)  # AttributeError where None has it neither
+            return getattr(type.__getattribute__(cls, "_extends"), name)  # AttributeError where None has it neither
         return asks_of(cls).operate("getattr", cls, name)
 
     def __setattr__(cls, name: str, value: Any) -> None:
@@ -164,7 +164,7 @@ def make_class(
     namespace = {"_asks": asks, "_claims": claims, "__module__": "__main__", "__qualname__": qualified, "__doc__": None}
     namespace |= {"_path": qualified, "_lacks": False}
     data = next(filter(None, map(_data_of, bases)), None)
-    namespace |= {"_base": data, "_own": own}
+    namespace |= {"_extends": data, "_own": own}
     namespace["_data"] = next((base.__name__ for base in bases if data is None and _has_own_layout(base)), "")
     errors = [base for base in bases if issubclass(base, Exception) and not steers(base)]
     if errors:
@@ -194,7 +194,7 @@ def lacks_bases(kind: type) -> bool:
 
 def base_of(kind: type) -> type | None:
     """Returns the type of data whose values the instances of a stand-in hold, None if they hold none."""
-    return type.__getattribute__(kind, "_base") if isinstance(kind, ClassStandIn) else None
+    return type.__getattribute__(kind, "_extends") if isinstance(kind, ClassStandIn) else None
 
 
 def new_instance(kind: Any) -> Any:
@@ -215,7 +215,7 @@ def _data_of(base: type) -> type | None:
 
 def _is_of_base(kind: type, name: str) -> bool:
     """Returns whether an attribute is that of the data type which a learner's class extends."""
-    base = type.__getattribute__(kind, "_base")
+    base = type.__getattribute__(kind, "_extends")
     if base is None or not hasattr(base, name):
         return False
     return is_hidden(name) or name not in type.__getattribute__(kind, "_own")

@@ -108,7 +108,7 @@ def _is_stand_in(value: Any) -> bool:
 
 def _holds_data(value: Any) -> bool:
     """Returns whether Python reads what an object holds, so that an answer could show a number in it."""
-    return type.__getattribute__(type(value), "_base") is not None
+    return type.__getattribute__(type(value), "_extends") is not None
 
 
 def _refused(asks: Asks, name: str) -> Callable[..., Any]:
