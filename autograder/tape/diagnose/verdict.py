@@ -61,6 +61,11 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
     yield from _notes_on_excerpt(evidence)
     if evidence.observer.statements.threads:
         yield "The program started threads; their statements are listed as they came in one run, and may come otherwise in another."
+    if state.transforms:
+        yield (
+            "What torch.func differentiates keeps its own saved tensors, which cannot be copied: a write into one of them "
+            "that no version counter shows goes unseen."
+        )
     if any(memory.sampled for memory in state.memories.all):
         yield "Storages over 64 MiB were only sampled; a small write into one may have been missed."
     if len(state.finished_steps) >= STEPS:

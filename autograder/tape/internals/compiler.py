@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ContextDecorator, ExitStack, contextmanager
 
 import torch
 
+from autograder.tape.internals.entry_points import replaced
 from autograder.tape.internals.mode_stack import told_of_compiled_calls
 
-_FILES = ("/torch/_dynamo/", "/torch/_functorch/", "/torch/_inductor/")
+_FILES = ("/torch/_dynamo/", "/torch/_inductor/")
 _COMPILER = "torch._dynamo.eval_frame"  # loaded by the first `torch.compile`
 _TRACERS = (torch._C._TorchDispatchModeKey.PROXY, torch._C._TorchDispatchModeKey.FUNCTIONAL)
 
@@ -25,8 +26,12 @@ def compiled_calls() -> Iterator[list[bool]]:
     ran: list[bool] = []
     if _COMPILER in sys.modules:
         torch.compiler.reset()
-    with told_of_compiled_calls(lambda: ran.append(True), lambda: None):
-        yield ran
+    try:
+        with told_of_compiled_calls(lambda: ran.append(True), lambda: None):
+            yield ran
+    finally:
+        if _COMPILER in sys.modules:
+            torch.compiler.set_stance("default")
 
 
 @contextmanager
@@ -35,7 +40,21 @@ def eager_calls() -> Iterator[None]:
     with ExitStack() as stack:
         if _COMPILER in sys.modules:
             stack.enter_context(torch.compiler.set_stance("force_eager"))
+            stack.enter_context(replaced(torch.compiler, "set_stance", _KeptStance))
         yield
+
+
+class _KeptStance(ContextDecorator):
+    """In the place of `torch.compiler.set_stance`: the program's own stance would compile again."""
+
+    def __init__(self, *_args: object, **_options: object) -> None:
+        """Takes what `set_stance` takes."""
+
+    def __enter__(self) -> None:
+        """Changes nothing."""
+
+    def __exit__(self, *_: object) -> None:
+        """Changes nothing."""
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from inspect import getattr_static
 
 import torch
@@ -98,6 +98,37 @@ def replaced_hooks(replacement: Callable[[Callable, Callable], tuple[Callable, C
         return enter(Hooks(*replacement(hooks.pack_hook, hooks.unpack_hook)))
 
     with replaced(Hooks, "__enter__", entered):
+        yield
+
+
+@contextmanager
+def without_hooks() -> Iterator[None]:
+    """Takes the topmost default hooks off for the time of the block."""
+    hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
+    if hooks is None:
+        yield
+        return
+    torch._C._autograd._pop_saved_tensors_default_hooks()
+    try:
+        yield
+    finally:
+        torch._C._autograd._push_saved_tensors_default_hooks(*hooks)
+
+
+@contextmanager
+def around_transforms(around: Callable[[], AbstractContextManager]) -> Iterator[None]:
+    """Inside, what `torch.func` differentiates (`grad`, `vjp`, `jacrev`, `vmap`) runs in a context that `around()` makes.
+
+    These forbid saved-tensor hooks, which they do by this function; it raises where some are set (2.6 to 2.15).
+    """
+    forbid = torch.autograd.graph.disable_saved_tensors_hooks
+
+    @contextmanager
+    def forbidden(message):
+        with around(), forbid(message):
+            yield
+
+    with replaced(torch.autograd.graph, "disable_saved_tensors_hooks", forbidden):
         yield
 
 

@@ -31,6 +31,11 @@ def is_view(tensor: torch.Tensor) -> bool:
     return tensor._is_view()
 
 
+def has_values(tensor: torch.Tensor) -> bool:
+    """Returns whether a tensor holds numbers: not on the device `meta`, and not under `FakeTensorMode`."""
+    return not (tensor.is_meta or type(tensor).__name__ == "FakeTensor")
+
+
 def storage_number(tensor: torch.Tensor) -> int:
     """Returns a number for the storage object; two tensors with the same bytes and another number met through NumPy or DLPack."""
     return getattr(tensor.untyped_storage(), "_cdata", 0)

@@ -10,9 +10,10 @@ from functools import wraps
 
 import torch
 
+from autograder.tape.internals.entry_points import around_transforms, replaced_hooks
 from autograder.tape.internals.heard_calls import EXPOSING, GRADIENT_GIVEN
 from autograder.tape.internals.optimizer_calls import told_of_optimizers
-from autograder.tape.internals.saved_variables import readable_saved_tensors
+from autograder.tape.internals.saved_variables import is_checkpoint, readable_saved_tensors
 from autograder.tape.internals.tensor_fields import unheard, version_of
 from autograder.tape.observe.forecast import BackwardCall, forecast
 from autograder.tape.observe.graph.links import Links
@@ -60,6 +61,7 @@ class _ObservedThread(threading.local):
 
     def __init__(self) -> None:
         self.visited: list[GraphNode] = []
+        self.packing = 0
 
 
 class Observer(Listener):
@@ -91,10 +93,32 @@ class Observer(Listener):
         functions.is_asleep = self._is_asleep
         threads, heard = in_new_threads(self._thread), functions.overhearing()
         optimizers = told_of_optimizers(self._optimizer_steps)
+        transforms, hooks = around_transforms(self._transform), replaced_hooks(self._packing)
         traced = self.statements.traced(begun=not self._is_asleep)
-        with readable_saved_tensors(), optimizers, threads, functions, heard, traced:
+        with readable_saved_tensors(), hooks, transforms, optimizers, threads, functions, heard, traced:
             yield
         self.closed = True
+
+    def _packing(self, pack: Callable, unpack: Callable) -> tuple[Callable, Callable]:
+        """Returns hooks that do the same; what they were given is noted until the node that saves it is known."""
+        if is_checkpoint(unpack):
+            return pack, unpack
+
+        def packing(tensor):
+            self._here.packing += 1
+            try:
+                packed = pack(tensor)
+            finally:
+                self._here.packing -= 1
+            self.state.packed.append((tensor, packed))
+            return packed
+
+        return packing, unpack
+
+    @contextmanager
+    def _transform(self) -> Iterator[None]:
+        self.state.transforms = True
+        yield
 
     @contextmanager
     def _thread(self) -> Iterator[None]:
@@ -140,6 +164,7 @@ class Observer(Listener):
         if was_written:
             for tensor, tracked in zip(inputs, sources, strict=True):
                 self.links.link(tracked, tensor)
+        state.packed.clear()
         if name in GRADIENT_GIVEN and len(sources) == 2:
             self._buffer_given(*sources)
         if not state.engine_depth:
@@ -162,6 +187,8 @@ class Observer(Listener):
 
     @unseen
     def _statement_done(self, activation: Activation, complete: bool) -> None:
+        if self._here.packing:
+            return  # the node that saves is half made
         state = self.state
         state.place = place = self.statements.place_of(activation)
         try:

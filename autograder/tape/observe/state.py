@@ -33,6 +33,7 @@ class Buffer:
 class _StepOfThread(threading.local):
     def __init__(self) -> None:
         self.step = StepBuilder()
+        self.packed: list[tuple[torch.Tensor, object]] = []
         self.place: Place | None = None
         self.engine_depth = 0
 
@@ -61,12 +62,18 @@ class RunState:
         self.shared_since: int | None = None
         self.visited: list[list[int]] = []
         self.read_again: dict[Memory, Place] = {}
+        self.transforms = False  # whether torch.func differentiated something
         self.statements: Statements
 
     @property
     def current_step(self) -> StepBuilder:
         """What the statement that runs in this thread has changed so far."""
         return self._here.step
+
+    @property
+    def packed(self) -> list[tuple[torch.Tensor, object]]:
+        """What hooks have packed in this thread's last operation: each tensor, and what they made of it."""
+        return self._here.packed
 
     @property
     def place(self) -> Place | None:

@@ -17,7 +17,13 @@ import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import CheckpointFunction
 
-from autograder.tape.internals.entry_points import replaced, replaced_apply, replaced_hooks
+from autograder.tape.internals.entry_points import (
+    around_transforms,
+    replaced,
+    replaced_apply,
+    replaced_hooks,
+    without_hooks,
+)
 from autograder.tape.internals.heard_calls import EMPTYING, GRADIENT_GIVEN, function_name
 from autograder.tape.internals.saved_variables import is_checkpoint
 from autograder.tape.observe.backward_trace import BackwardTrace
@@ -39,6 +45,7 @@ class ClonedSavesRun(Listener):
     def around(self) -> Iterator[None]:
         """The context in which copies are made."""
         with ExitStack() as stack:
+            stack.enter_context(around_transforms(without_hooks))
             stack.enter_context(clone_on_save())
             stack.enter_context(replaced_hooks(_packing_copies))
             # Each saved tensor has our hooks already, and may have only one pair.

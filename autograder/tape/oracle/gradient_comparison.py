@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from autograder.tape.internals.tensor_fields import has_values
 from autograder.tape.run.once import Run
 
 SAME = 2e-6  # relative: the same operations on the same numbers, added up in another order
@@ -139,6 +140,8 @@ def first_difference(got: Gradients, true: Gradients, limit: float, pairs: dict[
 def _numbers(value: object) -> torch.Tensor | None:
     try:
         tensor = value.detach() if isinstance(value, torch.Tensor) else torch.as_tensor(value)
+        if not has_values(tensor):
+            return None
         if tensor.layout != torch.strided:
             tensor = tensor.to_dense()
         tensor = torch.view_as_real(tensor) if tensor.is_complex() else tensor

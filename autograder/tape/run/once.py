@@ -16,7 +16,7 @@ import torch
 
 from autograder.tape.internals.compiler import compiled_calls, eager_calls, is_compiler_file
 from autograder.tape.internals.entry_points import close_checkpoints, is_backward_call
-from autograder.tape.internals.tensor_fields import unheard
+from autograder.tape.internals.tensor_fields import has_values, unheard
 from autograder.tape.recording.verdict_types import Problem
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.engine import Backward, LastCall, Listener, watched
@@ -183,6 +183,12 @@ def _refuse(run: Run, program: Program, seconds: float, complaints: str) -> None
         complaints: what the program wrote to stderr; argparse says there why it leaves.
     """
     error, at = run.error, f"{program.file}, line {run.line}" if run.line else program.file
+    given = [gradient for call in run.calls for gradient in call.gradients if gradient is not None]
+    if error is None and not all(map(has_values, given)):
+        raise ProgramError(
+            f"{at}: the gradients have no values (device meta, or fake tensors), so nothing can be said of them. "
+            "Run the program on the CPU."
+        )
     if isinstance(error, SystemExit):
         if error.code in (None, 0):
             run.error = None
@@ -217,7 +223,7 @@ def closed_world(seeded: bool = True) -> Iterator[io.StringIO]:
     """
     python, torch_state, numpy = random.getstate(), torch.get_rng_state(), sys.modules.get("numpy")
     numpy_state = numpy.random.get_state() if numpy else None
-    dtype, threads = torch.get_default_dtype(), torch.get_num_threads()
+    dtype, threads, device = torch.get_default_dtype(), torch.get_num_threads(), torch.get_default_device()
     anomaly, checks_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
     deterministic = torch.are_deterministic_algorithms_enabled()
     arguments, path = sys.argv, list(sys.path)
@@ -236,6 +242,8 @@ def closed_world(seeded: bool = True) -> Iterator[io.StringIO]:
         torch.set_rng_state(torch_state)
         if numpy:
             numpy.random.set_state(numpy_state)
+        if torch.get_default_device() != device:
+            torch.set_default_device(None if device.type == "cpu" else device)
         torch.set_default_dtype(dtype)
         torch.autograd.set_detect_anomaly(anomaly, checks_nan)
         if torch.are_deterministic_algorithms_enabled() != deterministic:

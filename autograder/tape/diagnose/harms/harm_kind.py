@@ -69,7 +69,7 @@ def harms_to_consumed_saves(evidence: Evidence, *, stale: bool) -> Iterator[Harm
         saves = sorted((one for one in saves if one.call == state.calls - 1), key=lambda one: one.node.id not in raised)
     for save in saves:
         if save.stale == stale and (writes := writes_into(state, save)):
-            yield harm_to(state, save, writes, changed=save.changed)
+            yield harm_to(state, save, writes, changed=save.changed or is_unreadable(save))
 
 
 def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:
@@ -81,6 +81,11 @@ def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:
         if counted or (save in write.harmed if write.swapped else touched and save.changed):
             found.append(write)
     return found
+
+
+def is_unreadable(save: TrackedSave) -> bool:
+    """Returns whether nobody here can read a saved tensor's values (on a GPU, on the device `meta`): a write may have changed them."""
+    return save.memory.size == 0 and save.tensor is not None
 
 
 def harm_to(state: RunState, save: TrackedSave, writes: list[WriteEvent], *, changed: bool) -> Harm:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import weakref
+from functools import partial
 
 import torch
 
 from autograder.tape.internals.tensor_fields import version_of
 from autograder.tape.observe.graph.nodes import GraphNode, TrackedSave
-from autograder.tape.observe.graph.saved_tensors import hidden_in, kept_by, saved_version
+from autograder.tape.observe.graph.saved_tensors import hidden_in, kept_by, kept_still, saved_version, shares_memory
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.observe.memory.watcher import MemoryWatcher
 from autograder.tape.observe.state import RunState
+from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.run.engine import node_of, standing
 from autograder.tape.run.storages import fingerprint
 
@@ -72,10 +74,18 @@ class Links:
             if tensor is not None:
                 self._keep(node, name, read, tensor, checked, stashed, made)
         hidden, checked = hidden_in(node.node)
-        for tracked in dict.fromkeys(sources if hidden else ()):
+        unknown = [name for name, packed in hidden.items() if not self._unpacked(node, name, packed, made)]
+        for tracked in dict.fromkeys(sources if unknown else ()):
             tensor = tracked.ref()
             if tensor is not None:
-                self._keep(node, ", ".join(hidden), weakref.ref(tensor), tensor, checked, True, made)
+                self._keep(node, ", ".join(unknown), weakref.ref(tensor), tensor, checked, True, made)
+
+    def _unpacked(self, node: GraphNode, name: str, packed: object, made: TrackedTensor | None) -> bool:
+        """Returns whether it is known which tensor a hook packed; where what it made is no copy, the node keeps that tensor."""
+        tensor = next((given for given, result in reversed(self.state.packed) if result is packed), None)
+        if tensor is not None and shares_memory(tensor, packed):
+            self._keep(node, name, partial(kept_still, node.node, name, tensor), tensor, False, False, made)
+        return tensor is not None
 
     def _keep(
         self, node: GraphNode, name: str, saved, tensor, checked: bool, stashed: bool, made: TrackedTensor | None
@@ -104,10 +114,22 @@ class Links:
 
     def _stale_at_birth(self, save: TrackedSave) -> None:
         last = self.state.writes[-1] if self.state.writes else None
-        if last is not None and last.memory is save.memory:
-            save.writes_before, save.changed = last.index, last.changed
-            last.harmed.append(save)
+        if last is None or last.memory is not save.memory:
+            last = self._unheard_write(save)
+        save.writes_before, save.changed = last.index, last.changed
+        last.harmed.append(save)
         self.state.graph.mark_invalid(save, self.state.steps)
+
+    def _unheard_write(self, save: TrackedSave) -> WriteEvent:
+        """Returns a write that no function mode heard, in the line that runs: a scripted function's, or one under `torch.vmap`."""
+        state = self.state
+        write = WriteEvent(
+            len(state.writes), state.here(), "unseen", save.memory, save.start, save.stop, (save.counter,), True, None,
+            version=save.version_now, call=state.calls,
+        )  # fmt: skip
+        state.writes.append(write)
+        state.current_step.writes.append(write)
+        return write
 
     def _owner(self, save: TrackedSave, version: int | None, made: TrackedTensor | None) -> TrackedTensor | None:
         """Returns a known tensor that shares the saved one's bytes and counter: each read of a saved output is a new object."""

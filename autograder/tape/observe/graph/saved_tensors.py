@@ -17,6 +17,8 @@ from autograder.tape.internals.saved_variables import (
     unchecked,
 )
 from autograder.tape.internals.tensor_fields import version_of
+from autograder.tape.run.function_mode import tensors
+from autograder.tape.run.storages import address_of
 
 
 def kept_by(
@@ -52,30 +54,38 @@ def has_hooks(node: Any, name: str) -> bool:
     return one is not None and one.unpack_hook is not None
 
 
-def hidden_in(node: Any) -> tuple[list[str], bool]:
-    """Returns the names of what a node keeps in a form that only hooks can turn back, and whether the hooks are checkpoint's.
+def hidden_in(node: Any) -> tuple[dict[str, object], bool]:
+    """Returns, by name, what a node keeps in a form that only hooks can turn back, and whether the hooks are checkpoint's.
 
     `torch.utils.checkpoint` keeps no tensor at all and computes it again, from inputs whose versions it checks (torch 2.13).
     """
-    names, checked = [], False
+    hidden: dict[str, object] = {}
+    checked = False
     for name in saved_names(type(node)):  # type: ignore[arg-type]
         saved = saved_state(node, name)
-        if (
-            saved is None
-            or isinstance(saved, (tuple, list))
-            or saved.data is None
-            or isinstance(saved.data, torch.Tensor)
-        ):
-            continue
-        names.append(name)
-        checked = checked or is_checkpoint(saved.unpack_hook)
-    return names, checked
+        many = isinstance(saved, (tuple, list))
+        for index, one in enumerate(saved if many else (saved,)):
+            if one is not None and one.data is not None and not isinstance(one.data, torch.Tensor):
+                hidden[name + (f"[{index}]" if many else "")] = one.data
+                checked = checked or is_checkpoint(one.unpack_hook)
+    return hidden, checked
+
+
+def shares_memory(tensor: torch.Tensor, packed: object) -> bool:
+    """Returns whether what a hook made of a tensor changes with it: not where it holds only tensors with memory of their own."""
+    place, held = address_of(tensor), list(tensors(packed))
+    return not held or place in map(address_of, held)
 
 
 def _raw(node, name: str, index: int | None) -> torch.Tensor | None:
     saved = saved_state(node, name)
     tensor = None if saved is None else (saved if index is None else saved[index]).data
     return tensor if isinstance(tensor, torch.Tensor) else None
+
+
+def kept_still(node: Any, name: str, tensor: torch.Tensor) -> torch.Tensor | None:
+    """Returns a tensor as long as what a hook made of it is kept by the node."""
+    return tensor if name in hidden_in(node)[0] else None
 
 
 def _same(tensor: torch.Tensor | None) -> torch.Tensor | None:

@@ -104,7 +104,7 @@ class Writes:
         known = memory.content is not None and memory.alive()
         if known and interval is None:
             interval = memory.look()
-        changed = interval is not None or (memory.size > 0 and not known)
+        changed = interval is not None or not known
         interval = interval or (tracked.start, tracked.stop)
         refused = self._stale(tracked, version)
         self.note(FoundWrite(memory, interval, operation, tracked, (tracked.counter.id,), changed, refused))
