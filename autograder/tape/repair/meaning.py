@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from torch import Tensor
 
+from autograder.tape.repair.meant_run import MeantRun
 from autograder.tape.repair.trial_run import CallValues, TrialRun, same
 
 FEW = 3  # names listed in one sentence
@@ -23,7 +25,7 @@ class Reference:
     """
 
     plain: TrialRun
-    meant: TrialRun
+    meant: MeantRun
     right: tuple[Tensor, ...] = ()
 
     @property
@@ -56,7 +58,20 @@ def known_calls(reference: Reference, trial: TrialRun) -> list[tuple[CallValues,
         now = now[: len(meant)]
     elif not reference.gradients_known:
         meant, now = meant[:1], now[:1]
-    return list(zip(meant, now, strict=True)) if len(meant) == len(now) else None
+    return list(paired(meant, now)) if len(meant) == len(now) else None
+
+
+def paired(meant: list[CallValues], now: list[CallValues]) -> Iterator[tuple[CallValues, CallValues]]:
+    """Yields each call as meant with the one that starts from the same numbers: the same in order, else another, else the next.
+
+    A repair may move one call before another.
+    """
+    left = list(now)
+    for place, one in enumerate(meant):
+        same_place = [now[place]] if any(now[place] is other for other in left) else []
+        like = next((other for other in [*same_place, *left] if same_all(one.losses, other.losses)), left[0])
+        left = [other for other in left if other is not like]
+        yield one, like
 
 
 def keeps_losses(reference: Reference, trial: TrialRun) -> bool:
@@ -82,7 +97,7 @@ def keeps_training(reference: Reference, trial: TrialRun) -> bool:
 def keeps_updates(reference: Reference, trial: TrialRun) -> bool:
     """Whether every leaf ends with the value and the gradient that it was meant to have, as far as that is known."""
     meant = reference.meant
-    left = among(meant.left, trial.left) and among(trial.left, meant.left)
+    left = among(meant.left, trial.left) and among(trial.left, meant.left, spare=meant.thrown_away)
     return not reference.ran or (left and among(meant.trained, trial.trained))
 
 
@@ -91,8 +106,8 @@ def same_all(meant: list[Tensor], now: list[Tensor]) -> bool:
     return len(meant) == len(now) and all(same(one, other) for one, other in zip(meant, now, strict=True))
 
 
-def among(wanted: list[Tensor], found: list[Tensor], *, near: bool = False) -> bool:
-    """Whether each of `wanted` is in `found`, in any order, each once; zeros need not be there.
+def among(wanted: list[Tensor], found: list[Tensor], *, near: bool = False, spare: int = 0) -> bool:
+    """Whether each of `wanted` but `spare` is in `found`, in any order, each once; zeros need not be there.
 
     With `near`, numbers may differ by the step of finite differences.
     """
@@ -102,8 +117,8 @@ def among(wanted: list[Tensor], found: list[Tensor], *, near: bool = False) -> b
         if place is not None:
             left.pop(place)
         elif one.any():
-            return False
-    return True
+            spare -= 1
+    return spare >= 0
 
 
 def changed_losses(reference: Reference, trial: TrialRun) -> str | None:

@@ -12,6 +12,7 @@ from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.leaf_writes import PermittedLeafWrites
 from autograder.tape.repair.trial_run import TrialRun
+from autograder.tape.repair.unused_gradients import UnusedGradients
 from autograder.tape.run.engine import Backward, nodes_below
 from autograder.tape.run.program import Program
 
@@ -25,9 +26,13 @@ class MeantRun(TrialRun):
 
     Attributes:
         keeps_graph: whether the graph is kept for a second call.
+        thrown_away: how many leaves end with a gradient of older values that the program would have cleared.
     """
 
     keeps_graph: bool = False
+    thrown_away: int = 0
+    _later: UnusedGradients = field(default_factory=UnusedGradients)
+    _outdated: list[set[int]] = field(default_factory=list)
     _walked: list[tuple[set, dict[int, tuple]]] = field(default_factory=list)
     _before: dict[int, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
 
@@ -40,7 +45,9 @@ class MeantRun(TrialRun):
         """The context of the program's own code."""
         with self._copies.around(), PermittedLeafWrites(), super().around(program):
             yield
-        self._walked = []
+        for call, outdated in zip(self.calls, self._outdated, strict=False):
+            call.given = [(leaf, one) for leaf, one in call.given if leaf not in outdated & self._later.unused]
+        self._walked, self._later = [], UnusedGradients()
 
     def keep_graph(self, asked: bool) -> bool:
         """Returns whether the graph is kept."""
@@ -50,6 +57,7 @@ class MeantRun(TrialRun):
         """Notes the gradients of the leaves that will get none."""
         self._copies.before_backward(call)
         super().before_backward(call)
+        self._outdated.append({id(leaf) for leaf in self._later.before_backward(call)})
         if self.keeps_graph:
             self._before = {id(leaf): (leaf, _copied(leaf.grad)) for leaf in self._stale(call)}
 
@@ -60,11 +68,17 @@ class MeantRun(TrialRun):
             for leaf, gradient in self._before.values():
                 leaf.grad = gradient
         super().after_backward(call)
+        self._later.after_backward()
 
-    def given(self, call: Backward) -> list[Tensor | None]:
+    def given(self, call: Backward) -> list[tuple[Tensor, Tensor]]:
         """Returns the gradients of a call, without those of old values."""
-        pairs = zip(call.gradients, call.targets, strict=False)
-        return [gradient for gradient, leaf in pairs if id(leaf) not in self._before]
+        return [(leaf, gradient) for leaf, gradient in super().given(call) if id(leaf) not in self._before]
+
+    def counts(self, leaf: Tensor) -> bool:
+        """Whether a leaf's gradient at the end is none that the program would have thrown away."""
+        cleared_later = id(leaf) in self._later.unused and id(leaf) in self._later.waiting
+        self.thrown_away += cleared_later
+        return not cleared_later
 
     def _stale(self, call: Backward) -> list[Tensor]:
         """Returns the leaves that were written since an earlier call over a part of this call's graph."""

@@ -106,7 +106,8 @@ class Search:
         """Returns what the program did and was meant to do, from two runs."""
         source = self.factory.source
         twice = self.verdict.error is not None and "second time" in self.verdict.error.message
-        plain, meant = self.run(source), self.run(source, MeantRun(keeps_graph=twice))
+        plain, meant = self.run(source), MeantRun(keeps_graph=twice)
+        self.run(source, meant)
         return Reference(plain, meant, self.right_gradients() if len(plain.calls) == 1 else ())
 
     def right_gradients(self) -> tuple[Tensor, ...]:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from autograder.tape.internals.tensor_fields import unheard
-from autograder.tape.run.engine import Backward, Listener
+from autograder.tape.run.engine import Backward, Listener, copied
 from autograder.tape.run.once import run_once
 from autograder.tape.run.program import Program
 from autograder.tape.run.source_text import ProgramError
@@ -28,13 +28,18 @@ class CallValues:
 
     Attributes:
         losses: what it started from.
-        gradients: what it left in each target, or returned for it; those that it has a gradient for.
+        given: what it added to each target's gradient, or returned for it, with the `id` of the target.
         raised: whether it was refused or stopped with an error.
     """
 
     losses: list[Tensor]
-    gradients: list[Tensor] = field(default_factory=list)
+    given: list[tuple[int, Tensor]] = field(default_factory=list)
     raised: bool = False
+
+    @property
+    def gradients(self) -> list[Tensor]:
+        """The gradients that it gave."""
+        return [gradient for _, gradient in self.given]
 
 
 @dataclass
@@ -56,20 +61,34 @@ class TrialRun(Listener):
     trained: list[Tensor] = field(default_factory=list)
     left: list[Tensor] = field(default_factory=list)
     reached: dict[int, Tensor] = field(default_factory=dict)
+    held: dict[int, Tensor | None] = field(default_factory=dict)
 
     def before_backward(self, call: Backward) -> None:
         """Records the numbers that backward starts from."""
         self.calls.append(CallValues([snapshot(root) for root in call.roots if isinstance(root, Tensor)]))
+        self.held = (
+            {} if call.returns else {id(target): copied(target.grad) for target in call.targets if target.is_leaf}
+        )
 
     def after_backward(self, call: Backward) -> None:
         """Records the gradients that it gave."""
         self.calls[-1].raised = call.error is not None
-        self.calls[-1].gradients = [snapshot(one) for one in self.given(call) if one is not None]
+        self.calls[-1].given = [(id(target), self.added(target, gradient)) for target, gradient in self.given(call)]
         self.reached |= {id(target): target for target in call.targets if target.is_leaf}
 
-    def given(self, call: Backward) -> list[Tensor | None]:
-        """Returns the gradients of a call that count."""
-        return call.gradients
+    def given(self, call: Backward) -> list[tuple[Tensor, Tensor]]:
+        """Returns the targets of a call with the gradients that count."""
+        pairs = zip(call.targets, call.gradients, strict=False)
+        return [(target, gradient) for target, gradient in pairs if gradient is not None]
+
+    def added(self, target: Tensor, gradient: Tensor) -> Tensor:
+        """Returns the part of a target's gradient that was not there before the call."""
+        before = self.held.get(id(target))
+        return snapshot(gradient) if before is None else snapshot(gradient) - snapshot(before)
+
+    def counts(self, leaf: Tensor) -> bool:
+        """Whether what a leaf's `.grad` holds at the end is to be kept by a repair."""
+        return True
 
     @contextlib.contextmanager
     def around(self, program: Program) -> Iterator[None]:
@@ -77,7 +96,9 @@ class TrialRun(Listener):
         with names_noted(self, program):
             yield
         self.trained = [snapshot(leaf) for leaf in self.reached.values()]
-        self.left = [snapshot(leaf.grad) for leaf in self.reached.values() if leaf.grad is not None]
+        self.left = [
+            snapshot(leaf.grad) for leaf in self.reached.values() if leaf.grad is not None and self.counts(leaf)
+        ]
         self.reached = {}
 
     def keep(self, name: str, value: Any) -> None:

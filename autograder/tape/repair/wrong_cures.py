@@ -102,7 +102,8 @@ def cures_in_use(program: BrokenProgram) -> Iterator[str]:
             yield f"Line {node.lineno}: identity saved-tensor hooks only switch the version check off: {seen}"
         if called(node) == "backward" and keeps_graph(node) and is_version_error(program.verdict):
             yield f"Line {node.lineno}: retain_graph=True keeps the graph, and does not restore overwritten values: {seen}"
-    for write in program.blamed:
+    guilty = [write for write in program.blamed if write.statement in program.suspects or not program.verdict.harms]
+    for write in guilty:
         line = write.statement.lineno
         if "data" in write.path or is_data_alias(program, write):
             yield f"Line {line}: a write through .data does not move the version counter, and does the same harm: {seen}"

@@ -4,6 +4,7 @@ from autograder.tape.repair.broken_program import Kind
 from autograder.tape.repair.kinds import (
     aliases,
     autograd_functions,
+    both_losses,
     clones,
     containers,
     leaf_gradients,
@@ -47,6 +48,7 @@ KINDS: tuple[Kind, ...] = (
     leaves.write_into_copy,
     order.detach_state,
     sharing.detach_shared,
+    both_losses.both_losses_first,
     order.repeat_forward,
     order.repeat_forward_each_time,
     order.move_write_later,

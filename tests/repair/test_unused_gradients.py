@@ -1,0 +1,61 @@
+"""Only a gradient that the program itself throws away may be missing after a repair."""
+
+from __future__ import annotations
+
+import pytest
+
+from autograder.tape.repair.meant_run import MeantRun
+from autograder.tape.repair.program_factory import factory_of_text
+from autograder.tape.repair.trial_run import run_trial
+from autograder.tape.repair.unused_gradients import UnusedGradients
+
+HEAD = """import torch
+a = torch.tensor([2.0], requires_grad=True)
+b = torch.tensor([3.0], requires_grad=True)
+one, two = torch.optim.SGD([a], lr=0.1), torch.optim.SGD([b], lr=0.1)
+for step in range({rounds}):
+    first, second = (a * a).sum(), (a * b).sum()
+    {cleared}
+    first.backward()
+    one.step()
+    {late}
+    two.zero_grad()
+    second.backward()
+    two.step()
+"""
+
+
+def meant(**parts: object) -> MeantRun:
+    """Returns the run as it was meant, of the loop with two losses."""
+    text = HEAD.format(**({"rounds": 2, "cleared": "one.zero_grad()", "late": ""} | parts))
+    run = MeantRun()
+    run_trial(factory_of_text(text, "train.py").original, run)
+    assert run.error is None
+    return run
+
+
+def test_what_is_cleared_before_any_step_is_left_out():
+    """The second loss's gradient in `a` is that of the old `a`, and is cleared before `a` steps again: only b's counts."""
+    run = meant()
+    assert [1, 1, 1, 1] == [len(call.gradients) for call in run.calls]
+    assert 1 == run.thrown_away
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        pytest.param({"cleared": ""}, id="never cleared, so a step uses it"),
+        pytest.param({"rounds": 1}, id="the program ends, and may read it"),
+        pytest.param({"late": "second = (a * b).sum()"}, id="it belongs to the values that are there now"),
+    ],
+)
+def test_every_other_gradient_has_to_be_kept(parts):
+    """Where it is used, may be read, or is that of the present values, a repair has to give it."""
+    run = meant(**parts)
+    assert [1, 2] * (len(run.calls) // 2) == [len(call.gradients) for call in run.calls]
+    assert 0 == run.thrown_away
+
+
+def test_nothing_is_waited_for_before_the_first_call():
+    """Without a backward there is nothing to throw away."""
+    assert {} == UnusedGradients().waiting
