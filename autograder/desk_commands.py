@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import shlex
 import zoneinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,6 +46,17 @@ def add_to(verbs: Any) -> None:
     back.add_argument("--roster", type=Path, metavar="CSV", help=f"as for `collect` (default: {ROSTER} in the course)")
     back.set_defaults(run=_return)
 
+    report = verbs.add_parser("report", help="one page on a class: what it believes, and what to talk about")
+    report.add_argument("assignment", help="a lesson's name, or `all` for the last one and the whole course")
+    report.add_argument("--course", type=Path, metavar="DIR", help="its folder (default: class/ in a clone, else here)")
+    report.add_argument("--out", type=Path, metavar="PAGE.html", help="where to write the page")
+    report.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    report.set_defaults(run=_report)
+
+    demo = verbs.add_parser("demo-class", help="make a class of 40 hand-ins, to try these commands on")
+    demo.add_argument("folder", type=Path, metavar="DIR", help="is made; has to be empty")
+    demo.set_defaults(run=_demo_class)
+
 
 def _add_class(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("assignment", help="a lesson's name")
@@ -80,6 +92,25 @@ def _return(chosen: argparse.Namespace) -> int:
     done = return_grades(chosen.assignment, course, chosen.to, chosen.worksheet, chosen.out, roster, chosen.column)
     print(f"{done.graded} grades in {done.files[0]}, feedback of {done.with_feedback} students in {done.files[1]}")
     print("".join(f"{remark}\n" for remark in done.remarks), end="")
+    return 0
+
+
+def _report(chosen: argparse.Namespace) -> int:
+    from autograder.course.paths import CLASS
+    from autograder.desk.report.written_report import write_report
+
+    written = write_report(chosen.assignment, chosen.course or CLASS, chosen.out, as_json=chosen.json)
+    print(written)
+    return 0
+
+
+def _demo_class(chosen: argparse.Namespace) -> int:
+    from autograder.desk.demo.demo_class import LESSON, make_demo_class
+    from autograder.printable import printable
+
+    make_demo_class(chosen.folder)
+    there = shlex.quote(printable(str(chosen.folder)))
+    print(f"{there} holds a class. First: autograder collect {there}/download.zip {LESSON} --course {there}")
     return 0
 
 

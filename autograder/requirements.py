@@ -27,11 +27,13 @@ EXTRAS = {
     "new": "grade",
     "collect": "grade",
     "return": "grade",
+    "report": "grade",
+    "demo-class": "grade",
     "test": "test",
 }
-IN_A_CLONE = ("release", "test")
+IN_A_CLONE = ("demo-class", "release", "test")
 ALWAYS = ("doctor",)
-WITHOUT_TORCH = ("atlas", "collect", "return")
+WITHOUT_TORCH = ("atlas", "collect", "demo-class", "report", "return")
 
 
 class RequirementError(SetupError):

@@ -54,6 +54,21 @@ def page(folder: Path = SOLUTIONS) -> str:
     return "\n".join([HEAD, *(_lesson(known, texts[known.name], sources[known.name]) for known in catalogue.lessons())])
 
 
+def teaching_of(folder: Path, lesson: str) -> Teaching | None:
+    """Returns what `teaching.toml` in a folder of sources says of a lesson; None if there is no such file or entry.
+
+    Raises:
+        AuthorError: the entry does not have the form of one.
+    """
+    file = folder / "teaching.toml"
+    try:
+        return msgspec.convert(tomllib.loads(file.read_text("utf-8")).get(lesson), Teaching | None)
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+        raise AuthorError(f"{file} cannot be read: {error}") from None
+
+
 def _texts(folder: Path) -> dict[str, Teaching]:
     file = folder / "teaching.toml"
     try:

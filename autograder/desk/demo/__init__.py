@@ -1,0 +1,1 @@
+"""A made-up class, to try the commands of the teacher's desk on."""

@@ -1,0 +1,175 @@
+"""`autograder demo-class DIR`: a course with one lesson, and what 40 made-up students handed in for it, as Canvas would give it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import random
+import re
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+import nbformat
+
+from autograder.course.author_cells import Answer, AuthorExercise, exercises
+from autograder.course.paths import NOTEBOOKS, SOLUTIONS
+from autograder.desk.returning.feedback_zip import zip_of
+from autograder.errors import InputError
+from autograder.printable import printable
+
+LESSON = "02_mutating_a_saved_tensor"
+TITLE = "Mutating a saved tensor (311)"
+FIRST = ["Amara", "Bao", "Chiara", "Dmitri", "Elif", "Farid", "Gwen", "Hana", "Ivo", "Jana"]
+LAST = [
+    "Abara",
+    "Brandt",
+    "Costa",
+    "Dlamini",
+    "Eriksen",
+    "Fujita",
+    "García",
+    "Haddad",
+    "Ibsen",
+    "Jansen",
+    "Kowalski",
+    "Lindqvist",
+]
+COUNT, ABSENT, LATE = 42, 2, (5, 17, 23)
+OUTCOMES = ("raises-forward", "raises-backward", "correct", "silently-wrong")
+# Shares of the wrong answers of an exercise, in the order of its author's cells: one belief is common, the others are not.
+SHARES = (8, 4, 2, 1, 1, 1, 1, 1)
+UNNAMED = "    return None"  # what some write that no author thought of
+POLICY = """\
+# Due dates, extensions and late work; `autograder grade` reads this file at every run.
+timezone = "Europe/Berlin"
+
+[late]
+grace_minutes = 15
+percent_a_day = 10
+most_percent = 50
+
+[assignments.02_mutating_a_saved_tensor]
+due = 2026-10-03T14:00:00
+"""
+README = """\
+A course with the lesson {lesson} and what 40 made-up students handed in.
+
+    autograder collect download.zip {lesson} --course . --roster gradebook.csv
+    autograder grade {lesson} --course .
+    autograder report {lesson} --course . --out report.html
+    autograder return {lesson} --course . --to canvas --worksheet gradebook.csv --out returned
+
+download.zip   as from Canvas, “Download Submissions”
+gradebook.csv  as from Canvas, “Export Entire Gradebook”
+policy.toml    due date, and what late work loses
+source/        the lesson with its answers
+"""
+
+
+class DemoError(InputError):
+    """The class cannot be made in this folder."""
+
+
+class DemoStudent(NamedTuple):
+    """A made-up student: a name, Canvas' number, and how likely each answer is right."""
+
+    last: str
+    first: str
+    number: int
+    skill: float
+
+    @property
+    def file_name(self) -> str:
+        """The name that Canvas gives to what this student hands in."""
+        name = re.sub(r"\W", "", f"{self.last}{self.first}".lower())
+        late = "_LATE" if self.number % 100 in LATE else ""
+        return f"{name}{late}_{self.number}_{90_000 + self.number}_{LESSON}.ipynb"
+
+
+def make_demo_class(folder: Path, seed: int = 0) -> None:
+    """Writes the course into a folder, which is made where it is missing.
+
+    Raises:
+        DemoError: something lies there already, or it cannot be written.
+    """
+    shown = printable(str(folder))
+    try:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise DemoError(f"{shown} is not an empty folder. Name a new one, such as {shown}-2")
+        shutil.copytree(SOLUTIONS / LESSON, folder / "source" / LESSON)
+        shutil.copy(SOLUTIONS / "teaching.toml", folder / "source")
+        students = _students(random.Random(seed))
+        (folder / "download.zip").write_bytes(zip_of(_hand_ins(students[ABSENT:], random.Random(seed))))
+        (folder / "gradebook.csv").write_text(_gradebook(students), "utf-8")
+        (folder / "policy.toml").write_text(POLICY, "utf-8")
+        (folder / "README.txt").write_text(README.format(lesson=LESSON), "utf-8")
+    except OSError as error:
+        raise DemoError(f"the class cannot be written to {shown} ({error.strerror})") from None
+
+
+def _students(chance: random.Random) -> list[DemoStudent]:
+    names = [(last, first) for last in LAST for first in FIRST]
+    chosen = sorted(chance.sample(names, COUNT))
+    return [
+        DemoStudent(last, first, 4001 + number, chance.betavariate(3, 2)) for number, (last, first) in enumerate(chosen)
+    ]
+
+
+def _hand_ins(students: list[DemoStudent], chance: random.Random) -> dict[str, bytes]:
+    released = nbformat.read(NOTEBOOKS / LESSON / f"{LESSON}.ipynb", nbformat.NO_CONVERT)
+    known = {exercise.id: exercise for exercise in exercises(SOLUTIONS / LESSON / f"{LESSON}.ipynb")}
+    return {student.file_name: _hand_in(released, known, student, chance) for student in students}
+
+
+def _hand_in(
+    released: nbformat.NotebookNode, known: dict[str, AuthorExercise], student: DemoStudent, chance: random.Random
+) -> bytes:
+    notebook = nbformat.from_dict(released)
+    sources = {}
+    for cell in notebook.cells:
+        name = str(cell.metadata.get("nbgrader", {}).get("grade_id", ""))
+        if name.startswith("answer_"):
+            sources[cell.id] = cell.source
+            cell.source = _answer(cell.source, known.get(name.removeprefix("answer_")), student.skill, chance)
+    data = nbformat.writes(notebook).encode()
+    for cell in notebook.cells:
+        cell.source = sources.get(cell.id, cell.source)
+    return data
+
+
+def _answer(stub: str, exercise: AuthorExercise | None, skill: float, chance: random.Random) -> str:
+    """Returns what somebody of this skill writes instead of what was handed out."""
+    if exercise is None or not exercise.answers:
+        return stub.replace('"..."', f'"{chance.choice(OUTCOMES)}"')
+    drawn = chance.random()
+    if drawn < skill:
+        return _code(chance.choice(exercise.of_kind("right", "answer")))
+    if drawn > 0.97:
+        return stub  # not attempted
+    if drawn > 0.92:
+        return f"{stub.splitlines()[0]}\n{UNNAMED}"
+    wrong = exercise.of_kind("wrong")
+    shares = SHARES[: len(wrong)] + (1,) * (len(wrong) - len(SHARES))
+    return _code(chance.choices(wrong, shares)[0])
+
+
+def _code(answer: Answer) -> str:
+    """Returns an author's answer without its first line, which names it."""
+    return answer.source.partition("\n")[2]
+
+
+def _gradebook(students: list[DemoStudent]) -> str:
+    """Returns Canvas' gradebook of the class (lib/gradebook_exporter.rb of instructure/canvas-lms)."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    table.writerow(["Student", "ID", "SIS Login ID", "Section", TITLE, "Current Score", "Final Score"])
+    table.writerow(["    Points Possible", "", "", "", f"{_points():.2f}", "(read only)", "(read only)"])
+    for one in students:
+        table.writerow([f"{one.last}, {one.first}", one.number, f"s{one.number}", "A", "", "", ""])
+    return text.getvalue()
+
+
+def _points() -> float:
+    cells = nbformat.read(SOLUTIONS / LESSON / f"{LESSON}.ipynb", nbformat.NO_CONVERT).cells
+    return sum(cell.metadata.get("nbgrader", {}).get("points", 0) for cell in cells)

@@ -1,0 +1,1 @@
+"""What a class did and believes, from the records that grading kept."""

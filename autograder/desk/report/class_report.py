@@ -1,0 +1,259 @@
+"""The report on an assignment as data: scores, exercises, wrong answers and beliefs, who is far behind, what changed."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterator, Mapping
+
+import msgspec
+
+from autograder.course.teaching import Teaching, teaching_of
+from autograder.desk.hand_in_record import read_record
+from autograder.desk.report.grading_records import (
+    ClassRecords,
+    GradedNotebook,
+    TestedCell,
+    graded_notebook,
+    read_records,
+)
+from autograder.desk.report.item_statistics import ItemStatistics, cronbach_alpha, item_statistics
+from autograder.desk.report.wrong_answers import GivenAnswer, WrongAnswers, group_wrong_answers, named_forms, wrong
+from autograder.grade.batch.classroom import Classroom
+from autograder.grade.policy.course_policy import CoursePolicy, read_policy
+
+FAR_BEHIND = 0.4  # share of the points below which somebody is named
+QUESTIONS = 3
+PICTURE = re.compile(r'<img alt="([^"]*)" src="(data:image/svg\+xml[^"]*)"')
+
+
+class ExerciseReport(msgspec.Struct, frozen=True):
+    """One graded cell.
+
+    Attributes:
+        id: nbgrader's.
+        max_points: that it gives.
+        statistics: difficulty and discrimination.
+        correct: how many have all points.
+        not_attempted: how many left it as it was.
+        hidden_decided: how many lost points to a hidden part of the test.
+        waiting: how many wait for a person.
+        wrong: the groups of wrong answers, the largest first.
+        picture: of the first group's example, as the address of an SVG and its text; ("", "") if there is none.
+    """
+
+    id: str
+    max_points: float
+    statistics: ItemStatistics
+    correct: int
+    not_attempted: int
+    hidden_decided: int
+    waiting: int
+    wrong: list[WrongAnswers]
+    picture: tuple[str, str] = ("", "")
+
+
+class BeliefReport(msgspec.Struct, frozen=True):
+    """Something that learners believe or do, how many students have shown it, and how many in which exercise."""
+
+    belief: str
+    students: int
+    shown_by: dict[str, int]
+
+
+class FarBehind(msgspec.Struct, frozen=True):
+    """A student who has few points: id, name, share of the points, and how many exercises were attempted."""
+
+    student: str
+    name: str
+    share: float
+    attempted: int
+
+
+class ClassReport(msgspec.Struct, frozen=True):
+    """What a teacher reads of one assignment.
+
+    Attributes:
+        assignment: nbgrader's name for it.
+        max_points: that it gives.
+        scores: of each student who is not excused, in no order that tells who.
+        mean: of the scores; median: likewise.
+        alpha: Cronbach's, None where it cannot be computed.
+        exercises: in the order of the source.
+        beliefs: which the source explains, the most frequent first.
+        named: the wrong answers that the source names, over all exercises, the most frequent first.
+        questions: ids of the exercises to talk about.
+        ask: what the source tells a teacher to ask; "" if nothing.
+        behind: who is far behind, by name.
+        excused: how many are excused.
+    """
+
+    assignment: str
+    max_points: float
+    scores: list[float]
+    mean: float
+    median: float
+    alpha: float | None
+    exercises: list[ExerciseReport]
+    beliefs: list[BeliefReport]
+    named: list[BeliefReport]
+    questions: list[str]
+    ask: str
+    behind: list[FarBehind]
+    excused: int
+
+
+def class_report(classroom: Classroom) -> ClassReport:
+    """Returns the report on an assignment, from records only: nobody's code is run.
+
+    Raises:
+        NotGradedError: `autograder grade` has kept nothing of it.
+    """
+    policy, _ = read_policy(classroom.folder)
+    records, excused = _counting(read_records(classroom), policy or CoursePolicy())
+    points = [[_points(records, student, cell) for cell in records.cells] for student in records.rows]
+    found = item_statistics(points, [cell.max_points for cell in records.cells])
+    notebooks = _Notebooks(classroom)
+    reports = [_exercise(records, cell, one, notebooks) for cell, one in zip(records.cells, found, strict=True)]
+    scores = [score.total for score in records.scores.values()]
+    teaching, named = teaching_of(classroom.sources, classroom.assignment), _named(reports)
+    return ClassReport(
+        assignment=classroom.assignment,
+        max_points=records.max_points,
+        scores=sorted(scores),
+        mean=statistics.fmean(scores),
+        median=statistics.median(scores),
+        alpha=cronbach_alpha(points),
+        exercises=reports,
+        beliefs=_beliefs(teaching, named),
+        named=_by_frequency(named),
+        questions=_questions(reports),
+        ask=teaching.ask if teaching else "",
+        behind=_behind(records, classroom),
+        excused=excused,
+    )
+
+
+class _Notebooks:
+    """The students' graded notebooks, each read once; only what the report needs is kept."""
+
+    def __init__(self, classroom: Classroom) -> None:
+        self.classroom = classroom
+        self.named = {
+            exercise: forms
+            for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb"))
+            for exercise, forms in named_forms(path).items()
+        }
+        self._answers: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
+
+    def answer(self, student: str, cell: TestedCell, cells: list[TestedCell]) -> str:
+        known = self._answers.get((student, cell.notebook))
+        if known is None:
+            notebook = self.opened(student, cell)
+            known = {one.answers: notebook.answer(one.answers) for one in cells if one.notebook == cell.notebook}
+            self._answers[student, cell.notebook] = known
+        return known[cell.answers]
+
+    def opened(self, student: str, cell: TestedCell) -> GradedNotebook:
+        return graded_notebook(self.classroom, student, cell.notebook)
+
+
+def _counting(records: ClassRecords, policy: CoursePolicy) -> tuple[ClassRecords, int]:
+    """Returns the records without students who are excused, and how many those are."""
+    out = set(policy.of(records.assignment).excused) & records.rows.keys()
+    if len(out) == len(records.rows):
+        out = set()
+    kept = {student: row for student, row in records.rows.items() if student not in out}
+    scores = {student: records.scores[student] for student in kept}
+    return msgspec.structs.replace(records, rows=kept, scores=scores), len(out)
+
+
+def _points(records: ClassRecords, student: str, cell: TestedCell) -> float:
+    grade = records.grade(student, cell)
+    return (grade.points or 0.0) if grade else 0.0
+
+
+def _exercise(records: ClassRecords, cell: TestedCell, found: ItemStatistics, notebooks: _Notebooks) -> ExerciseReport:
+    grades = {student: grade for student in records.rows if (grade := records.grade(student, cell)) is not None}
+    given = (GivenAnswer(student, "", grade) for student, grade in grades.items())
+    answers = [
+        msgspec.structs.replace(one, code=notebooks.answer(one.student, cell, records.cells)) for one in wrong(given)
+    ]
+    groups = group_wrong_answers(answers, notebooks.named.get(cell.id, {}))
+    statuses = [grade.status for grade in grades.values()]
+    return ExerciseReport(
+        id=cell.id,
+        max_points=cell.max_points,
+        statistics=found,
+        correct=statuses.count("correct"),
+        not_attempted=statuses.count("not attempted"),
+        hidden_decided=sum(one.grade.hidden for one in answers),
+        waiting=statuses.count("for a person"),
+        wrong=groups,
+        picture=_picture(groups, cell, notebooks),
+    )
+
+
+def _picture(groups: list[WrongAnswers], cell: TestedCell, notebooks: _Notebooks) -> tuple[str, str]:
+    """Returns the picture that grading drew beside the test of the first group, and what it says in words."""
+    if not groups:
+        return "", ""
+    found = PICTURE.search(notebooks.opened(groups[0].students[0], cell).shown(cell.id))
+    return (found[2], found[1]) if found else ("", "")
+
+
+def _named(reports: list[ExerciseReport]) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Returns for the name of each wrong answer who gave it, by exercise."""
+    found: dict[str, dict[str, tuple[str, ...]]] = {}
+    for report in reports:
+        for group in report.wrong:
+            if group.name:
+                found.setdefault(group.name, {})[report.id] = group.students
+    return found
+
+
+def _beliefs(teaching: Teaching | None, named: Mapping[str, Mapping[str, tuple[str, ...]]]) -> list[BeliefReport]:
+    return _by_frequency(
+        {
+            one.belief: {
+                exercise: tuple({student for name in names for student in named.get(name, {}).get(exercise, ())})
+                for exercise, names in one.shown_by.items()
+            }
+            for one in (teaching.misconceptions if teaching else ())
+        }
+    )
+
+
+def _by_frequency(shown: Mapping[str, Mapping[str, tuple[str, ...]]]) -> list[BeliefReport]:
+    """Returns a row for each name, the most frequent first; a student who shows it twice counts once."""
+    rows = [
+        BeliefReport(name, len(set().union(*by.values())), {exercise: len(who) for exercise, who in by.items() if who})
+        for name, by in shown.items()
+    ]
+    return sorted(rows, key=lambda row: (-row.students, row.belief))
+
+
+def _questions(reports: list[ExerciseReport]) -> list[str]:
+    """Returns the exercises that are worth talking about: many gave the same wrong answer, and not all did."""
+    asked = sorted((one for one in reports if one.wrong), key=lambda one: -_worth(one))
+    return [one.id for one in asked[:QUESTIONS]]
+
+
+def _worth(report: ExerciseReport) -> float:
+    # A question is best discussed where some know the answer and many share one wrong one (Mazur, "Peer Instruction": 30 to 70 %).
+    difficulty = report.statistics.difficulty
+    return len(report.wrong[0].students) * (1.0 if 0.3 <= difficulty <= 0.7 else 0.5)
+
+
+def _behind(records: ClassRecords, classroom: Classroom) -> list[FarBehind]:
+    names = {student: one.name for student, one in read_record(classroom.folder, classroom.assignment).items()}
+    return sorted(_far_behind(records, names), key=lambda one: (one.share, one.student))
+
+
+def _far_behind(records: ClassRecords, names: Mapping[str, str]) -> Iterator[FarBehind]:
+    for student, row in records.rows.items():
+        share = records.scores[student].total / records.max_points if records.max_points else 1.0
+        if share < FAR_BEHIND:
+            grades = [grade for cells in row.cells.values() for grade in cells.values()]
+            attempted = sum(grade.status not in ("not attempted", "not run") for grade in grades)
+            yield FarBehind(student, names.get(student, ""), share, attempted)

@@ -1,0 +1,113 @@
+"""Over several assignments: what changed since the one before, and what each student has in the whole course."""
+
+from __future__ import annotations
+
+import statistics
+
+import msgspec
+from nbgrader.api import Gradebook
+
+from autograder.desk.class_grades import ClassGrades, read_class_grades
+from autograder.desk.hand_in_record import read_record
+from autograder.desk.report.class_report import ClassReport
+from autograder.grade.batch.classroom import Classroom
+from autograder.grade.policy.course_policy import CoursePolicy, read_policy
+from autograder.grade.policy.course_total import course_total
+
+FELL = 0.25  # of the points, by which somebody is named
+
+
+class StudentChange(msgspec.Struct, frozen=True):
+    """A student whose share of the points fell: id, name, the share before, and now."""
+
+    student: str
+    name: str
+    before: float
+    now: float
+
+
+class AssignmentChange(msgspec.Struct, frozen=True):
+    """What changed since the assignment before.
+
+    Attributes:
+        before: that assignment.
+        mean_before: the mean share of its points; mean_now: of this one's.
+        fell: who lost a quarter of the points or more, the most first.
+        missing: who handed in then and not now.
+    """
+
+    before: str
+    mean_before: float
+    mean_now: float
+    fell: list[StudentChange]
+    missing: list[str]
+
+
+class CourseLine(msgspec.Struct, frozen=True):
+    """A student's points in the whole course, and the assignments that were dropped."""
+
+    student: str
+    name: str
+    points: float
+    max_points: float
+    dropped: tuple[str, ...]
+
+
+def graded_assignments(classroom: Classroom) -> list[str]:
+    """Returns the assignments with grades, by due date and then by name."""
+    with Gradebook(classroom.gradebook, classroom.course_id) as book:
+        known = [
+            (one.duedate is None, str(one.duedate or ""), one.name) for one in book.assignments if one.num_submissions
+        ]
+    return [name for _, _, name in sorted(known)]
+
+
+def change_since(classroom: Classroom, report: ClassReport) -> AssignmentChange | None:
+    """Returns what changed since the assignment before this one; None for the first."""
+    names = graded_assignments(classroom)
+    place = names.index(report.assignment)
+    if not place:
+        return None
+    before, now = (read_class_grades(classroom._replace(assignment=name)) for name in names[place - 1 : place + 1])
+    shares = _shares(before), _shares(now)
+    people = read_record(classroom.folder, report.assignment)
+    both = [student for student in shares[0] if student in shares[1]]
+    fell = [
+        StudentChange(
+            student, people[student].name if student in people else "", shares[0][student], shares[1][student]
+        )
+        for student in both
+        if shares[0][student] - shares[1][student] >= FELL
+    ]
+    return AssignmentChange(
+        before=names[place - 1],
+        mean_before=statistics.fmean(shares[0].values()),
+        mean_now=statistics.fmean(shares[1].values()),
+        fell=sorted(fell, key=lambda one: one.now - one.before),
+        missing=sorted(shares[0].keys() - shares[1].keys()),
+    )
+
+
+def course_lines(classroom: Classroom) -> list[CourseLine]:
+    """Returns a line for each student over all graded assignments, by the course's policy."""
+    policy = read_policy(classroom.folder)[0] or CoursePolicy()
+    grades = {name: read_class_grades(classroom._replace(assignment=name)) for name in graded_assignments(classroom)}
+    students = sorted({student for one in grades.values() for student in one.scores})
+    names = {student: entry.name for name in grades for student, entry in read_record(classroom.folder, name).items()}
+    return [_line(student, names.get(student, ""), grades, policy) for student in students]
+
+
+def _line(student: str, name: str, grades: dict[str, ClassGrades], policy: CoursePolicy) -> CourseLine:
+    scores = {
+        one: (found.scores[student].total if student in found.scores else 0.0, found.max_points)
+        for one, found in grades.items()
+    }
+    total = course_total(policy, student, scores)
+    return CourseLine(student, name, total.points, total.max_points, total.dropped)
+
+
+def _shares(grades: ClassGrades) -> dict[str, float]:
+    return {
+        student: score.total / grades.max_points if grades.max_points else 1.0
+        for student, score in grades.scores.items()
+    }

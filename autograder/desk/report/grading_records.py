@@ -1,0 +1,136 @@
+"""The records that grading kept of a class: each cell's grade, and the answers as they were graded."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from nbgrader.utils import is_grade, is_solution
+from sqlalchemy import create_engine, text
+from sqlalchemy.exc import SQLAlchemyError
+
+from autograder.course.canonical import read
+from autograder.desk.class_grades import NotGradedError, read_class_grades
+from autograder.grade.batch.classroom import Classroom
+from autograder.grade.batch.scores import Score
+from autograder.grade.submission.notebook_grade import CellGrade
+
+
+class RecordedRow(msgspec.Struct, frozen=True):
+    """What grading stored of one student: the grade of each cell, by notebook and the cell's id."""
+
+    cells: dict[str, dict[str, CellGrade]] = {}
+
+
+class TestedCell(msgspec.Struct, frozen=True):
+    """A graded cell of the source, and the ids of the answers that it tests.
+
+    Attributes:
+        notebook: the notebook's name.
+        id: nbgrader's.
+        max_points: that it gives.
+        answers: ids of the solution cells between the graded cell before and this one.
+    """
+
+    notebook: str
+    id: str
+    max_points: float
+    answers: tuple[str, ...]
+
+
+class ClassRecords(msgspec.Struct, frozen=True):
+    """The records of one assignment.
+
+    Attributes:
+        assignment: nbgrader's name for it.
+        max_points: of the assignment.
+        cells: the graded cells, in the source's order.
+        rows: by student, in the order of their ids.
+        scores: by student, with marks that a person gave and late penalties.
+    """
+
+    assignment: str
+    max_points: float
+    cells: list[TestedCell]
+    rows: dict[str, RecordedRow]
+    scores: dict[str, Score]
+
+    def grade(self, student: str, cell: TestedCell) -> CellGrade | None:
+        """Returns a student's grade of a cell; None if there is none."""
+        return self.rows[student].cells.get(cell.notebook, {}).get(cell.id)
+
+
+def read_records(classroom: Classroom) -> ClassRecords:
+    """Returns what grading kept of an assignment.
+
+    Raises:
+        NotGradedError: `autograder grade` has kept nothing of it.
+    """
+    grades = read_class_grades(classroom)
+    query = "SELECT student, cells FROM autograder_grade WHERE assignment = :a ORDER BY student"
+    engine = create_engine(classroom.gradebook)
+    try:
+        with engine.connect() as connection:
+            stored = connection.execute(text(query), {"a": classroom.assignment}).all()
+    except SQLAlchemyError:
+        stored = []
+    finally:
+        engine.dispose()
+    rows = {
+        row.student: msgspec.json.decode(row.cells, type=RecordedRow) for row in stored if row.student in grades.scores
+    }
+    if not rows:
+        raise NotGradedError(
+            f"{classroom.assignment} was not graded by `autograder grade`, which keeps what the report is made of. Grade it again"
+        )
+    return ClassRecords(classroom.assignment, grades.max_points, tested_cells(classroom), rows, grades.scores)
+
+
+def tested_cells(classroom: Classroom) -> list[TestedCell]:
+    """Returns the graded cells of an assignment's sources, in order."""
+    found: list[TestedCell] = []
+    for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb")):
+        answers: list[str] = []
+        for cell in read(path).cells:
+            if is_solution(cell):
+                answers.append(cell.metadata.nbgrader.grade_id)
+            if is_grade(cell):
+                about = cell.metadata.nbgrader
+                found.append(TestedCell(path.stem, about.grade_id, float(about.points), tuple(answers)))
+                answers = []
+    return found
+
+
+class GradedNotebook:
+    """A student's graded notebook: sources of answers, and pictures beside tests.
+
+    Args:
+        path: in autograded/; one that is missing or damaged has nothing.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            cells = json.loads(path.read_bytes())["cells"]
+        except (OSError, ValueError, KeyError, TypeError):
+            cells = []
+        self._cells = {str(cell.get("metadata", {}).get("nbgrader", {}).get("grade_id")): cell for cell in cells}
+
+    def answer(self, ids: tuple[str, ...]) -> str:
+        """Returns the texts of these cells, one below the other."""
+        return "\n\n".join(_text(self._cells[name].get("source")) for name in ids if name in self._cells)
+
+    def shown(self, name: str) -> str:
+        """Returns the HTML that grading put beside a test; "" if there is none."""
+        outputs = self._cells.get(name, {}).get("outputs", [])
+        return "".join(_text(output.get("data", {}).get("text/html")) for output in outputs)
+
+
+def graded_notebook(classroom: Classroom, student: str, notebook: str) -> GradedNotebook:
+    """Returns a student's graded notebook."""
+    return GradedNotebook(classroom.autograded(student) / f"{notebook}.ipynb")
+
+
+def _text(lines: Any) -> str:
+    return lines if isinstance(lines, str) else "".join(map(str, lines or []))

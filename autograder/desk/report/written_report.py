@@ -1,0 +1,79 @@
+"""`report`: the page in a file, or the numbers as JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from autograder.desk.class_grades import NotGradedError
+from autograder.desk.hand_in_record import replace_file
+from autograder.desk.report.class_report import ClassReport, class_report
+from autograder.desk.report.course_report import (
+    AssignmentChange,
+    CourseLine,
+    change_since,
+    course_lines,
+    graded_assignments,
+)
+from autograder.desk.report.report_page import report_html
+from autograder.errors import InputError
+from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.printable import printable
+
+ALL = "all"
+
+
+class ReportError(InputError):
+    """The page cannot be written where it should go."""
+
+
+class WholeReport(NamedTuple):
+    """The report on an assignment, what changed since the one before, and with `all` a line for each student."""
+
+    report: ClassReport
+    change: AssignmentChange | None
+    course: list[CourseLine]
+
+
+def whole_report(assignment: str, course: Path) -> WholeReport:
+    """Returns the report on an assignment; for "all" on the last one, with the whole course.
+
+    Raises:
+        ClassError: there is no such assignment.
+        NotGradedError: it has no grades.
+    """
+    classroom = _last(course) if assignment == ALL else open_class(course, assignment, before_hand_in=True)
+    report = class_report(classroom)
+    return WholeReport(report, change_since(classroom, report), course_lines(classroom) if assignment == ALL else [])
+
+
+def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bool) -> str:
+    """Writes the page, and returns what to print: the JSON object, or where the page is.
+
+    Raises:
+        ReportError: the page cannot be written.
+    """
+    whole = whole_report(assignment, course)
+    target = out if out or as_json else Path(f"report-{whole.report.assignment}.html")
+    if target is not None:
+        try:
+            replace_file(target, report_html(*whole).encode())
+        except OSError as error:
+            raise ReportError(f"the page cannot be written to {printable(str(target))} ({error.strerror})") from None
+    if as_json:
+        return json.dumps({"version": 1} | msgspec.to_builtins(whole._asdict()), indent=2)
+    return f"{len(whole.report.scores)} students; the page is {target}"
+
+
+def _last(course: Path) -> Classroom:
+    sources = sorted(path.parent.name for path in (course / "source").glob("*/*.ipynb"))
+    for name in sources[:1]:
+        known = [one for one in graded_assignments(open_class(course, name, before_hand_in=True)) if one in sources]
+        if known:
+            return open_class(course, known[-1], before_hand_in=True)
+    raise NotGradedError(
+        f"no assignment in {printable(str(course))} has grades yet. Run `autograder grade ASSIGNMENT` first"
+    )

@@ -1,0 +1,108 @@
+"""Wrong answers, grouped by what they do: those that the source names, and those that nobody has named yet."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import msgspec
+
+from autograder.course.author_cells import AuthorError, exercises
+from autograder.desk.report.normal_form import normal_form, without_comments
+from autograder.grade.submission.notebook_grade import CellGrade
+
+
+class GivenAnswer(msgspec.Struct, frozen=True):
+    """What one student answered: the code, and the grade of its test."""
+
+    student: str
+    code: str
+    grade: CellGrade
+
+
+class WrongAnswers(msgspec.Struct, frozen=True):
+    """A group of answers to one exercise that do the same.
+
+    Attributes:
+        name: what the source calls it; "" if it does not name it.
+        message: the first line of what the test said.
+        students: who gave it.
+        example: the answer of one of them.
+        hidden: whether a hidden part of the test decided.
+    """
+
+    name: str
+    message: str
+    students: tuple[str, ...]
+    example: str
+    hidden: bool
+
+
+def named_forms(source: Path) -> dict[str, dict[str, str]]:
+    """Returns for each exercise of a source notebook the normal form of every wrong answer that it names, with the name."""
+    try:
+        found = exercises(source)
+    except AuthorError:
+        return {}  # a course without such cells may use the tags for something else
+    return {
+        exercise.id: {normal_form(answer.source): answer.name for answer in exercise.of_kind("wrong")}
+        for exercise in found
+    }
+
+
+def group_wrong_answers(answers: list[GivenAnswer], named: Mapping[str, str]) -> list[WrongAnswers]:
+    """Returns the groups, the largest first.
+
+    Answers belong together if they have the same normal form, or if the test said the same of both to the letter: all students
+    get the same inputs, so that what differs in its effect differs in the message. Only where a message was made by answers of
+    two names does it say nothing.
+
+    Args:
+        answers: the wrong ones to one exercise.
+        named: the name of each normal form that the source names.
+    """
+    forms = {one.student: normal_form(one.code) for one in answers}
+    by_message: dict[str, set[str]] = defaultdict(set)
+    for one in answers:
+        if forms[one.student] in named:
+            by_message[one.grade.reason].add(named[forms[one.student]])
+    groups: dict[tuple[str, str], list[GivenAnswer]] = defaultdict(list)
+    for one in answers:
+        names = by_message.get(one.grade.reason, set())
+        name = named.get(forms[one.student]) or (next(iter(names)) if len(names) == 1 and _says_much(one) else "")
+        groups[name, "" if name else _effect(one, forms[one.student])].append(one)
+    found = [_group(name, listed) for (name, _), listed in groups.items()]
+    return sorted(found, key=lambda group: (-len(group.students), group.name, group.message))
+
+
+def first_line(reason: str) -> str:
+    """Returns what a test said, without the exercise's name."""
+    line = reason.strip().partition("\n")[0]
+    return re.sub(r"^\w+: (?=[a-z])", "", line)
+
+
+def _says_much(one: GivenAnswer) -> bool:
+    """Returns whether the message has the numbers that an answer came to; a bare error says nothing of what was done."""
+    return bool(re.search(r"\d\.\d", one.grade.reason))
+
+
+def _effect(one: GivenAnswer, form: str) -> str:
+    return one.grade.reason if _says_much(one) else f"{first_line(one.grade.reason)}\n{form}"
+
+
+def _group(name: str, listed: list[GivenAnswer]) -> WrongAnswers:
+    example = min(listed, key=lambda one: (len(one.code), one.student))
+    return WrongAnswers(
+        name=name,
+        message=first_line(example.grade.reason) or example.grade.status,
+        students=tuple(sorted(one.student for one in listed)),
+        example=without_comments(example.code),
+        hidden=any(one.grade.hidden for one in listed),
+    )
+
+
+def wrong(grades: Iterator[GivenAnswer]) -> list[GivenAnswer]:
+    """Returns those that were attempted and did not get all points."""
+    return [one for one in grades if one.grade.status in ("incorrect", "partly", "timed out")]

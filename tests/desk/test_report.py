@@ -1,0 +1,171 @@
+"""The report on a simulated class says what was planted, and its numbers are those of an independent computation."""
+
+import json
+import time
+
+import numpy
+import pytest
+
+from autograder import cli
+from autograder.desk.class_grades import NotGradedError
+from autograder.desk.report.item_statistics import cronbach_alpha, item_statistics
+from autograder.desk.report.normal_form import normal_form, without_comments
+from autograder.desk.report.report_page import histogram
+from autograder.desk.report.written_report import whole_report
+from tests.desk import made_class
+from tests.desk.made_grades import give_grades
+from tests.desk.simulated_class import ASSIGNMENT, BELIEFS, simulate
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    """A class of 400, what each student did, and the report."""
+    folder = tmp_path_factory.mktemp("simulated")
+    truth = simulate(folder, 400)
+    return folder, truth, whole_report(ASSIGNMENT, folder).report
+
+
+def test_the_planted_misconceptions_are_found_in_their_order(simulated):
+    """Names, counts and order as planted, whatever names and comments the answers have; nobody is counted twice."""
+    _, truth, report = simulated
+    planted = {name: sum(name in one.answers.values() for one in truth) for name in BELIEFS}
+    assert sorted(planted.items(), key=lambda one: -one[1]) == [(one.belief, one.students) for one in report.named]
+
+
+def test_each_exercise_has_its_wrong_answers(simulated):
+    """For every exercise the number of each named answer, and those without a name apart, by what they came to."""
+    _, truth, report = simulated
+    for exercise in report.exercises:
+        given = [one.answers[exercise.id] for one in truth]
+        assert {name: given.count(name) for name in BELIEFS} == {
+            one.name: len(one.students) for one in exercise.wrong if one.name
+        }
+        unnamed = [one for one in exercise.wrong if not one.name]
+        assert given.count("") == sum(len(one.students) for one in unnamed) == exercise.hidden_decided
+        assert len(unnamed) <= 4
+        assert given.count(None) == exercise.correct
+
+
+def test_the_numbers_are_numpys(simulated):
+    """Difficulty, corrected item-total correlation, Cronbach's alpha, mean and median, computed another way."""
+    _, truth, report = simulated
+    points = numpy.array([[2.0 * (answer is None) for answer in one.answers.values()] for one in truth])
+    total = points.sum(axis=1)
+    for number, exercise in enumerate(report.exercises):
+        rest = total - points[:, number]
+        assert exercise.statistics.difficulty == pytest.approx(points[:, number].mean() / 2)
+        assert exercise.statistics.discrimination == pytest.approx(numpy.corrcoef(points[:, number], rest)[0, 1])
+    cells = points.shape[1]
+    alpha = cells / (cells - 1) * (1 - points.var(axis=0, ddof=1).sum() / total.var(ddof=1))
+    assert (report.alpha, report.mean, report.median) == pytest.approx((alpha, total.mean(), numpy.median(total)))
+    assert {one.student for one in report.behind} == {
+        one.student for one, sum_ in zip(truth, total, strict=True) if sum_ < 0.4 * 12
+    }
+
+
+def test_what_cannot_be_computed_is_none():
+    """All alike, one student, one cell."""
+    assert [None, None] == [one.discrimination for one in item_statistics([[1, 0], [1, 0], [1, 0]], [1, 1])]
+    assert [None] * 3 == [cronbach_alpha([[1, 2]]), cronbach_alpha([[1], [2]]), cronbach_alpha([[1, 1], [1, 1]])]
+
+
+@pytest.mark.parametrize("scores", [[0.0], [10.0], [12.0], [0, 1, 2, 5, 9.99, 10], []])
+def test_the_bars_hold_everybody(scores):
+    """No score is lost, at the ends and with extra credit too."""
+    assert len(scores) == sum(bar.students for bar in histogram(scores, 10))
+    assert 10 == len(histogram(scores, 0))
+
+
+def test_it_names_nobody_but_on_its_own_page(simulated, capsys):
+    """Before the part for the teacher alone stands no student's id, and no comment of an answer; no address leads anywhere."""
+    folder, truth, _ = simulated
+    assert 0 == cli.main(["report", ASSIGNMENT, "--course", str(folder), "--out", str(folder / "page.html")])
+    page = (folder / "page.html").read_text("utf-8")
+    shown, _, named = page.partition("<h2>By name</h2>")
+    assert "Ann Lee" not in page
+    assert not any(one.student in shown for one in truth)
+    assert any(one.student in named for one in truth)
+    assert "http://" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "https://" not in page
+    assert "<script" not in page
+
+
+def test_it_is_there_in_time(simulated):
+    """400 students in 5 seconds, from the records alone."""
+    folder, _, _ = simulated
+    begun = time.process_time()
+    whole_report(ASSIGNMENT, folder)
+    assert time.process_time() - begun < 5
+
+
+@pytest.mark.slow
+def test_5000_students_are_there_in_a_minute(tmp_path):
+    """The same for a class of 5,000."""
+    simulate(tmp_path, 5000)
+    begun = time.process_time()
+    assert 5000 == len(whole_report(ASSIGNMENT, tmp_path).report.scores)
+    assert time.process_time() - begun < 60
+
+
+def test_json_has_the_same_numbers(simulated, capsys):
+    """`--json` prints one object and nothing else."""
+    folder, _, report = simulated
+    assert 0 == cli.main(["report", ASSIGNMENT, "--course", str(folder), "--json"])
+    read = json.loads(capsys.readouterr().out)
+    assert [one.students for one in report.named] == [one["students"] for one in read["report"]["named"]]
+    assert 1 == read["version"]
+
+
+def test_excused_students_do_not_count(tmp_path):
+    """Their scores, answers and names are left out, and how many they are is told."""
+    truth = simulate(tmp_path, 20)
+    out = [truth[0].student, truth[1].student]
+    (tmp_path / "policy.toml").write_text(f"[assignments.{ASSIGNMENT}]\nexcused = {json.dumps(out)}\n")
+    report = whole_report(ASSIGNMENT, tmp_path).report
+    assert (18, 2) == (len(report.scores), report.excused)
+    assert not any(set(out) & set(group.students) for one in report.exercises for group in one.wrong)
+
+
+def test_without_records_it_says_what_to_do(tmp_path):
+    """Nothing graded; graded by nbgrader alone."""
+    course = made_class.course(tmp_path)
+    with pytest.raises(NotGradedError, match="has no grades yet"):
+        whole_report(made_class.ASSIGNMENT, course)
+    give_grades(course, {"ann": {"test_warm_days": 1.0, "summary": 0.0}})
+    with pytest.raises(NotGradedError, match="was not graded by `autograder grade`"):
+        whole_report(made_class.ASSIGNMENT, course)
+
+
+def test_damaged_notebooks_do_no_harm(tmp_path):
+    """A graded notebook is missing, one is no JSON, one is a list."""
+    truth = simulate(tmp_path, 12)
+    paths = [tmp_path / "autograded" / one.student / ASSIGNMENT / f"{ASSIGNMENT}.ipynb" for one in truth]
+    paths[0].unlink()
+    paths[1].write_text("{")
+    paths[2].write_text("[1]")
+    assert 12 == len(whole_report(ASSIGNMENT, tmp_path).report.scores)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("def f(x):\n    y = x + 1\n    return y", "def f(a): # note\n\n  b=(a+1)\n  return b", True),
+        ("def f(x):\n    'doc'\n    return x", "def f(x):\n    return x", True),
+        ("def f(x):\n    return x.data", "def f(x):\n    return x.detach()", False),
+        ("def f(x, y):\n    return x - y", "def f(x, y):\n    return y - x", False),
+        ("def f(x):\n    return g(x)", "def f(x):\n    return h(x)", False),
+        ("class A:\n    def f(self, x):\n        return x", "class A:\n    def f(self, y):\n        return y", True),
+        ("f = lambda x: x", "f = lambda y: y", True),
+        ("not python (", "not  python\n(", True),
+        ("x = 1", "x = 2", False),
+    ],
+)
+def test_normal_forms_are_equal_where_answers_do_the_same(one, other, same):
+    """Layout, comments, docstrings and own names do not count; everything else does."""
+    assert same == (normal_form(one) == normal_form(other))
+
+
+def test_comments_are_taken_out_and_strings_are_not():
+    """A `#` in a string is none."""
+    assert 'x = "#1"\ny = 2' == without_comments('x = "#1"  # Ann\ny = 2 # 4711\n')
+    assert "not python ( # x" == without_comments("not python ( # x")
