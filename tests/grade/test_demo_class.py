@@ -34,6 +34,15 @@ def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
     assert ["mine.txt"] == [path.name for path in tmp_path.iterdir()]
 
 
+def test_the_page_for_teachers_has_the_same_commands(tmp_path):
+    """What docs/teaching.md says to try is what the class's README says, which the next test does."""
+    make_demo_class(tmp_path / "demo")
+    readme = re.findall(r"^ +(autograder .+)$", (tmp_path / "demo" / "README.txt").read_text("utf-8"), re.M)
+    page = (Path(__file__).parents[2] / "docs" / "teaching.md").read_text("utf-8")
+    tried = page.partition("cd demo\n")[2].partition("```")[0].splitlines()
+    assert readme == tried
+
+
 @pytest.mark.thorough
 def test_its_readme_leads_from_the_zip_to_returned_grades(tmp_path, monkeypatch, capsys, bubblewrap):
     """Each command as it stands there: 40 grades in Canvas' file, 40 pages, a report; a late day then costs a tenth."""
