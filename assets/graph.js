@@ -169,6 +169,11 @@ class Viewer {
       iconButton("first", "first step", () => this.go(0)), iconButton("back", "back", () => this.go(this.at - 1)), this.player,
       iconButton("forward", "forward", () => this.go(this.at + 1)), iconButton("last", "last step", () => this.go(Infinity)),
       this.slider, this.count);
+    if (scene.from_start) {
+      const decisive = make("button", { type: "button", className: "decisive" }, "the step that decides");
+      decisive.addEventListener("click", () => this.go(scene.decisive));
+      controls.append(decisive);
+    }
     this.buildCode();
     this.memory.append(makeDrawing(scene.memory, "memory", this.fixed));
     for (const lane of this.memory.querySelectorAll(".lane")) lane.setAttribute("tabindex", "0");

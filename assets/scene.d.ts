@@ -43,6 +43,7 @@ export interface Scene {
   gradients: Drawing | null;
   decisive: number;
   start: number;
+  from_start: boolean;
   ask: number | null;
   outcomes: [outcome: Outcome, meaning: string][];
   place: string;

@@ -46,8 +46,11 @@ def message(verdict: str, *, saw: str, expected: str, look_at: str) -> str:
     No line is longer than 76 columns; longer text is wrapped under its label.
     """
     rows = (("saw", saw), ("expected", expected), ("look at", look_at))
-    return "\n".join([*textwrap.wrap(verdict, WIDTH), *(_row(label, text) for label, text in rows)])
+    return "\n".join(
+        [*textwrap.wrap(verdict, WIDTH, break_on_hyphens=False), *(_row(label, text) for label, text in rows)]
+    )
 
 
 def _row(label: str, text: str) -> str:
-    return textwrap.fill(text, WIDTH, initial_indent=f"  {label:<9} ", subsequent_indent=" " * 12)
+    first, others = f"  {label:<9} ", " " * 12
+    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)

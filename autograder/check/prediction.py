@@ -67,7 +67,7 @@ def _judge(name: str, guess: Outcome, program: Callable[[], Any]) -> Callable[[]
     outcome = recording.verdict.outcome
     if guess == outcome:
         passed(name, f", it is {outcome}, as you predicted")
-        show(recording)
+        show(recording, from_start=True)
         return program
     wrong = Incorrect(
         message(
@@ -78,5 +78,5 @@ def _judge(name: str, guess: Outcome, program: Callable[[], Any]) -> Callable[[]
         )
     )
     wrong.print_first()
-    show(recording)
+    show(recording, from_start=True)
     raise wrong

@@ -77,7 +77,7 @@ def _static(scene: Scene, words: str, place: str) -> str:
     )
 
 
-def widget(recording: Recording, predict: bool = False, place: str = "") -> Any:
+def widget(recording: Recording, predict: bool = False, place: str = "", from_start: bool = False) -> Any:
     """Returns a live widget, for a layout of ipywidgets. To show a picture in a cell use `show`, whose output can be saved.
 
     Needs anywidget, which the extra `course` installs.
@@ -85,13 +85,17 @@ def widget(recording: Recording, predict: bool = False, place: str = "") -> Any:
     Args:
         predict: the learner chooses an outcome before the last steps are shown.
         place: class name of the element of the page that it replaces; "" where it is displayed itself.
+        from_start: it opens at the first step, not at the one that decides the outcome.
     """
     from autograder.view.live import PictureWidget
 
-    return PictureWidget(scene=msgspec.to_builtins(build_scene(recording, predict, place)))
+    scene = build_scene(recording, predict, place)
+    if from_start:
+        scene = msgspec.structs.replace(scene, start=0, from_start=True)
+    return PictureWidget(scene=msgspec.to_builtins(scene))
 
 
-def show(recording: Recording, predict: bool = False) -> None:
+def show(recording: Recording, predict: bool = False, from_start: bool = False) -> None:
     """Displays a recording: in a notebook the picture, live while a kernel runs; in a terminal the text.
 
     No widget is made where anywidget is not installed (the extra `course` installs it), nor while nbgrader executes a notebook:
@@ -99,6 +103,7 @@ def show(recording: Recording, predict: bool = False) -> None:
 
     Args:
         predict: the learner chooses an outcome before the last steps are shown.
+        from_start: a live picture opens at the first step, not at the one that decides the outcome.
     """
     shell = _shell()
     if shell is None:
@@ -110,7 +115,7 @@ def show(recording: Recording, predict: bool = False) -> None:
     place = f"autograder-{secrets.token_hex(6)}" if live else ""
     display(mimebundle(recording, predict, place), raw=True)
     if place:
-        _replace(shell, widget(recording, predict, place))
+        _replace(shell, widget(recording, predict, place, from_start))
 
 
 def draws_here() -> bool:

@@ -69,6 +69,7 @@ class Scene(msgspec.Struct):
         views: the graph; the first is the whole program, the others are the insides of its folds.
         decisive: 0-based frame of the last harmful write, else of the error, else of the verdict.
         start: 0-based frame at which a live picture opens.
+        from_start: it opens at the first frame although the decisive one may be told, so a button leads there.
         ask: 0-based frame before which the learner predicts, or None.
         outcomes: each outcome with its meaning.
         place: class name of the element of the page that a live widget replaces; "" for none.
@@ -84,6 +85,7 @@ class Scene(msgspec.Struct):
     gradients: Drawing | None
     decisive: int
     start: int = 0
+    from_start: bool = False
     ask: int | None = None
     outcomes: list[tuple[str, str]] = []
     place: str = ""
