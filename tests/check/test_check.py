@@ -147,13 +147,13 @@ def test_each_round_asks_with_fresh_inputs():
             asked.append(request)
             return super().call(request)
 
-    for _ in range(6):
+    for _ in range(12):
         with use_names(Names(task=Watched(right))):
             check("task", like=given, d=result("n", 3), w=leaf(3))
     values = {request.arguments["w"].values.data for request in asked}
     sizes = {request.arguments["d"].values.shape[0] for request in asked}
     # `given` writes into d, so each round is asked again with a backward that starts in d, too.
-    assert 2 * 6 * ROUNDS == len(asked) == 2 * len(values)
+    assert 2 * 12 * ROUNDS == len(asked) == 2 * len(values)
     assert len(sizes) > 1
 
 
