@@ -9,8 +9,6 @@ from collections.abc import Iterable
 WARM = (
     "torch",
     "numpy.random",
-    "matplotlib.pyplot",
-    "matplotlib_inline.backend_inline",
     "IPython.display",
     "autograder.check.culprits",
     "autograder.check.outcome",
@@ -20,11 +18,12 @@ WARM = (
     "autograder.grade.sandbox.worker",
 )
 
-# What the trusted process draws with: the picture of a learner's attempt. igraph takes 0.4 s to import.
-DRAWING = ("igraph",)
-
-# By a word in a notebook: what PyTorch 2.13 imports when it is first used. It takes most of a second, so only if needed.
-LATE = {"optim": "autograder.grade.sandbox.first_optimizer"}
+# By a word in a notebook: what is imported when it is first used. Each takes most of a second, so only if needed.
+LATE = {
+    "optim": "autograder.grade.sandbox.first_optimizer",
+    "plot": "autograder.grade.sandbox.first_plot",
+    "pylab": "autograder.grade.sandbox.first_plot",
+}
 
 # What a lesson does, run once, so that no submission has to wait for what is slow the first time.
 REHEARSAL = (
@@ -69,9 +68,9 @@ def late_write():
 
 
 def late_modules(texts: Iterable[str]) -> tuple[str, ...]:
-    """Returns the modules that the cells of a notebook will make PyTorch import."""
+    """Returns the modules that load what the cells of a notebook will import late."""
     whole = "\n".join(texts)
-    return tuple(module for word, module in LATE.items() if word in whole)
+    return tuple(dict.fromkeys(module for word, module in LATE.items() if word in whole))
 
 
 def import_modules(modules: Iterable[str]) -> None:
@@ -87,14 +86,27 @@ def import_nbformat() -> None:
     installed (jsonschema 4.26, `jsonschema/_format.py`; Jupyter requires both). That takes most of a second, for a format
     that no notebook uses. The package itself can be imported as usual afterwards.
     """
-    if "jsonschema" in sys.modules or "rfc3987_syntax" in sys.modules:
-        importlib.import_module("nbformat")
+    _import_without("rfc3987_syntax", "nbformat", ready="jsonschema")
+
+
+def import_igraph() -> None:
+    """Imports what the trusted process draws with, and not matplotlib, in which igraph could show a graph of its own.
+
+    igraph 1.0 imports matplotlib if it is installed (`igraph/drawing/matplotlib/utils.py`), which takes most of a second.
+    """
+    _import_without("matplotlib", "igraph", ready="igraph")
+
+
+def _import_without(missing: str, name: str, ready: str) -> None:
+    """Imports a module as if another were not installed, unless that is imported already or `ready` is."""
+    if missing in sys.modules or ready in sys.modules:
+        importlib.import_module(name)
         return
-    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # an import of it raises ImportError
+    sys.modules[missing] = None  # type: ignore[assignment]  # an import of it raises ImportError
     try:
-        importlib.import_module("nbformat")
+        importlib.import_module(name)
     finally:
-        del sys.modules["rfc3987_syntax"]
+        del sys.modules[missing]
 
 
 def warm_up() -> None:

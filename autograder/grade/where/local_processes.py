@@ -17,7 +17,7 @@ import psutil
 
 from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
 from autograder.grade.sandbox.launch import ServerPool, ServerProcess, processor_shares
-from autograder.grade.sandbox.warmup import DRAWING, import_modules
+from autograder.grade.sandbox.warmup import import_igraph
 from autograder.grade.submission.judging_plan import JudgingPlan
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.server_client import ServerClient
@@ -133,7 +133,7 @@ class _GraderProcess:
             self.process.join()
 
     def _start(self) -> None:
-        import_modules(DRAWING)  # before the fork: otherwise each process imports it for its first picture
+        import_igraph()  # before the fork: otherwise each process imports it for its first picture
         self.pipe, theirs = multiprocessing.Pipe()
         server = self.servers.take()
         context = multiprocessing.get_context("fork")  # PyTorch is imported already, and there is no thread yet

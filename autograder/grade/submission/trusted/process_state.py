@@ -57,11 +57,14 @@ def _numpy_settings() -> Iterator[None]:
 @contextlib.contextmanager
 def _matplotlib_settings() -> Iterator[None]:
     matplotlib = sys.modules.get("matplotlib")
-    before = matplotlib.rcParams.copy() if matplotlib else {}
+    before = matplotlib.rcParams.copy() if matplotlib else None
     try:
         yield
     finally:
-        if matplotlib and matplotlib.rcParams != before:
-            matplotlib.rcParams.update(before)
+        now = sys.modules.get("matplotlib")
+        if now and before is None:
+            now.rc_file_defaults()  # it was imported inside the block
+        elif now and now.rcParams != before:
+            now.rcParams.update(before)
         if pyplot := sys.modules.get("matplotlib.pyplot"):
             pyplot.close("all")
