@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from autograder.check.demonstrations import demonstration
 from autograder.check.events import passed
 from autograder.check.learner import find_value
 from autograder.check.memo import once
@@ -52,7 +53,7 @@ def predicted(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
 
 def observed(program: Callable[[], Any]) -> Callable[[], Any]:
     """Runs the function below it once, shows what autograd held, and returns the function; nothing is checked."""
-    show(record(program))
+    show(demonstration(program))
     return program
 
 

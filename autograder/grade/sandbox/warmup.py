@@ -61,6 +61,7 @@ def late_write():
     a.mul_(2)
     a.sum().backward()
 """,
+    "from autograder.course.catalogue import lessons\nlessons()",
     "1 / 0",
     "%pwd",
     "1",

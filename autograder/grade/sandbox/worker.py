@@ -17,6 +17,7 @@ from typing import Any
 
 import msgspec
 
+from autograder.check.demonstrations import KeptRecordings, use_recordings
 from autograder.check.subject.call_report import CallProblem, ProgramText, Report
 from autograder.check.subject.subjects import LocalSubject
 from autograder.grade.sandbox.objects.learner_values import LearnerValues
@@ -48,8 +49,10 @@ class _Worker:
             messages.AskProgram: self._program,
             messages.AskOperation: lambda request: self.values.operate(request),
             messages.AskGradients: lambda request: self.values.pull(request),
+            messages.AskRecordings: lambda _: messages.Recordings(self.recordings.encoded()),
         }
         self.values = LearnerValues(shell, self._call_back, SharedFolder(folder))
+        self.recordings = KeptRecordings()
         self.number = 0
 
     def serve(self) -> None:
@@ -94,10 +97,12 @@ class _Worker:
         self.cell_seconds = self.values.cell_seconds = request.cell_seconds
         self.values.folder.changed()
         self.shell.outputs = Outputs(request.output_bytes)
+        self.recordings.add(request.recordings)
         return messages.NameDescription("absent")
 
     def _run(self, request: messages.RunCell) -> messages.Answer:
-        ran = self.shell.run(request.text, self.cell_seconds)
+        with use_recordings(self.recordings):
+            ran = self.shell.run(request.text, self.cell_seconds)
         return messages.CellOutputs(msgspec.json.encode(ran.outputs), ran.execution_count)
 
     def _target(self, name: str) -> Any:

@@ -98,7 +98,11 @@ class ServerClient:
 
     @contextlib.contextmanager
     def worker(
-        self, files: dict[str, bytes], modules: tuple[str, ...] = (), seconds: float | None = None
+        self,
+        files: dict[str, bytes],
+        modules: tuple[str, ...] = (),
+        seconds: float | None = None,
+        recordings: bytes = b"",
     ) -> Iterator[WorkerClient]:
         """Yields a new worker with the submission's files in its folder; afterwards it and all that it started is ended.
 
@@ -106,6 +110,7 @@ class ServerClient:
             files: by relative path.
             modules: what the notebook will make PyTorch import, so that the server imports it once for all workers.
             seconds: how long it may run; None gives it all the time that a submission has.
+            recordings: of the source's own demonstrations.
 
         Raises:
             WorkerEnded: its process could not be started.
@@ -127,7 +132,7 @@ class ServerClient:
                 limits = msgspec.structs.replace(limits, submission_seconds=seconds)
             watch = ResourceWatch(self._process, limits, HOLDERS if self._has_namespaces else 0)
             self._send(Start(limits, folder, modules))
-            yield WorkerClient(ours, limits, watch, files)
+            yield WorkerClient(ours, limits, watch, files, recordings)
 
     def left_over(self) -> list[str]:
         """Returns the names of processes below the server: none, between two submissions."""

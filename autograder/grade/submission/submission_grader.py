@@ -16,6 +16,7 @@ from autograder.grade.submission.judging_plan import JudgingPlan, plan_of_cells
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.source import AssignmentSource
+from autograder.grade.submission.source_recordings import recordings_of
 from autograder.grade.submission.submission_run import SubmissionRun, unreadable
 from autograder.grade.submission.submitted_files import UnreadableSubmission
 from autograder.grade.submission.two_processes import TwoProcesses
@@ -40,6 +41,7 @@ class SubmissionGrader:
 
     def __init__(self, server: ServerClient, limits: Limits) -> None:
         self._server, self._limits = server, limits
+        self._recordings: dict[str, bytes] = {}
 
     @functools.cached_property
     def _two_processes(self) -> TwoProcesses:
@@ -112,9 +114,15 @@ class SubmissionGrader:
     def _in_worker(self, work: _Work, run_cells: Callable[[SubmissionRun, WorkerClient], None]) -> SubmissionRun:
         run = SubmissionRun(work.source, align(work.source, work.cells))
         try:
-            with self._server.worker(work.files, work.source.late_modules, work.seconds_left) as worker:
+            recordings = self._demonstrations(work.source)
+            with self._server.worker(work.files, work.source.late_modules, work.seconds_left, recordings) as worker:
                 run_cells(run, worker)
                 work.seconds_left = worker.seconds_left
         except WorkerEnded as error:
             run.ended = run.ended or str(error)  # there was no process to run the cells in
         return run
+
+    def _demonstrations(self, source: AssignmentSource) -> bytes:
+        if source.digest not in self._recordings:
+            self._recordings[source.digest] = recordings_of(source, self._server)
+        return self._recordings[source.digest]

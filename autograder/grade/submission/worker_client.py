@@ -32,13 +32,19 @@ class WorkerClient:
     """
 
     def __init__(
-        self, connection: socket.socket, limits: Limits, watch: ResourceWatch, files: dict[str, bytes]
+        self,
+        connection: socket.socket,
+        limits: Limits,
+        watch: ResourceWatch,
+        files: dict[str, bytes],
+        recordings: bytes = b"",
     ) -> None:
         self._connection, self.limits, self._watch = connection, limits, watch
         self._number = 0
         self.ended = ""
         self.received = ReceivedOutputs(limits.output_bytes)
-        self.ask(messages.BeginSubmission(files, limits.cell_seconds, limits.output_bytes), messages.NameDescription)
+        begin = messages.BeginSubmission(files, limits.cell_seconds, limits.output_bytes, recordings)
+        self.ask(begin, messages.NameDescription)
 
     @property
     def seconds_left(self) -> float:

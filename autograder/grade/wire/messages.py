@@ -26,11 +26,13 @@ class BeginSubmission(msgspec.Struct, frozen=True, tag="begin"):
         files: what was submitted beside the notebook.
         cell_seconds: time limit of one cell, and of one call.
         output_bytes: limit of the outputs of all cells together.
+        recordings: what the source's own demonstrations recorded, as `KeptRecordings.encoded` returns it.
     """
 
     files: dict[str, bytes]
     cell_seconds: float
     output_bytes: int
+    recordings: bytes = b""
 
 
 class RunCell(msgspec.Struct, frozen=True, tag="run"):
@@ -93,6 +95,10 @@ class AskGradients(msgspec.Struct, frozen=True, tag="pull"):
     start: int
 
 
+class AskRecordings(msgspec.Struct, frozen=True, tag="recordings"):
+    """Send the recordings of the demonstrations that have run."""
+
+
 class CallbackReturned(msgspec.Struct, frozen=True, tag="callback returned"):
     """What the test's own function returned or raised, which the learner's code had called."""
 
@@ -131,6 +137,12 @@ class ProgramAnswer(msgspec.Struct, frozen=True, tag="recorded"):
     """What recording a program found."""
 
     program: ProgramText
+
+
+class Recordings(msgspec.Struct, frozen=True, tag="kept"):
+    """The recordings of demonstrations, as `KeptRecordings.encoded` returns them; the grader does not look into them."""
+
+    encoded: bytes
 
 
 class Returned(msgspec.Struct, frozen=True, tag="returned"):
@@ -175,8 +187,18 @@ class Failure(msgspec.Struct, frozen=True, tag="failed"):
     reason: Reason
 
 
-Request = BeginSubmission | RunCell | AskName | AskCall | AskProgram | AskOperation | AskGradients | CallbackReturned
-Answer = CellOutputs | NameDescription | CallAnswer | ProgramAnswer | Returned | CallbackAsked | Failure
+Request = (
+    BeginSubmission
+    | RunCell
+    | AskName
+    | AskCall
+    | AskProgram
+    | AskOperation
+    | AskGradients
+    | AskRecordings
+    | CallbackReturned
+)
+Answer = CellOutputs | NameDescription | CallAnswer | ProgramAnswer | Recordings | Returned | CallbackAsked | Failure
 
 
 class Question(msgspec.Struct, frozen=True):

@@ -54,6 +54,11 @@ def dispatch_modes() -> bool:
     return torch._C._len_torch_dispatch_stack() > 0
 
 
+def function_modes() -> bool:
+    """Returns whether a function mode is on: it may change what every function of PyTorch does; a default device is one (2.13)."""
+    return _height() > 0
+
+
 def _height() -> int:
     return len(torch.overrides._get_current_function_mode_stack())
 

@@ -1,0 +1,127 @@
+"""Recordings of a course's demonstrations, made from its own cells alone and used wherever nothing that decides them differs."""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import hashlib
+import marshal
+import operator
+import sys
+import types
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import msgspec
+import torch
+from torch import nn
+
+from autograder.tape import record
+from autograder.tape.internals.mode_stack import dispatch_modes, function_modes
+from autograder.tape.recording.schema import Recording
+
+SPACES = (builtins, torch, torch.Tensor, torch.autograd, nn, nn.functional, nn.Module, nn.Parameter)
+"""Where a program that replaces a part of PyTorch or Python usually puts it."""
+
+OF_THE_SHELL = {"input", "exit", "quit"}  # IPython has others while a cell runs
+
+_before = [{name: value for name, value in vars(space).items() if name not in OF_THE_SHELL} for space in SPACES]
+
+_kept: ContextVar[KeptRecordings | None] = ContextVar("kept recordings", default=None)
+
+
+class KeptRecordings:
+    """Recordings by what decides them: the program's code, the libraries that it names, and settings.
+
+    A program that uses a value, function or class of another cell is recorded anew each time; so is every program once a part of
+    `SPACES` was replaced, which is noticed if this module was imported before.
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, Recording] = {}
+
+    def add(self, encoded: bytes) -> None:
+        """Adds what `encoded` returned in another process."""
+        self._known |= msgspec.msgpack.decode(encoded, type=dict[str, Recording]) if encoded else {}
+
+    def encoded(self) -> bytes:
+        """Returns all recordings as msgpack."""
+        return msgspec.msgpack.encode(self._known)
+
+    def recording(self, program: Callable[[], Any]) -> Recording:
+        """Returns the recording of a program, which is made and kept if it is not known."""
+        key = _deciding(program)
+        if key is None:
+            return record(program)
+        if key not in self._known:
+            self._known[key] = record(program)
+        return self._known[key]
+
+
+@contextlib.contextmanager
+def use_recordings(kept: KeptRecordings) -> Iterator[None]:
+    """A block in which `demonstration` keeps and finds recordings."""
+    token = _kept.set(kept)
+    try:
+        yield
+    finally:
+        _kept.reset(token)
+
+
+def demonstration(program: Callable[[], Any]) -> Recording:
+    """Returns the recording of a program that is shown and not checked; inside `use_recordings`, a kept one if there is one."""
+    kept = _kept.get()
+    return record(program) if kept is None else kept.recording(program)
+
+
+def _deciding(program: Callable[[], Any]) -> str | None:
+    """Returns a hash of what decides the recording of a function without arguments; None if that cannot be said."""
+    if function_modes() or dispatch_modes() or _is_replaced():
+        return None
+    if not isinstance(program, types.FunctionType) or program.__closure__ or program.__defaults__ or vars(program):
+        return None
+    space = program.__globals__
+    used = {name: _library_name(space[name]) for name in _names(program.__code__) if name in space}
+    if None in used.values():
+        return None
+    settings = (
+        str(torch.get_default_dtype()),
+        torch.is_grad_enabled(),
+        torch.is_anomaly_enabled(),
+        torch.are_deterministic_algorithms_enabled(),
+        repr(warnings.filters),
+    )
+    # Version 2 of the format does not depend on how often an object is used elsewhere. The file's name holds the cell's hash.
+    code = marshal.dumps(program.__code__, 2)
+    return hashlib.sha256(repr((code, sorted(used.items()), settings)).encode()).hexdigest()
+
+
+def _is_replaced() -> bool:
+    """Returns whether a part of `SPACES` is another object than at import, or a class has more; what modules import late is none."""
+    for space, before in zip(SPACES, _before, strict=True):
+        now = vars(space)
+        if isinstance(space, type) and len(now) != len(before):
+            return True
+        if not all(map(operator.is_, before.values(), map(now.get, before))):
+            return True
+    return False
+
+
+def _names(code: types.CodeType) -> Iterable[str]:
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, types.CodeType):
+            yield from _names(inner)
+
+
+def _library_name(value: object) -> str | None:
+    """Returns the name by which every process finds this module, or this class or function of a module."""
+    if isinstance(value, types.ModuleType):
+        return value.__name__ if sys.modules.get(value.__name__) is value else None
+    if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):
+        return None
+    home, name = str(value.__module__), str(value.__name__)
+    found = getattr(sys.modules.get(home), name, None) if home != "__main__" else None
+    return f"{home}.{name}" if found is value else None

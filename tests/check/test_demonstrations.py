@@ -1,0 +1,131 @@
+"""A recording of a demonstration that was made elsewhere is used where the same would be recorded, and nowhere else."""
+
+import linecache
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch import nn
+
+from autograder.check import demonstrations
+from autograder.check.demonstrations import KeptRecordings, demonstration, use_recordings
+from autograder.tape import record
+
+TEXT = """
+def shown():
+    w = torch.ones(2, requires_grad=True)
+    a = w.exp()
+    a.mul_(2)
+    a.sum().backward()
+"""
+
+
+def program(text=TEXT, cell="<cell 1>", **names):
+    """Returns the function that a cell defines."""
+    linecache.cache[cell] = (len(text), None, text.splitlines(keepends=True), cell)
+    space = {"torch": torch, "nn": nn} | names
+    exec(compile(text, cell, "exec"), space)
+    return space["shown"]
+
+
+@pytest.fixture
+def made(monkeypatch):
+    """Counts the recordings that are made."""
+    made = []
+    monkeypatch.setattr(demonstrations, "record", lambda program: made.append(program) or record(program))
+    return made
+
+
+def kept():
+    """Returns what another process sends: the recording of the program as handed out."""
+    elsewhere = KeptRecordings()
+    elsewhere.recording(program())
+    kept = KeptRecordings()
+    kept.add(elsewhere.encoded())
+    return kept
+
+
+def test_a_kept_recording_is_what_would_be_recorded(made):
+    """It is equal to a fresh one after it has crossed, and nothing is recorded for it; outside the block, something is."""
+    here = kept()
+    made.clear()
+    with use_recordings(here):
+        assert (record(program()), []) == (demonstration(program()), made)
+    demonstration(program())
+    assert 1 == len(made)
+
+
+def _as_default_dtype():
+    torch.set_default_dtype(torch.float64)
+    return lambda: torch.set_default_dtype(torch.float32)
+
+
+def _under_a_mode():
+    device = torch.device("cpu")
+    device.__enter__()
+    return lambda: device.__exit__(None, None, None)
+
+
+def _replaced(space, name, value):
+    def change():
+        before = vars(space).get(name)
+        setattr(space, name, value)
+        return (lambda: delattr(space, name)) if before is None else (lambda: setattr(space, name, before))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(_as_default_dtype, id="another default dtype"),
+        pytest.param(_under_a_mode, id="a default device"),
+        pytest.param(_replaced(torch, "exp", torch.sin), id="a function of torch is replaced"),
+        pytest.param(_replaced(torch.Tensor, "exp", torch.Tensor.sin), id="a method is replaced"),
+        pytest.param(_replaced(torch.Tensor, "__add__", torch.Tensor.sub), id="an operator is added"),
+        pytest.param(_replaced(nn.functional, "relu", torch.sin), id="a function of nn is replaced"),
+    ],
+)
+def test_what_a_learner_changed_is_recorded(made, change):
+    """Where something that a program runs on is another than in the other process, the program is recorded as it is now."""
+    here = kept()
+    undo = change()
+    made.clear()
+    try:
+        with use_recordings(here):
+            demonstration(program())
+    finally:
+        undo()
+    assert 1 == len(made)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(lambda: program(TEXT.replace("mul_(2)", "mul_(3)")), id="another number"),
+        pytest.param(lambda: program("\n" + TEXT), id="another line"),
+        pytest.param(lambda: program(cell="<cell 2>"), id="another cell"),
+        pytest.param(lambda: program(torch=nn), id="another module of that name"),
+        pytest.param(lambda: program(torch=SimpleNamespace(ones=torch.ones)), id="a value of that name"),
+        pytest.param(lambda: program(TEXT.replace("(2)", "(factor)", 1), factor=2), id="a value of another cell"),
+    ],
+)
+def test_another_program_is_recorded(made, other):
+    """A program that differs in text, place or in what its names refer to finds no other one's recording."""
+    here, target = kept(), other()
+    made.clear()
+    with use_recordings(here):
+        try:
+            demonstration(target)
+        finally:
+            assert 1 == len(made)
+
+
+def test_a_value_of_another_cell_is_looked_at_each_time(made):
+    """The same function after the value has changed is recorded again: what it uses is part of no key."""
+    shown = program(TEXT.replace("mul_(2)", "mul_(factor)"), factor=2)
+    with use_recordings(KeptRecordings()):
+        first = demonstration(shown)
+        shown.__globals__["factor"] = 5
+        assert first != demonstration(shown)
+    assert 2 == len(made)
