@@ -227,4 +227,6 @@ def test_the_rehearsal_is_run_to_its_end():
         "print([type(shell.run(text, 60.0).error).__name__ for text in REHEARSAL])"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "['NoneType', 'NoneType', 'NoneType', 'NoneType', 'ZeroDivisionError', 'NoneType', 'NoneType']\n" == done.stdout
+    assert (
+        "['NoneType', 'NoneType', 'NoneType', 'NoneType', 'ZeroDivisionError', 'NoneType', 'NoneType']\n" == done.stdout
+    )

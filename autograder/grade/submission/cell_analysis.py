@@ -6,6 +6,7 @@ import ast
 import copy
 import functools
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from IPython.core.inputtransformer2 import TransformerManager
 
@@ -17,12 +18,13 @@ _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _ipython = TransformerManager()
 
 
+@functools.lru_cache(maxsize=2000)  # a class shares most of its cells
 def transformed(text: str) -> str:
     """Returns a cell's text with magics and `!commands` turned into Python as IPython does."""
     return _ipython.transform_cell(text)
 
 
-@functools.lru_cache(maxsize=2000)  # a class shares most of its cells
+@functools.lru_cache(maxsize=2000)
 def statements(text: str) -> list[ast.stmt]:
     """Returns a cell's statements, with magics and `!commands` turned into Python as IPython does; none if it is not Python.
 
@@ -57,12 +59,19 @@ def definitions(text: str) -> str:
     return ast.unparse(ast.Module(kept, []))
 
 
+class _StatementNames(NamedTuple):
+    """The names that a statement at the top level of a cell may bind, and every name and attribute in it."""
+
+    binds: frozenset[str]
+    words: frozenset[str]
+
+
 class SubmissionText:
     """The text of the cells of a submission that have run."""
 
     def __init__(self, cells: list[str]) -> None:
         self._cells = cells
-        self._statements = [statement for cell in cells for statement in statements(cell)]
+        self._statements = [statement for cell in cells for statement in _statement_names(cell)]
 
     def code(self, name: str) -> str | None:
         """Returns the normal form of the name's last definition; None if it is not defined at the top level of a cell."""
@@ -73,16 +82,19 @@ class SubmissionText:
 
         If no statement binds it (`exec` or `globals()` may have), the words of the whole submission are returned.
         """
+        if not any(name in statement.binds for statement in self._statements):
+            return tuple(sorted(set().union(*(statement.words for statement in self._statements))))
         seen: set[str] = set()
-        wanted, found = {name}, set[str]()
-        while wanted - seen:
-            seen |= wanted
-            parts = [part for part in self._statements if bound_names(part) & seen]
-            found = {word for part in parts for word in words_of(part)}
-            wanted = found
-        if not any(name in bound_names(part) for part in self._statements):
-            found = {word for part in self._statements for word in words_of(part)}
+        found = {name}
+        while found - seen:
+            seen |= found
+            found = set().union(*(part.words for part in self._statements if part.binds & seen))
         return tuple(sorted(found))
+
+
+@functools.lru_cache(maxsize=2000)
+def _statement_names(cell: str) -> tuple[_StatementNames, ...]:
+    return tuple(_StatementNames(frozenset(bound_names(part)), frozenset(words_of(part))) for part in statements(cell))
 
 
 @functools.lru_cache(maxsize=2000)

@@ -61,4 +61,5 @@ def _module_names(folder: str) -> set[str]:
 
 def _take_out(names: set[str]) -> dict[str, ModuleType]:
     """Returns the imported modules of these names, with their submodules, and forgets that they were imported."""
-    return {name: sys.modules.pop(name) for name in list(sys.modules) if name.partition(".")[0] in names}
+    found = [name for name in sys.modules if name.partition(".")[0] in names] if names else []
+    return {name: sys.modules.pop(name) for name in found}
