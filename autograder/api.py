@@ -10,6 +10,7 @@ from typing import Any
 from autograder import view
 from autograder.errors import InputError, UnfinishedError
 from autograder.tape import explain_cell, explain_program
+from autograder.tape.diagnose.excerpt import Scope
 from autograder.tape.recording.schema import Recording, to_json
 from autograder.tape.recording.verdict_types import Fix, Gradient, Harm, Outcome
 from autograder.tape.repair.program_factory import factory_of_file, factory_of_function, factory_of_text
@@ -97,6 +98,7 @@ def explain(
     *,
     function: str | None = None,
     repair: bool = True,
+    check_gradients: bool = False,
     **names: object,
 ) -> Explanation:
     """Returns what autograd held while `program` ran, where it breaks, the right gradients, and what repairs it.
@@ -108,6 +110,8 @@ def explain(
         function: which function of the text or file to run, as in `FILE::FUNCTION`; of a notebook, the last cell to run.
         repair: look for changes of the source that repair it, and try each; this takes up to 20 seconds. A function's repairs are
             changes of the file or cell that defines it; `notes` says where its text cannot be had.
+        check_gradients: compare every gradient with finite differences of its loss, in double precision: leaf by leaf along a random
+            direction, and entry by entry where one is wrong and small.
         names: tensors and other values it starts from, as globals of a text or arguments of a function; each run gets copies.
 
     Raises:
@@ -117,10 +121,12 @@ def explain(
     if isinstance(program, BaseException):
         return Explanation(recording_of_error(program))
     if isinstance(program, str):
-        return Explanation(explain_program(factory_of_text(program, names=names, function=function), repair=repair))
-    if isinstance(program, os.PathLike):
-        return Explanation(explain_program(factory_of_file(program, function), repair=repair))
-    return Explanation(explain_program(factory_of_function(program, names), repair=repair))
+        factory = factory_of_text(program, names=names, function=function)
+    elif isinstance(program, os.PathLike):
+        factory = factory_of_file(program, function)
+    else:
+        factory = factory_of_function(program, names)
+    return Explanation(explain_program(factory, repair=repair, scope=Scope(check_gradients=check_gradients)))
 
 
 def load_magic(shell: Any) -> None:

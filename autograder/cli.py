@@ -102,6 +102,9 @@ def _parser() -> argparse.ArgumentParser:
     explain.add_argument(
         "--budget", type=_seconds, default=60.0, metavar="SECONDS", help="answer within this time (default: 60)"
     )
+    explain.add_argument(
+        "--check-gradients", action="store_true", help="compare every gradient with finite differences of its loss"
+    )
     recorded = explain.add_mutually_exclusive_group()
     recorded.add_argument(
         "--only-step",

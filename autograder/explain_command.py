@@ -45,7 +45,7 @@ class ExplainCommand:
             from autograder import view
             from autograder.api import write_text
             from autograder.tape import explain_program
-            from autograder.tape.diagnose.excerpt import WHOLE, Scope
+            from autograder.tape.diagnose.excerpt import Scope
             from autograder.tape.repair.patch_file import apply_best_repair
             from autograder.tape.run.budget import QUIET, Budget
 
@@ -53,7 +53,8 @@ class ExplainCommand:
         self.factory = _named_program(chosen)
         quiet = QUIET if self.stream.isatty() else LOGGED
         budget = Budget((1 - MARGIN) * chosen.budget - (self.ready - self.began), self.tell, quiet=quiet)
-        scope = WHOLE if chosen.only_step is None else Scope(shown=chosen.only_step - 1)
+        shown = None if chosen.only_step is None else chosen.only_step - 1
+        scope = Scope(shown=shown, check_gradients=chosen.check_gradients)
         recording = explain_program(
             self.factory, repair=not chosen.no_repair, budget=budget, scope=scope, first=self.first_answer
         )

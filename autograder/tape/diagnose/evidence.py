@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import torch
+
 from autograder.tape.observe.backward_trace import BackwardTrace, node_of_visit
 from autograder.tape.observe.observer import Observer
 from autograder.tape.observe.state import RunState
@@ -29,6 +31,8 @@ class Evidence:
         untracked_effect: what finite differences say of writes that autograd did not record.
         trace: the nodes that the engine visited, in order.
         excerpt: which part of a long run was recorded; None where all of it was.
+        ran: for a backward and a target, by number, the slope of the loss as it was computed, where that is not what `true` holds;
+            filled when `true` is first read.
     """
 
     plain: Run
@@ -38,6 +42,7 @@ class Evidence:
     untracked_effect: UntrackedEffect
     trace: BackwardTrace
     excerpt: Excerpt | None = field(default=None, kw_only=True)
+    ran: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict, kw_only=True)
 
     @property
     def explaining(self) -> Evidence:
@@ -63,7 +68,7 @@ class Evidence:
     def true(self) -> Gradients:
         """The right gradients: those of the run with cloned saves, corrected by finite differences."""
         true = gradients_of(self.cloned_saves)
-        _correct(true, self.got, self.untracked_effect)
+        self.ran = _correct(true, self.got, self.untracked_effect)
         return true
 
     @cached_property
@@ -107,11 +112,12 @@ class Evidence:
     @property
     def is_wrong(self) -> bool:
         """Whether a gradient of the plain run is not the right one."""
-        return (
-            bool(self.untracked_effect.wrong)
-            or self.wrong_call is not None
-            or any(self.differs(got, true) for got, true in self.final_pairs())
-        )
+        return bool(self.untracked_effect.wrong) or self.copies_differ
+
+    @property
+    def copies_differ(self) -> bool:
+        """Whether a gradient of the plain run is not that of the run with cloned saves, or what finite differences make of it."""
+        return self.wrong_call is not None or any(self.differs(got, true) for got, true in self.final_pairs())
 
     @cached_property
     def wrong_call(self) -> int | None:
@@ -130,12 +136,13 @@ class Evidence:
         return pairs + [(value, self.true.returned.get(key)) for key, value in self.got.returned.items()]
 
 
-def _correct(true: Gradients, got: Gradients, untracked_effect: UntrackedEffect) -> None:
+def _correct(true: Gradients, got: Gradients, untracked_effect: UntrackedEffect) -> dict[tuple[int, int], torch.Tensor]:
     """Adds to the gradients of the run with cloned saves what finite differences say is missing in them.
 
     Where the corrected gradient is exactly what the program left (sigmoid's output zeroed: its slope is zero, and so is the
-    gradient), the saved values are the fault, and the gradient that was meant is the uncorrected one.
+    gradient), the saved values are the fault, and the gradient that was meant is the uncorrected one: the corrected one is returned.
     """
+    ran = {}
     for (number, position), missing in untracked_effect.corrections.items():
         call = true.calls[number]
         index = list(call)[position]
@@ -143,6 +150,7 @@ def _correct(true: Gradients, got: Gradients, untracked_effect: UntrackedEffect)
         after = missing if before is None else (before.double() + missing).to(before.dtype)
         left = list(got.calls[number].values())[position : position + 1] if number < len(got.calls) else []
         if before is not None and left and gap(left[0], after) <= WITNESSED:
+            ran[number, index] = after
             continue
         call[index] = after
         if number == len(true.calls) - 1:
@@ -151,6 +159,7 @@ def _correct(true: Gradients, got: Gradients, untracked_effect: UntrackedEffect)
                     true.returned[key] = after
             if gap(true.final[index], before) == 0.0:
                 true.final[index] = after
+    return ran
 
 
 def _same(one: Gradients, other: Gradients) -> bool:

@@ -21,10 +21,12 @@ class Scope:
     Attributes:
         calls: the run ends before the backward call after so many; None for all of it.
         shown: the number (from 0) of the backward call to record; -1 for the last, None for the one that decides the outcome.
+        check_gradients: whether every loss is varied, and its gradients compared with the slopes found.
     """
 
     calls: int | None = None
     shown: int | None = None
+    check_gradients: bool = False
 
 
 WHOLE = Scope()

@@ -3,17 +3,79 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
+
+import torch
 
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.recording.verdict_types import Check
+from autograder.tape.observe.graph.tensors import values_text
+from autograder.tape.recording.verdict_types import Check, Gradient
 
-COPIES, DIFFERENCES = "copies of saved tensors", "finite differences"
+COPIES, DIFFERENCES, FUNCTIONS = (
+    "copies of saved tensors",
+    "finite differences",
+    "finite differences of each custom Function",
+)
+WORDS: dict[str, Literal["yes", "no", "not known"]] = {
+    "slope": "yes",
+    "wrong": "no",
+    "choice": "no",
+    "unknown": "not known",
+}
 
 
 def checks_of(evidence: Evidence) -> Iterator[Check]:
     """Yields the answer of each oracle; that none found a fault does not say that all was checked."""
     yield Check(COPIES, "Did every backward use the values that were saved?", *_of_copies(evidence))
     yield Check(DIFFERENCES, "Is every gradient the slope of its loss?", *_of_differences(evidence))
+    for one in evidence.untracked_effect.functions:
+        question = f"Is the backward of {one.name} the slope of its forward?"
+        yield Check(FUNCTIONS, question, WORDS[one.found.answer], DETAILS[one.found.answer])
+
+
+DETAILS = {
+    "slope": "",
+    "wrong": "They differ at the values of this run and near them.",
+    "choice": "Its forward is flat or gives its input back, so the backward is a choice of its own.",
+    "unknown": "It does not run alone in double precision, or has a kink or a jump here.",
+}
+
+
+def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
+    """Yields a sentence for each custom Function, and each operation of PyTorch, whose derivative is not its slope."""
+    for one in evidence.untracked_effect.functions:
+        forward, backward, at = (
+            one.found.forward,
+            one.found.backward,
+            f"Line {one.place.line}: the backward of {one.name}",
+        )
+        if one.found.answer == "wrong":
+            yield (
+                f"{at} is not the slope of its forward: along a random direction its output changes by {forward:.4g}, and its "
+                f"backward says {backward:.4g} ({_ratio(forward, backward)}). Where that is meant, nothing is wrong."
+            )
+        elif one.found.answer == "choice":
+            yield f"{at} is a choice of its own (its forward is flat, or gives its input back): no slope to compare it with."
+    for wrong in evidence.untracked_effect.operations:
+        yield (
+            f"Line {wrong.place.line}: PyTorch {torch.__version__.partition('+')[0]}'s own derivative of {wrong.name} is not its "
+            "slope, as finite differences of this call alone show. No write of the program does that; use another operation."
+        )
+
+
+def notes_on_meanings(gradients: dict[str, Gradient]) -> Iterator[str]:
+    """Yields a sentence for each gradient that has two right values: one for the loss that ran, one for the program as it was recorded."""
+    for name, one in gradients.items():
+        if one.ran is not None:
+            ran, true = (values_text(torch.tensor(value)) for value in (one.ran, one.true))
+            yield (
+                f"{name}.grad, two slopes: {ran} is that of the loss that ran, with the values written past autograd; {true} is that "
+                "of the program as it was recorded, without that write, and is what is called right here."
+            )
+
+
+def _ratio(forward: float, backward: float) -> str:
+    return f"{backward / forward:.3g} times it" if abs(forward) > 1e-9 else "where it is flat"
 
 
 def _of_copies(evidence: Evidence) -> tuple:
@@ -22,18 +84,16 @@ def _of_copies(evidence: Evidence) -> tuple:
         return "not asked", "The program never called backward."
     if evidence.cloned_saves.error is not None:
         return "not known", f"The run with copies raised {type(evidence.cloned_saves.error).__name__}."
-    failed = evidence.outcome in ("raises-backward", "silently-wrong")
+    failed = evidence.outcome == "raises-backward" or (evidence.outcome == "silently-wrong" and evidence.copies_differ)
     return "no" if failed else "yes", f"{calls} call{'' if calls == 1 else 's'} of backward"
 
 
 def _of_differences(evidence: Evidence) -> tuple:
     effect = evidence.untracked_effect
-    if not effect.suspects:
-        return "not asked", "No write was left out of the graph, which is where they are taken by themselves."
+    if effect.wrong:
+        return "no", effect.note or f"{len(effect.wrong)} of the gradients are not."
     if effect.note:
         return "not known", effect.note
-    return (
-        ("no", f"{len(effect.wrong)} gradients differ.")
-        if effect.wrong
-        else ("yes", "for the leaves of every backward")
-    )
+    if effect.taken:
+        return "yes", "along a random direction of the leaves"
+    return "not asked", "--check-gradients takes them."

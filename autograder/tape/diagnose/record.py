@@ -113,7 +113,7 @@ def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tup
     effect = UntrackedEffect()
     if plain.error is None:
         budget.stage = "taking finite differences"
-        effect = effect_of_untracked_writes(program, observer, seconds, last)
+        effect = effect_of_untracked_writes(program, observer, seconds, last, asked=scope.check_gradients)
     return Evidence(plain, observed, meant, observer, effect, trace, excerpt=excerpt), cloned_saves
 
 

@@ -16,21 +16,23 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
     """Returns each leaf's gradient by name: as returned, as `.grad` was left, or as the decisive backward gave it."""
     is_known = evidence.cloned_saves.error is None
     if evidence.got.returned:
+        is_checked = is_known and not _below_unchecked(evidence)
         return {
-            key: _beside(value, evidence.true.returned.get(key) if is_known else None)
+            key: _beside(value, evidence.true.returned.get(key) if is_checked else None)
             for key, value in evidence.got.returned.items()
         }
     if evidence.plain.error is not None and evidence.true.returned:
         return {key: _beside(None, value) for key, value in evidence.true.returned.items()}
-    names, call = _names(evidence), _decisive(evidence)
+    names, call, unchecked = _names(evidence), _decisive(evidence), _below_unchecked(evidence)
     shown = {}
     for index in _in_order_of_appearance(evidence):
         got, true = _pair(evidence, call, index)
-        beside = _beside(got, true if is_known or not _is_last(evidence, call) else None)
+        is_checked = is_known or not _is_last(evidence, call)
+        beside = _beside(got, true if is_checked and index not in unchecked else None, _ran(evidence, call, index))
         size = math.prod(evidence.got.keys[index][0])
         # Of a large gradient only a part was kept, which is not to be read as the whole.
         is_part = isinstance(got, torch.Tensor) and got.numel() != size
-        shown[names[index]] = Gradient(None, None, size) if is_part else beside
+        shown[names[index]] = Gradient(None, None, size, beside.off) if is_part else beside
     return shown
 
 
@@ -45,10 +47,34 @@ def _pair(evidence: Evidence, call: int | None, index: int) -> tuple[object, obj
     ) else None
 
 
-def _beside(got: object, true: object) -> Gradient:
+def _ran(evidence: Evidence, call: int | None, index: int) -> object:
+    """Returns the slope of the loss as it was computed, where that is not what is called right."""
+    number = len(evidence.true.calls) - 1 if call is None else call
+    return evidence.ran.get((number, evidence.pairs.get(index, -1)))
+
+
+def _below_unchecked(evidence: Evidence) -> set[int]:
+    """Returns the targets whose gradients went through a custom backward that is not the slope of its forward, as far as is known.
+
+    Copies of what was saved say nothing of its formula. Where a write did harm, they show what it did to that very formula.
+    """
+    effect = evidence.untracked_effect
+    odd = {f"{one.name}Backward" for one in effect.functions if one.found.answer != "slope"}
+    if not odd or evidence.outcome != "correct" or effect.taken:
+        return set()
+    stack, seen = [node for node in evidence.state.graph.nodes if node.name in odd], set()
+    while stack:
+        node = stack.pop()
+        seen.add(node.id)
+        stack += [evidence.state.graph.nodes[one] for one in node.inputs if one is not None and one not in seen]
+    leaves = {node.tensor for node in evidence.state.graph.nodes if node.id in seen}
+    return {index for index, one in _tracked(evidence).items() if one and (one.id in leaves or one.node in seen)}
+
+
+def _beside(got: object, true: object, ran: object = None) -> Gradient:
     listed = nested(got)
     unlisted = got.numel() if isinstance(got, torch.Tensor) and listed is None else 0
-    return Gradient(listed, nested(true), unlisted, distance(got, true))
+    return Gradient(listed, nested(true), unlisted, distance(got, true), nested(ran))
 
 
 def _in_order_of_appearance(evidence: Evidence) -> list[int]:

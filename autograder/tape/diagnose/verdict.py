@@ -9,7 +9,7 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_registry import find_graph_faults, note_of
 from autograder.tape.diagnose.harms.harm_registry import find_harms
 from autograder.tape.diagnose.harms.unrecorded_write import unrecorded_write_notes
-from autograder.tape.diagnose.oracle_answers import checks_of
+from autograder.tape.diagnose.oracle_answers import checks_of, notes_on_formulas, notes_on_meanings
 from autograder.tape.diagnose.shown_gradients import shown_gradients
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
@@ -21,16 +21,17 @@ def verdict_of(evidence: Evidence) -> Verdict:
     """Returns what happened, the harms behind it, and each gradient beside the right one; without repairs."""
     harms = find_harms(evidence.explaining) if evidence.outcome != "correct" else ()
     compiled = compiled_notes(evidence) if isinstance(evidence, CompiledEvidence) else ()
-    faults = find_graph_faults(evidence)
+    faults, gradients = find_graph_faults(evidence), shown_gradients(evidence)
     notes = (
         *compiled,
         *map(note_of, faults),
+        *notes_on_meanings(gradients),
         *_notes_on_gradients(evidence),
         *_notes_on_writes(evidence, harms),
         *_notes_on_limits(evidence),
     )
     return Verdict(
-        evidence.outcome, evidence.plain.problem, harms, shown_gradients(evidence), notes, checks=tuple(checks_of(evidence)),
+        evidence.outcome, evidence.plain.problem, harms, gradients, notes, checks=tuple(checks_of(evidence)),
         graph_faults=faults, runs=budget_in_force().runs, excerpt=evidence.excerpt,
     )  # fmt: skip
 
@@ -51,6 +52,7 @@ def _notes_on_writes(evidence: Evidence, harms: tuple[Harm, ...]) -> Iterator[st
     if evidence.outcome == "raises-backward" and harms and not any(harm.bytes_changed for harm in harms):
         yield "The error was not needed: no saved value changed. PyTorch counts writes to a storage, not changes of its values."
     yield from unrecorded_write_notes(evidence)
+    yield from notes_on_formulas(evidence)
     if evidence.untracked_effect.note:
         yield evidence.untracked_effect.note
 

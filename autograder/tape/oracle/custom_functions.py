@@ -4,17 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
-from torch.autograd.gradcheck import gradcheck
 
 from autograder.tape.internals.entry_points import replaced_apply
+from autograder.tape.oracle.single_slope import SlopeAnswer, examine, in_double
+from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.once import run_once
 from autograder.tape.run.program import Program
 
 CALLS = 8  # of one Function that are looked at: the same formulas are used in every call
 LARGEST = 1 << 16  # elements of the arguments of a call that is looked at
+WORST = ("wrong", "unknown", "choice", "slope")
+
+
+@dataclass(frozen=True)
+class CheckedFunction:
+    """One custom Function of the program, where its backward stands, and what finite differences say of it."""
+
+    name: str
+    place: Place
+    found: SlopeAnswer
 
 
 class _Call(NamedTuple):
@@ -22,11 +34,39 @@ class _Call(NamedTuple):
     arguments: tuple[Any, ...]
 
 
+def check_custom_functions(program: Program, seconds: float, calls: int | None = None) -> list[CheckedFunction]:
+    """Returns for each custom Function of the user's what was found in its calls, the worst of them.
+
+    Args:
+        seconds: how long the run may take that notes the calls.
+        calls: after so many backward calls it ends.
+    """
+    noted: list[_Call] = []
+    run_once(program, around=lambda: _noted(noted), seconds=seconds, calls=calls)
+    found: dict[type, SlopeAnswer] = {}
+    for call in noted:
+        answer, before = _examined(call), found.get(call.function)
+        if before is None or WORST.index(answer.answer) < WORST.index(before.answer):
+            found[call.function] = answer
+    return [CheckedFunction(one.__name__, _place(program, one), answer) for one, answer in found.items()]
+
+
 def backwards_are_slopes(program: Program, seconds: float) -> bool:
     """Returns whether finite differences of every custom forward, alone, agree with its backward."""
-    calls: list[_Call] = []
-    run_once(program, around=lambda: _noted(calls), seconds=seconds)
-    return all(_is_slope(call) for call in calls)
+    return all(one.found.answer == "slope" for one in check_custom_functions(program, seconds))
+
+
+def _place(program: Program, function: type[torch.autograd.Function]) -> Place:
+    code = getattr(function.backward, "__code__", None)
+    if code is None:
+        return Place("", 0, "")
+    return Place(
+        program.shown(code.co_filename), code.co_firstlineno + (1 if _is_decorated(function) else 0), "def backward"
+    )
+
+
+def _is_decorated(function: type[torch.autograd.Function]) -> bool:
+    return isinstance(vars(function).get("backward"), staticmethod)
 
 
 @contextmanager
@@ -36,7 +76,7 @@ def _noted(calls: list[_Call]) -> Iterator[None]:
             numbers = [argument for argument in arguments if isinstance(argument, torch.Tensor)]
             known = sum(call.function is function for call in calls)
             if known < CALLS and sum(tensor.numel() for tensor in numbers) <= LARGEST:
-                calls.append(_Call(function, tuple(_in_double(argument) for argument in arguments)))
+                calls.append(_Call(function, tuple(in_double(argument) for argument in arguments)))
             return apply(function, *arguments)
 
         return noted
@@ -45,14 +85,7 @@ def _noted(calls: list[_Call]) -> Iterator[None]:
         yield
 
 
-def _in_double(argument: object) -> object:
-    if not isinstance(argument, torch.Tensor):
-        return argument
-    copy = argument.detach().clone()
-    return copy.double().requires_grad_(argument.requires_grad) if copy.is_floating_point() else copy
-
-
-def _is_slope(call: _Call) -> bool:
+def _examined(call: _Call) -> SlopeAnswer:
     varied = [place for place, one in enumerate(call.arguments) if isinstance(one, torch.Tensor) and one.requires_grad]
 
     def alone(*values: torch.Tensor) -> Any:
@@ -61,8 +94,4 @@ def _is_slope(call: _Call) -> bool:
             arguments[place] = value.clone()  # the forward may write into it
         return call.function.apply(*arguments)
 
-    try:
-        inputs = [call.arguments[place] for place in varied]
-        return not inputs or gradcheck(alone, inputs, raise_exception=False, check_undefined_grad=False, fast_mode=True)
-    except Exception:  # it cannot work in double precision, or on its own: nothing is known of it
-        return False
+    return examine(alone, [call.arguments[place] for place in varied]) if varied else SlopeAnswer("slope")

@@ -62,12 +62,7 @@ class FiniteDifferences:
         Raises:
             NotApplicable: a slope depends on the step, as at a kink.
         """
-        generator = torch.Generator().manual_seed(0)
-        directions = {
-            leaf: torch.randn(history[0][1].shape, generator=generator, dtype=torch.float64)
-            for leaf, history in enumerate(self.nominal.leaves)
-            if history and any(leaf in gradients for gradients in self.nominal.gradients)
-        }
+        directions = self._directions()
         compared = {leaf: self._compared(leaf, direction) for leaf, direction in directions.items()}
         largest = [
             max(abs(slope) for pair in calls for slope in pair) for calls in zip(*compared.values(), strict=True)
@@ -79,6 +74,32 @@ class FiniteDifferences:
                 self._trust([slope for slope, _ in pairs], self.slopes({leaf: directions[leaf]}, 10 * STEP))
             found |= {(call, leaf) for call in wrong if leaf in self.nominal.gradients[call]}
         return found
+
+    def agree_together(self) -> bool:
+        """Returns whether each loss's slope along one random direction of all leaves at once is what the graph says; four runs.
+
+        Raises:
+            NotApplicable: a slope depends on the step, as at a kink.
+        """
+        directions = self._directions()
+        slopes = self.slopes(directions)
+        claimed = [
+            sum(
+                float((gradient * directions[leaf]).sum()) for leaf, gradient in gradients.items() if leaf in directions
+            )
+            for gradients in self.nominal.gradients
+        ]
+        self._trust(slopes, self.slopes(directions, 10 * STEP))
+        return not any(_differ(one, other, abs(one)) for one, other in zip(slopes, claimed, strict=True))
+
+    def _directions(self) -> dict[int, torch.Tensor]:
+        """Returns a random direction for each leaf that a backward reached."""
+        generator = torch.Generator().manual_seed(0)
+        return {
+            leaf: torch.randn(history[0][1].shape, generator=generator, dtype=torch.float64)
+            for leaf, history in enumerate(self.nominal.leaves)
+            if history and any(leaf in gradients for gradients in self.nominal.gradients)
+        }
 
     def _compared(self, leaf: int, direction: torch.Tensor) -> list[tuple[float, float]]:
         """Returns for each backward the slope along a direction, and what the graph says it is."""

@@ -1,19 +1,25 @@
-"""Whether a write that autograd did not record makes the gradient wrong: only finite differences can tell."""
+"""What finite differences say of a program's gradients: where autograd did not record a write, and wherever they are asked for."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 import torch
 
 from autograder.tape.observe.memory.untracked import Suspect
 from autograder.tape.observe.observer import Observer
-from autograder.tape.oracle.custom_functions import backwards_are_slopes
+from autograder.tape.oracle.custom_functions import CheckedFunction, check_custom_functions
 from autograder.tape.oracle.finite_differences import FiniteDifferences
 from autograder.tape.oracle.nominal_replay import NotApplicable
+from autograder.tape.oracle.operation_slopes import WrongOperation, wrong_operations
+from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.program import Program
+from autograder.tape.run.source_text import ProgramError
 
 ENTRIES = 64  # slopes computed entry by entry, two runs each; beyond that, a wrong gradient gets no right one
+SHARE = 0.5  # of the time that is left for one random direction for each leaf; else one for all leaves together
+CHOICE = "A custom Function's backward is a choice of its own, so finite differences do not apply."
 
 
 @dataclass
@@ -25,38 +31,69 @@ class UntrackedEffect:
         wrong: each backward and leaf (by number) whose gradient is not that of the values computed.
         corrections: for a backward and the position of its target, what is missing in the gradient of the graph.
         note: why nothing could be decided, or not for every leaf.
+        taken: whether the losses were varied, and nothing spoke against the result.
+        functions: the custom Functions, each with what was found of it alone.
+        operations: PyTorch's own operations whose derivative is not their slope; looked for only where a gradient is wrong.
     """
 
     suspects: list[Suspect] = field(default_factory=list)
     wrong: set[tuple[int, int]] = field(default_factory=set)
     corrections: dict[tuple[int, int], torch.Tensor] = field(default_factory=dict)
     note: str | None = None
+    taken: bool = False
+    functions: list[CheckedFunction] = field(default_factory=list)
+    operations: list[WrongOperation] = field(default_factory=list)
 
 
 def effect_of_untracked_writes(
-    program: Program, observer: Observer, seconds: float, calls: int | None = None
+    program: Program, observer: Observer, seconds: float, calls: int | None = None, *, asked: bool = False
 ) -> UntrackedEffect:
-    """Returns what finite differences say of the untracked writes of a run; without such writes none are taken.
+    """Returns what finite differences say of the untracked writes of a run; without such writes of its custom Functions alone.
 
-    With `calls`, the runs end after so many backward calls.
+    Args:
+        calls: the runs end after so many backward calls; None for none.
+        asked: take differences of every loss, whether or not there is a reason to.
     """
-    untracked_effect = UntrackedEffect(observer.state.untracked.used_writes)
-    if not untracked_effect.suspects:
-        return untracked_effect
-    inside = all(suspect.inside_custom for suspect in untracked_effect.suspects)
-    if _custom(observer) and not inside and not backwards_are_slopes(program, seconds):
-        untracked_effect.note = (
-            "A custom Function's backward is a choice of its own, so finite differences do not apply."
-        )
-        return untracked_effect
+    effect = UntrackedEffect(observer.state.untracked.used_writes)
     try:
-        differences = FiniteDifferences(program, _live(observer, untracked_effect.suspects), seconds, calls)
-        untracked_effect.wrong = differences.disagreements()
-        if untracked_effect.wrong:
-            _correct(untracked_effect, differences)
-    except NotApplicable as reason:
-        untracked_effect.note = f"Finite differences do not apply to this program: {reason}."
-    return untracked_effect
+        effect.functions = check_custom_functions(program, seconds, calls) if _custom(observer) else []
+        if (effect.suspects or asked) and _apply(effect, asked):
+            _vary(effect, program, _live(observer, effect.suspects), seconds, calls)
+    except (NotApplicable, ProgramError) as reason:
+        if effect.suspects or asked:
+            effect.note = f"Finite differences do not apply to this program: {str(reason).removesuffix('.')}."
+    return effect
+
+
+def _apply(effect: UntrackedEffect, asked: bool) -> bool:
+    """Whether the losses are to be varied: not where a custom backward is meant to be something else than a slope."""
+    answers = {one.found.answer for one in effect.functions}
+    inside = bool(effect.suspects) and all(suspect.inside_custom for suspect in effect.suspects)
+    if answers <= {"slope"} or inside or (asked and answers <= {"slope", "wrong"}):
+        return True
+    effect.note = CHOICE
+    return False
+
+
+def _vary(effect: UntrackedEffect, program: Program, live: frozenset[int], seconds: float, calls: int | None) -> None:
+    began = time.monotonic()
+    differences = FiniteDifferences(program, live, seconds, calls)
+    each = (time.monotonic() - began) / 2
+    if not effect.suspects and 2 * each * len(differences.leaves) > SHARE * budget_in_force().left:
+        if not differences.agree_together():
+            effect.note = (
+                "Along a random direction of all leaves together, a loss's slope is not what its gradients say."
+            )
+            effect.wrong = {(0, -1)}
+        effect.taken = True
+        return
+    effect.wrong = differences.disagreements()
+    effect.taken = True
+    if effect.wrong:
+        effect.operations = wrong_operations(program, seconds, calls)
+        _correct(effect, differences)
+    if effect.operations:
+        effect.suspects = []  # they are not to be blamed for what PyTorch does
 
 
 def _custom(observer: Observer) -> bool:
@@ -73,13 +110,13 @@ def _live(observer: Observer, suspects: list[Suspect]) -> frozenset[int]:
     )
 
 
-def _correct(untracked_effect: UntrackedEffect, differences: FiniteDifferences) -> None:
+def _correct(effect: UntrackedEffect, differences: FiniteDifferences) -> None:
     nominal, left = differences.nominal, ENTRIES
-    for call, leaf in sorted(untracked_effect.wrong):
+    for call, leaf in sorted(effect.wrong):
         left -= nominal.leaves[leaf][0][1].numel()
         if left < 0:
-            untracked_effect.note = "For larger leaves, the right gradient was not computed entry by entry."
+            effect.note = "For larger leaves, the right gradient was not computed entry by entry."
             return
         slopes = differences.true(call, leaf)
         position = nominal.targets[call].index(leaf)
-        untracked_effect.corrections[call, position] = slopes - nominal.gradients[call][leaf]
+        effect.corrections[call, position] = slopes - nominal.gradients[call][leaf]

@@ -8,8 +8,10 @@ from msgspec import structs
 
 from autograder.tape.diagnose.cell_recording import record_cell
 from autograder.tape.diagnose.excerpt import WHOLE, Scope
+from autograder.tape.diagnose.oracle_answers import DIFFERENCES
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair.program_factory import ProgramFactory, factory_of_cell
 from autograder.tape.repair.repairs import find_repairs
 from autograder.tape.run.budget import SECONDS, Budget, budget_in_force
@@ -38,11 +40,17 @@ def explain_program(
     """
     with (budget or Budget(SECONDS)).in_force():
         recording = record_program(factory.original, scope=scope)
-        if not repair or recording.verdict.outcome == "correct":
+        if not repair or recording.verdict.outcome == "correct" or _is_of_a_formula(recording.verdict):
             return recording
         if first is not None:
             first(recording)
         return with_repairs(recording, factory)
+
+
+def _is_of_a_formula(verdict: Verdict) -> bool:
+    """Whether a gradient is wrong that no write has touched: then no other way of writing is to be tried."""
+    differs = any(check.oracle == DIFFERENCES and check.answer == "no" for check in verdict.checks)
+    return verdict.outcome == "silently-wrong" and differs and not verdict.harms
 
 
 def with_repairs(recording: Recording, factory: ProgramFactory) -> Recording:

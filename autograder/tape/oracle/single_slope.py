@@ -1,0 +1,125 @@
+"""Whether one function's derivative, as PyTorch computes it, is the slope of the function: at one point, alone, in double precision."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+from torch.autograd.gradcheck import gradcheck
+
+Answer = Literal["slope", "choice", "wrong", "unknown"]
+
+FINE, COARSE = 1e-6, 1e-4  # steps along a direction of length about 1, in float64
+TRUSTED = 1e-2  # relative: two steps whose slopes differ by more say nothing (a kink, a jump, float32 inside)
+NEARBY = 1e-2  # how far the point is moved to tell a kink at the point itself from a wrong formula
+POINTS = 2
+
+
+@dataclass(frozen=True)
+class SlopeAnswer:
+    """What finite differences say of one function.
+
+    Attributes:
+        answer: "slope" where they agree with the derivative. "choice" where the function is flat, or gives back its input, and has a
+            derivative of its own, as straight-through estimators and gradient reversals do. "wrong" where they differ at the point
+            and near it; "unknown" where they cannot decide.
+        forward, backward: the slope along a random direction, and what the derivative says of it.
+    """
+
+    answer: Answer
+    forward: float = 0.0
+    backward: float = 0.0
+
+
+def examine(function: Callable[..., Any], inputs: Sequence[Tensor]) -> SlopeAnswer:
+    """Returns whether the derivative of a function is its slope; `inputs` are double-precision leaves that require grad."""
+    try:
+        if _agrees(function, inputs):
+            return SlopeAnswer("slope")
+        if not _repeats(function, inputs):
+            return SlopeAnswer("unknown")
+        forward, backward = _slopes(function, inputs, FINE)
+        coarse, _ = _slopes(function, inputs, COARSE)
+        if abs(forward - coarse) > TRUSTED * max(abs(forward), abs(coarse), 1e-6):
+            return SlopeAnswer("unknown")
+        if _is_choice(function, inputs):
+            return SlopeAnswer("choice", forward, backward)
+        if any(_agrees(function, point) for point in _nearby(inputs)):
+            return SlopeAnswer("unknown", forward, backward)
+        return SlopeAnswer("wrong", forward, backward)
+    except Exception:  # it cannot work in double precision, or on its own: nothing is known of it
+        return SlopeAnswer("unknown")
+
+
+def _agrees(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
+    return gradcheck(function, tuple(inputs), raise_exception=False, check_undefined_grad=False, fast_mode=True)
+
+
+def _outputs(function: Callable[..., Any], inputs: Sequence[Tensor]) -> list[Tensor]:
+    result = function(*inputs)
+    found = [result] if isinstance(result, Tensor) else [one for one in result if isinstance(one, Tensor)]
+    return [one for one in found if one.is_floating_point() and one.requires_grad]
+
+
+def _repeats(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
+    pairs = zip(_outputs(function, inputs), _outputs(function, inputs), strict=True)
+    return all(torch.equal(one, other) for one, other in pairs)
+
+
+def _slopes(function: Callable[..., Any], inputs: Sequence[Tensor], step: float) -> tuple[float, float]:
+    """Returns the slope of a random sum of the outputs along a random direction, and what the derivative says it is."""
+    generator = torch.Generator().manual_seed(0)
+    outputs = _outputs(function, inputs)
+    weights = [torch.randn(one.shape, generator=generator, dtype=torch.float64) for one in outputs]
+    directions = [torch.randn(one.shape, generator=generator, dtype=torch.float64) for one in inputs]
+    found = torch.autograd.grad(outputs, list(inputs), weights, allow_unused=True)
+    claimed = sum(
+        float((gradient * way).sum()) for gradient, way in zip(found, directions, strict=True) if gradient is not None
+    )
+
+    def value(side: float) -> float:
+        moved = [(one.detach() + side * way).requires_grad_() for one, way in zip(inputs, directions, strict=True)]
+        return sum(
+            float((one.detach() * weight).sum()) for one, weight in zip(_outputs(function, moved), weights, strict=True)
+        )
+
+    return (value(step) - value(-step)) / (2 * step), claimed
+
+
+def _is_choice(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
+    """Whether the function gives an input back, or is flat along one that has a gradient."""
+    outputs = _outputs(function, inputs)
+    if any(one.shape == other.shape and torch.equal(one, other) for one in outputs for other in inputs):
+        return True
+    for place, varied in enumerate(inputs):
+        others = [one.detach() for one in inputs]
+
+        def along(value: Tensor, place: int = place, others: list[Tensor] = others) -> Any:
+            return function(*(value if at == place else one for at, one in enumerate(others)))
+
+        forward, backward = _slopes(along, [varied], FINE)
+        if abs(forward) < 1e-9 < abs(backward):
+            return True
+    return False
+
+
+def _nearby(inputs: Sequence[Tensor]) -> Iterator[list[Tensor]]:
+    generator = torch.Generator().manual_seed(1)
+    for _ in range(POINTS):
+        yield [
+            (one.detach() + NEARBY * torch.randn(one.shape, generator=generator, dtype=torch.float64)).requires_grad_()
+            for one in inputs
+        ]
+
+
+def in_double(argument: object) -> object:
+    """Returns a copy of an argument in double precision, as a leaf that requires grad where the argument does."""
+    if isinstance(argument, list | tuple) and type(argument) in (list, tuple):
+        return type(argument)(in_double(item) for item in argument)
+    if not isinstance(argument, Tensor):
+        return argument
+    copy = argument.detach().clone()
+    return copy.double().requires_grad_(argument.requires_grad) if copy.is_floating_point() else copy
