@@ -28,7 +28,7 @@ def checks_of(evidence: Evidence) -> Iterator[Check]:
     """Yields the answer of each oracle; that none found a fault does not say that all was checked."""
     yield Check(COPIES, "Did every backward use the values that were saved?", *_of_copies(evidence))
     yield Check(DIFFERENCES, "Is every gradient the slope of its loss?", *_of_differences(evidence))
-    for one in evidence.untracked_effect.functions:
+    for one in evidence.untracked_effect.own_functions:
         question = f"Is the backward of {one.name} the slope of its forward?"
         yield Check(FUNCTIONS, question, WORDS[one.found.answer], DETAILS[one.found.answer])
 
@@ -43,7 +43,7 @@ DETAILS = {
 
 def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
     """Yields a sentence for each custom Function, and each operation of PyTorch, whose derivative is not its slope."""
-    for one in evidence.untracked_effect.functions:
+    for one in evidence.untracked_effect.own_functions:
         forward, backward, at = (
             one.found.forward,
             one.found.backward,

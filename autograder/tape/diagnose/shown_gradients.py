@@ -59,7 +59,7 @@ def _below_unchecked(evidence: Evidence) -> set[int]:
     Copies of what was saved say nothing of its formula. Where a write did harm, they show what it did to that very formula.
     """
     effect = evidence.untracked_effect
-    odd = {f"{one.name}Backward" for one in effect.functions if one.found.answer != "slope"}
+    odd = {f"{one.name}Backward" for one in effect.own_functions if one.found.answer != "slope"}
     if not odd or evidence.outcome != "correct" or effect.taken:
         return set()
     stack, seen = [node for node in evidence.state.graph.nodes if node.name in odd], set()

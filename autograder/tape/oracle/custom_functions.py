@@ -22,11 +22,20 @@ WORST = ("wrong", "unknown", "choice", "slope")
 
 @dataclass(frozen=True)
 class CheckedFunction:
-    """One custom Function of the program, where its backward stands, and what finite differences say of it."""
+    """One custom Function that ran, and what finite differences say of it.
+
+    Attributes:
+        place: where its backward stands; line 0 for one of a library (a reentrant checkpoint).
+    """
 
     name: str
     place: Place
     found: SlopeAnswer
+
+    @property
+    def is_own(self) -> bool:
+        """Whether it is the user's, who may have made a mistake in it."""
+        return self.place.line > 0
 
 
 class _Call(NamedTuple):
@@ -35,7 +44,7 @@ class _Call(NamedTuple):
 
 
 def check_custom_functions(program: Program, seconds: float, calls: int | None = None) -> list[CheckedFunction]:
-    """Returns for each custom Function of the user's what was found in its calls, the worst of them.
+    """Returns for each custom Function what was found in its calls, the worst of them.
 
     Args:
         seconds: how long the run may take that notes the calls.
@@ -58,7 +67,7 @@ def backwards_are_slopes(program: Program, seconds: float) -> bool:
 
 def _place(program: Program, function: type[torch.autograd.Function]) -> Place:
     code = getattr(function.backward, "__code__", None)
-    if code is None:
+    if code is None or not program.owns(code.co_filename):
         return Place("", 0, "")
     return Place(
         program.shown(code.co_filename), code.co_firstlineno + (1 if _is_decorated(function) else 0), "def backward"

@@ -21,6 +21,12 @@ ENTRIES = 64  # slopes computed entry by entry, two runs each; beyond that, a wr
 SHARE = 0.5  # of the time that is left for one random direction for each leaf; else one for all leaves together
 CHOICE = "A custom Function's backward is a choice of its own, so finite differences do not apply."
 
+# A hook that scales gradients, a penalty on gradients, weights that a lookup rescales: differences see them and cannot judge them.
+UNEXPLAINED = (
+    "Finite differences of the losses are not what the gradients say, and no write, operation or custom Function explains it: "
+    "hooks, gradients of gradients, or values that the program changes on purpose may."
+)
+
 
 @dataclass
 class UntrackedEffect:
@@ -43,6 +49,11 @@ class UntrackedEffect:
     taken: bool = False
     functions: list[CheckedFunction] = field(default_factory=list)
     operations: list[WrongOperation] = field(default_factory=list)
+
+    @property
+    def own_functions(self) -> list[CheckedFunction]:
+        """The custom Functions of the user's."""
+        return [one for one in self.functions if one.is_own]
 
 
 def effect_of_untracked_writes(
@@ -79,21 +90,20 @@ def _vary(effect: UntrackedEffect, program: Program, live: frozenset[int], secon
     began = time.monotonic()
     differences = FiniteDifferences(program, live, seconds, calls)
     each = (time.monotonic() - began) / 2
-    if not effect.suspects and 2 * each * len(differences.leaves) > SHARE * budget_in_force().left:
-        if not differences.agree_together():
-            effect.note = (
-                "Along a random direction of all leaves together, a loss's slope is not what its gradients say."
-            )
-            effect.wrong = {(0, -1)}
-        effect.taken = True
+    is_short = 2 * each * len(differences.leaves) > SHARE * budget_in_force().left
+    effect.taken = True
+    if is_short and not effect.suspects and differences.agree_together():
         return
     effect.wrong = differences.disagreements()
-    effect.taken = True
-    if effect.wrong:
-        effect.operations = wrong_operations(program, seconds, calls)
-        _correct(effect, differences)
+    if not effect.wrong:
+        return
+    effect.operations = wrong_operations(program, seconds, calls)
     if effect.operations:
         effect.suspects = []  # they are not to be blamed for what PyTorch does
+    elif not effect.suspects and all(one.found.answer == "slope" for one in effect.functions):
+        effect.wrong, effect.note = set(), UNEXPLAINED
+        return
+    _correct(effect, differences)
 
 
 def _custom(observer: Observer) -> bool:

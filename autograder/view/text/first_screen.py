@@ -12,7 +12,7 @@ from autograder.tape.recording.verdict_types import Fix, Harm, Place, note_on_ch
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_line
 from autograder.view.text.harm_sentences import consequence, how_far_off, sentence_of_harm, where
-from autograder.view.text.headline import headline, short_message
+from autograder.view.text.headline import headline, is_compared, short_message
 
 LINES, WIDTH = 25, 100
 """What the screen has at most. Only where more lines do harm than fit is it longer: each of them is named."""
@@ -140,7 +140,7 @@ def _gradients(recording: Recording) -> list[str]:
     if verdict.harms or verdict.outcome in ("raises-forward", "raises-backward"):
         return []
     most = GRADIENTS // 2 if verdict.graph_faults else GRADIENTS
-    lines = [gradient_line(name, one)[:WIDTH] for name, one in verdict.gradients.items()]
+    lines = [gradient_line(name, one, is_compared(verdict))[:WIDTH] for name, one in verdict.gradients.items()]
     return lines if len(lines) <= most else [*lines[: most - 1], f"… {len(lines) - most + 1} more"]
 
 
@@ -153,7 +153,7 @@ def _notes(recording: Recording, most: int) -> list[str]:
         told = _wrapped(f"- {note}", 3, "  ")
         left = len(notes) - number - 1
         if len(lines) + len(told) + bool(left) > most:
-            return [*lines, f"- {left + 1} more notes: --steps."] if lines else told[:most]
+            return [*lines, f"- {left + 1} more note{'s' if left else ''}: --steps."] if lines else told[:most]
         lines += told
     return lines
 

@@ -88,12 +88,12 @@ def percent(part: float) -> str:
     return f"{100 * part:.0f} %" if part >= 0.1 else f"{100 * part:.2g} %"
 
 
-def gradient_line(name: str, gradient: Gradient) -> str:
-    """Returns one leaf's gradient beside the right one."""
+def gradient_line(name: str, gradient: Gradient, compared: bool = True) -> str:
+    """Returns one leaf's gradient, beside the right one where they were `compared`."""
     if gradient.unlisted:
         return f"{name}.grad  has {gradient.unlisted:,} numbers, too many to list here"
     got = "nothing" if gradient.got is None else short_values(gradient.got)
-    if gradient.true is None:
+    if gradient.true is None or not compared:
         return f"{name}.grad  got {got}"
     off = f"  <- off by {percent(gradient.off)}" if gradient.off else "  <- differs"
     return f"{name}.grad  got {got}  right {short_values(gradient.true)}" + (off if is_wrong(gradient) else "")

@@ -25,8 +25,16 @@ def headline(verdict: Verdict) -> str:
         return "the gradients are those of the loss, and no write harmed a saved value"
     if answers.get("copies of saved tensors") == "not asked":
         return NO_BACKWARD
+    if "no" in answers.values():
+        return f"{NO_HARM}; but a custom backward is not the slope of its forward"
     seen = sorted({fault.place.line for fault in verdict.graph_faults})
     return f"{NO_HARM}; but see line {seen[0]}" if seen else NO_HARM
+
+
+def is_compared(verdict: Verdict) -> bool:
+    """Returns whether a gradient beside the program's own says something: of a program that no oracle contradicted, it is a copy."""
+    compared = any(check.oracle == "finite differences" and check.answer == "yes" for check in verdict.checks)
+    return verdict.outcome != "correct" or compared
 
 
 def short_message(message: str) -> str:

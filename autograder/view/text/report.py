@@ -9,7 +9,7 @@ from autograder.view.playback import Playback
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import gradient_line
 from autograder.view.text.harm_sentences import where
-from autograder.view.text.headline import headline, short_message
+from autograder.view.text.headline import headline, is_compared, short_message
 from autograder.view.text.sentences import FORECAST, Sentences
 
 WIDTH = 100
@@ -65,7 +65,10 @@ def _tail(recording: Recording) -> list[str]:
     verdict = recording.verdict
     parts = [
         ("harmed", _harms(verdict.harms, recording.programs[0].file)),
-        ("gradients", [gradient_line(name, gradient) for name, gradient in verdict.gradients.items()]),
+        (
+            "gradients",
+            [gradient_line(name, gradient, is_compared(verdict)) for name, gradient in verdict.gradients.items()],
+        ),
         ("notes", list(verdict.notes)),
         ("repairs", [_fix(fix) for fix in verdict.fixes]),
     ]

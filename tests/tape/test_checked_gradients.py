@@ -1,0 +1,161 @@
+"""What is said to be right was checked: custom backwards, whole losses, and PyTorch's own formulas."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import autograder
+from autograder.tape import record
+from autograder.tape.recording.verdict_types import Verdict
+from autograder.view.text.headline import headline
+
+FUNCTION = """
+import torch
+
+class Power(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return {forward}
+
+    @staticmethod
+    def backward(ctx, grad):
+        (x,) = ctx.saved_tensors
+        return {backward}
+
+w = torch.tensor([1.5, -2.5], requires_grad=True)
+Power.apply(w * 2).sum().backward()
+"""
+RIGHT = FUNCTION.format(forward="x ** 3", backward="grad * 3 * x ** 2")
+FORGOTTEN = FUNCTION.format(forward="x ** 3", backward="grad * x ** 2")
+STRAIGHT_THROUGH = FUNCTION.format(forward="x.round()", backward="grad")
+REVERSED = FUNCTION.format(forward="x.view_as(x)", backward="-grad")
+
+SCATTER = """
+import torch
+w = torch.arange(1.0, 7.0, requires_grad=True)
+part = torch.ones(2, 2, requires_grad=True)
+h = w * 2
+{write}
+y = torch.as_strided_scatter(h + 0, part, (2, 2), (1, 1), 1)
+(y * torch.arange(6.0)).sum().backward()
+"""
+
+TRAINING = """
+import torch
+from torch import nn
+net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
+for _ in range(3):
+    optimizer.zero_grad()
+    net(torch.randn(5, 3)).pow(2).mean().backward()
+    optimizer.step()
+"""
+
+
+def checked(source: str) -> Verdict:
+    """Returns the verdict on a text whose gradients are compared with finite differences."""
+    return autograder.explain(source, repair=False, check_gradients=True).recording.verdict
+
+
+def answers(verdict: Verdict) -> dict[str, str]:
+    """Returns what each oracle answered."""
+    return {check.oracle: check.answer for check in verdict.checks}
+
+
+def test_a_forgotten_factor_is_told_and_nothing_is_called_right():
+    """Copies of saved tensors say nothing of a formula: no gradient below it has a right one, and a note names the backward."""
+    verdict = record(FORGOTTEN, file="bug.py").verdict
+
+    assert ("correct", None) == (verdict.outcome, verdict.gradients["w"].true)
+    assert any(
+        note.startswith("Line 11: the backward of Power is not the slope of its forward") for note in verdict.notes
+    )
+    assert "no" == answers(verdict)["finite differences of each custom Function"]
+    assert "right" not in headline(verdict)
+
+
+def test_asked_for_the_slope_beside_it_is_given():
+    """With finite differences of the whole loss the gradient is wrong, and the right one is 3·(2w)²·2."""
+    verdict = checked(FORGOTTEN)
+    right = 6 * (2 * torch.tensor([1.5, -2.5], dtype=torch.float64)) ** 2
+
+    assert ("silently-wrong", ()) == (verdict.outcome, verdict.fixes)
+    torch.testing.assert_close(torch.tensor(verdict.gradients["w"].true, dtype=torch.float64), right, rtol=1e-4, atol=0)
+
+
+@pytest.mark.parametrize("source", [STRAIGHT_THROUGH, REVERSED], ids=["straight through", "reversed"])
+def test_a_choice_is_no_fault(source):
+    """A flat forward, or one that gives its input back, has the backward that the program chose; nothing is called right or wrong."""
+    for verdict in (record(source).verdict, checked(source)):
+        assert ("correct", None) == (verdict.outcome, verdict.gradients["w"].true)
+        assert any("is a choice of its own" in note for note in verdict.notes)
+        assert "yes" not in [answers(verdict)[oracle] for oracle in answers(verdict) if "differences" in oracle]
+
+
+@pytest.mark.parametrize("source", [RIGHT, TRAINING], ids=["custom Function", "training"])
+def test_what_agrees_is_called_right(source):
+    """Only then: without differences the same program has no harmed value, and no more."""
+    plain, compared = record(source).verdict, checked(source)
+
+    assert "no write harmed a saved value" == headline(plain)
+    assert ("correct", "yes") == (compared.outcome, answers(compared)["finite differences"])
+    assert headline(compared).startswith("the gradients are those of the loss")
+
+
+def is_wrong_in_pytorch() -> bool:
+    """Returns whether PyTorch's own check finds the derivative of as_strided_scatter wrong in this release."""
+    inputs = [
+        torch.randn(6, dtype=torch.double, requires_grad=True),
+        torch.ones(2, 2, dtype=torch.double, requires_grad=True),
+    ]
+    scatter = lambda whole, part: torch.as_strided_scatter(whole, part, (2, 2), (1, 1), 1)  # noqa: E731
+    return not torch.autograd.gradcheck(scatter, inputs, raise_exception=False)
+
+
+@pytest.mark.skipif(not is_wrong_in_pytorch(), reason="this PyTorch has the right derivative of as_strided_scatter")
+@pytest.mark.parametrize("write", ["", "h.data.add_(1)"], ids=["alone", "beside a write"])
+def test_a_wrong_formula_of_pytorch_is_told_as_such(write):
+    """The operation is named, and no write is blamed for it, though one is not recorded."""
+    verdict = checked(SCATTER.format(write=write))
+
+    assert ("silently-wrong", ()) == (verdict.outcome, verdict.harms)
+    assert any(note.startswith("Line 7: PyTorch") and "as_strided_scatter" in note for note in verdict.notes)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "h = w * 2\nh.register_hook(lambda grad: grad * 0.1)\nh.sum().backward()",
+        "(g,) = torch.autograd.grad((w ** 3).sum(), w, create_graph=True)\n(g ** 2).sum().backward()",
+        "torch.relu(w - w.detach()).sum().backward()",
+    ],
+    ids=["a hook that scales", "a penalty on gradients", "a kink"],
+)
+def test_what_cannot_be_judged_is_not_called_wrong(source):
+    """Hooks and gradients of gradients are seen by finite differences, and no fault of the program."""
+    verdict = checked(f"import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\n{source}\n")
+
+    assert ("correct", "not known") == (verdict.outcome, answers(verdict)["finite differences"])
+
+
+def test_a_program_without_backward_is_not_called_right():
+    """Nothing was checked, and that is what is said."""
+    verdict = record("import torch\nw = torch.ones(2, requires_grad=True)\n(w * 2).sum()\n").verdict
+
+    assert "not asked" == answers(verdict)["copies of saved tensors"]
+    assert "backward was never called" in headline(verdict)
+
+
+def test_both_meanings_of_a_hidden_write_are_told():
+    """exp, then a write past autograd: the loss that ran has the slope 2·exp(w), the program as recorded exp(w)."""
+    source = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\nh = w.exp()\nh.data.mul_(2)\nh.sum().backward()\n"
+    verdict, exp = record(source).verdict, torch.tensor([1.0, 2.0]).exp()
+    gradient = verdict.gradients["w"]
+
+    assert "silently-wrong" == verdict.outcome
+    torch.testing.assert_close(torch.tensor(gradient.got), 2 * exp)
+    torch.testing.assert_close(torch.tensor(gradient.ran), 2 * exp)
+    torch.testing.assert_close(torch.tensor(gradient.true), exp)
+    assert any("two slopes: [5.437, 14.78] is that of the loss that ran" in note for note in verdict.notes)
