@@ -14,6 +14,7 @@ from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
 from autograder.loading import loading
 
 if TYPE_CHECKING:
+    from autograder.grade.batch.assignment import Options
     from autograder.grade.rehearsal.rehearsal import Rehearsal
     from autograder.grade.sandbox.launch import ServerPool
 
@@ -58,6 +59,7 @@ def add_to(verbs: Any) -> None:
     )
     grade.add_argument("--resume", action="store_true", help="continue an interrupted run")
     grade.add_argument("--force", action="store_true", help="grade unchanged submissions again")
+    grade.add_argument("--dry-run", action="store_true", help="only say whose marks would move, by how much and why")
     grade.add_argument("--one-process", action="store_true", help="run tests beside the answers, as nbgrader does")
     grade.add_argument(
         "--two-processes",
@@ -94,30 +96,42 @@ def _grade_class(chosen: argparse.Namespace, course: Path, servers: ServerPool) 
         from autograder.grade.sandbox.warmup import import_nbformat
 
         import_nbformat()
-        from autograder.grade.batch.assignment import Options, grade_assignment
-        from autograder.grade.batch.report_lines import as_json, print_report, progress_bar
+        from autograder.grade.batch.assignment import grade_assignment
+        from autograder.grade.batch.dry_run import dry_run
+        from autograder.grade.batch.report_lines import as_json, moved_as_json, print_moved, print_report, progress_bar
         from autograder.grade.rehearsal.rehearsal_report import announcement
 
-    options = Options(
-        jobs=chosen.jobs,
-        isolation=chosen.isolation,
-        resume=chosen.resume,
-        force=chosen.force,
-        one_process=chosen.one_process,
-        two_processes=chosen.two_processes,
-        feedback=chosen.feedback,
-        chosen_limits=_chosen_limits(chosen),
-    )
     announced: list[str] = []
 
     def announce(rehearsals: list[Rehearsal]) -> None:
         announced.extend(announcement(rehearsals))
         print("".join(f"{line}\n" for line in announced), end="", file=sys.stderr, flush=True)
 
+    options = _options(chosen)
+    if chosen.dry_run:
+        with progress_bar() as draw:
+            moved = dry_run(chosen.assignment, course, options, draw, servers, announce)
+        print(moved_as_json(moved)) if chosen.json else print_moved(moved)
+        return 1 if moved else 0
     with progress_bar() as draw:
         rows = grade_assignment(chosen.assignment, course, options, draw, servers, announce)
     print(as_json(rows)) if chosen.json else print_report(rows)
     return 1 if announced or any(row.problems for row in rows) else 0
+
+
+def _options(chosen: argparse.Namespace) -> Options:
+    from autograder.grade.batch.assignment import Options
+
+    return Options(
+        jobs=chosen.jobs,
+        isolation=chosen.isolation,
+        resume=chosen.resume and not chosen.dry_run,
+        force=chosen.force,
+        one_process=chosen.one_process,
+        two_processes=chosen.two_processes,
+        feedback=chosen.feedback,
+        chosen_limits=_chosen_limits(chosen),
+    )
 
 
 def _chosen_limits(chosen: argparse.Namespace) -> dict[str, float]:

@@ -89,15 +89,26 @@ def grade_assignment(
         IsolationError: the machine does not reach the level; nothing is graded.
         StoppedError: the gradebook stays locked or the disk is full; run again with `resume`.
     """
-    level = require_level(options.isolation)
     classroom = open_class(course, assignment)
+    return grade_classroom(classroom, options, on_progress, servers, on_rehearsal)
+
+
+def grade_classroom(
+    classroom: Classroom,
+    options: Options,
+    on_progress: Callable[[BatchProgress], None],
+    servers: ServerPool | None,
+    on_rehearsal: Callable[[list[Rehearsal]], None],
+) -> list[StudentRow]:
+    """Grades a class that is opened already; as `grade_assignment`."""
+    level = require_level(options.isolation)
     settings = classroom.settings()
     limits = options.limits or limits_of(settings, options.chosen_limits)
     sources = {source.name: source for source in classroom.read_sources(level, limits)}
     register(classroom, list(sources.values()))
     jobs = parallel_jobs(options.jobs)
     with (
-        GradingRecords(classroom.gradebook, assignment, settings) as records,
+        GradingRecords(classroom.gradebook, classroom.assignment, settings) as records,
         contextlib.nullcontext(servers) if servers else ServerPool(level, jobs) as pool,
     ):
         run = records.unfinished() if options.resume else None

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from autograder.grade.batch.assignment import BatchProgress
+from autograder.grade.batch.dry_run import MovedGrade
 from autograder.grade.batch.student_row import StudentRow
 from autograder.printable import printable
 
@@ -46,6 +47,27 @@ def print_report(rows: list[StudentRow]) -> None:
         console.print(Text("\nLook here:"))
         for line in lines:
             console.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def moved_as_json(moved: list[MovedGrade]) -> str:
+    """Returns one JSON object in ASCII: `version`, and `moved` with the points before and after, and the reasons."""
+    return json.dumps({"version": 1, "moved": msgspec.to_builtins(moved)}, indent=2)
+
+
+def print_moved(moved: list[MovedGrade]) -> None:
+    """Writes whose marks a run would move to standard output."""
+    console = Console()
+    if not moved:
+        console.print(Text("No mark would move. Nothing was written."))
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("student", "now", "then", "why"):
+        table.add_column(heading, overflow="fold")
+    for one in moved:
+        before = "-" if one.before is None else f"{one.before:g}"
+        table.add_row(*map(_text, (one.student, before, f"{one.after:g}", "; ".join(one.reasons))))
+    console.print(table, highlight=False)
+    console.print(Text(f"\n{len(moved)} marks would move. Nothing was written; without --dry-run they do."))
 
 
 def _text(words: str) -> Text:

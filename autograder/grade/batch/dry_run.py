@@ -1,0 +1,130 @@
+"""`grade --dry-run`: whose marks would move, by how much and why. The class is graded into a copy, which is thrown away."""
+
+from __future__ import annotations
+
+import sqlite3
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+from sqlalchemy.engine import make_url
+
+from autograder.grade.batch.assignment import BatchProgress, Options, grade_classroom
+from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.grade.batch.gradebook import GradingRecords
+from autograder.grade.batch.scores import Score
+from autograder.grade.batch.student_row import StudentRow
+from autograder.grade.rehearsal.rehearsal import Rehearsal
+from autograder.grade.sandbox.launch import ServerPool
+
+
+class MovedGrade(msgspec.Struct, frozen=True):
+    """A student whose mark would move.
+
+    Attributes:
+        before: the points now, after the late penalty; None for nothing graded yet.
+        after: the points that a run would give.
+        reasons: what moves them, one line each.
+    """
+
+    student: str
+    before: float | None
+    after: float
+    reasons: tuple[str, ...]
+
+
+class _Records(msgspec.Struct, frozen=True):
+    """What a gradebook has of a class: scores, and for each student the digest of the hand-in and the grades of the cells."""
+
+    scores: dict[str, Score]
+    submissions: dict[str, str]
+    rows: dict[str, StudentRow]
+
+
+def dry_run(
+    assignment: str,
+    course: Path,
+    options: Options,
+    on_progress: Callable[[BatchProgress], None] = lambda progress: None,
+    servers: ServerPool | None = None,
+    on_rehearsal: Callable[[list[Rehearsal]], None] = lambda rehearsals: None,
+) -> list[MovedGrade]:
+    """Returns whose marks a run of `grade` with these options would move; writes nothing to the course.
+
+    Raises:
+        ClassError: there is no such class or assignment.
+        IsolationError: the machine does not reach the level.
+    """
+    classroom = open_class(course, assignment)
+    with tempfile.TemporaryDirectory(prefix="autograder-dry-run-") as folder:
+        trial = _copy(classroom, Path(folder))
+        before = _records(trial)
+        options = msgspec.structs.replace(options, feedback="off")
+        grade_classroom(trial, options, on_progress, servers, on_rehearsal)
+        return list(_moved(before, _records(trial)))
+
+
+def _copy(classroom: Classroom, folder: Path) -> Classroom:
+    """Returns the class with a copy of its gradebook, and other folders for what grading writes."""
+    gradebook = folder / "gradebook.db"
+    if (there := _database(classroom)).is_file():
+        with closing(sqlite3.connect(there)) as source, closing(sqlite3.connect(gradebook)) as target:
+            source.backup(target)
+    steps = classroom.steps | {"autograded": folder / "autograded", "feedback": folder / "feedback"}
+    trial = classroom._replace(gradebook=f"sqlite:///{gradebook}", steps=steps)
+    for student in classroom.students():
+        if classroom.autograded(student).is_dir():  # a student whose folder is missing is graded again
+            trial.autograded(student).mkdir(parents=True)
+    return trial
+
+
+def _database(classroom: Classroom) -> Path:
+    return Path(make_url(classroom.gradebook).database or "")
+
+
+def _records(classroom: Classroom) -> _Records:
+    if not _database(classroom).is_file():
+        return _Records({}, {}, {})
+    with GradingRecords(classroom.gradebook, classroom.assignment, classroom.settings()) as records:
+        origins = {student: origin for student, (_, origin) in records.origins().items()}
+        return _Records(
+            records.scores(),
+            {student: origin.submission for student, origin in origins.items()},
+            {student: msgspec.json.decode(origin.cells, type=StudentRow) for student, origin in origins.items()},
+        )
+
+
+def _moved(before: _Records, after: _Records) -> Iterator[MovedGrade]:
+    for student, score in sorted(after.scores.items()):
+        old = before.scores.get(student)
+        if old is None or old.total != score.total:
+            yield MovedGrade(student, old.total if old else None, score.total, tuple(_reasons(student, before, after)))
+
+
+def _reasons(student: str, before: _Records, after: _Records) -> Iterator[str]:
+    if student not in before.scores:
+        yield "was not graded yet"
+        return
+    if before.submissions.get(student) != after.submissions.get(student):
+        yield "handed in something else"
+    if student in before.rows and student in after.rows:
+        yield from _changed_cells(before.rows[student], after.rows[student])
+    old, new = before.scores[student].late_penalty, after.scores[student].late_penalty
+    if old != new:
+        yield f"late penalty {old:g}, then {new:g}"
+
+
+def _changed_cells(before: StudentRow, after: StudentRow) -> Iterator[str]:
+    for notebook, cells in after.cells.items():
+        for name, grade in cells.items():
+            old = before.cells.get(notebook, {}).get(name)
+            if old is None:
+                yield f"{name}: new, {grade.points or 0:g} of {grade.max_points:g}"
+            elif (old.points, old.max_points) != (grade.points, grade.max_points):
+                reason = grade.reason.partition("\n")[0]
+                said = f" ({reason})" if reason else ""
+                yield f"{name}: {old.points or 0:g}, then {grade.points or 0:g} of {grade.max_points:g}{said}"
+        gone = before.cells.get(notebook, {}).keys() - cells.keys()
+        yield from (f"{name}: taken out" for name in sorted(gone))
