@@ -11,6 +11,7 @@ from autograder.check.expected import Expected
 from autograder.check.message import Incorrect, message
 from autograder.check.subject.call_report import Array, Report, array
 from autograder.check.values import ABSOLUTE, close, format_values
+from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.verdict_types import Harm
 
 
@@ -67,9 +68,12 @@ def _raise_wrong_gradient(
 
 
 def describe(harm: Harm | None) -> str:
-    """Returns the write that did harm, and what it harmed; "" for none."""
+    """Returns the write that did harm, what it harmed, and what the operation that saved it keeps; "" for none."""
     if harm is None or not harm.mutated_at:
         return ""
     place = harm.mutated_at[-1]
     needed = f"{harm.tensor}, which {harm.saved_by} keeps for backward"
-    return f"line {place.line}: {place.text} writes into the memory of {needed}"
+    kept = (
+        words_on_node(harm.saved_by).partition(":")[0] if harm.edge is not None else ""
+    )  # the rest would be the answer
+    return f"line {place.line}: {place.text} writes into the memory of {needed}" + (f" ({kept})" if kept else "")

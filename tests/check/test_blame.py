@@ -5,8 +5,10 @@ import torch
 
 from autograder.check import culprit
 from autograder.check.expected import BrokenExercise
+from autograder.check.gradients import describe
 from autograder.check.learner import Missing, use_names
 from autograder.check.message import Incorrect, NotAttempted
+from autograder.tape import record
 
 
 class Named:
@@ -126,3 +128,11 @@ def test_a_program_that_harms_nothing_is_its_authors_mistake():
     """No answer could be right, so the error names the exercise and no learner is blamed."""
     with pytest.raises(BrokenExercise, match="writes into no saved tensor"):
         judged(no_write, line="a = w.exp()")
+
+
+def test_a_message_says_what_the_operation_keeps():
+    """Beside the write stands what the operation that saved keeps; what to write instead is for the learner to find."""
+    harm = record(late_write).verdict.harms[0]
+
+    assert "ExpBackward0 keeps for backward (exp keeps its output)" in describe(harm)
+    assert "write into a copy" not in describe(harm)

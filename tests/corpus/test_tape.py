@@ -4,6 +4,8 @@ from dataclasses import asdict
 
 import pytest
 
+from autograder.view.text.first_screen import LINES, WIDTH, as_screen
+from autograder.view.text.headline import is_compared
 from tests.corpus.judgement import judged
 from tests.corpus.once import recorded
 from tests.corpus.programs import programs
@@ -42,9 +44,10 @@ def test_saving_line(program, judgement):
 
 @EACH
 def test_no_false_alarm(program, judgement):
-    """Right code is called right, and no line is blamed that an independent witness finds innocent."""
+    """Right code is called right, and no line is blamed that an independent witness finds innocent; nor is a fault of the graph told."""
     assert not judgement.alarm, recorded(program).verdict
     assert not judgement.innocent, (sorted(program.harm), recorded(program).verdict.harms)
+    assert program.outcome != "correct" or recorded(program).verdict.graph_faults == ()
 
 
 @EACH
@@ -57,3 +60,16 @@ def test_forecast(program, judgement):
 def test_recording_disturbs_nothing(program, judgement):
     """The recorded run ends in the same error or in equal gradients as a run that nobody watches."""
     assert judgement.undisturbed, recorded(program).verdict
+
+
+@EACH
+def test_the_first_screen(program):
+    """At most 25 lines of 100 columns; every line that does harm is there as `line N`, and no gradient is called right unchecked."""
+    found = recorded(program)
+    lines = as_screen(found).splitlines()
+    text = " ".join(lines)
+
+    assert len(lines) <= LINES, lines
+    assert max(map(len, lines)) <= WIDTH
+    assert all(f"line {place.line}" in text for harm in found.verdict.harms for place in harm.mutated_at)
+    assert is_compared(found.verdict) or "  right " not in text

@@ -93,6 +93,6 @@ def how_far_off(gradients: dict[str, Gradient]) -> str:
     name, worst = max(wrong.items(), key=lambda pair: float("inf") if pair[1].off is None else pair[1].off)
     beside = f": {short_values(worst.got)} where {short_values(worst.true)} is right" if worst.true is not None else ""
     more = f"; so are {len(wrong) - 1} more" if len(wrong) > 2 else "; so is 1 more" if len(wrong) == 2 else ""
-    if worst.off is None:
+    if not worst.off:
         return f"{name}.grad is {short_values(worst.got)} where {short_values(worst.true)} is right{more}."
     return f"{name}.grad is off by {percent(worst.off)}{beside}{more}."
