@@ -52,6 +52,7 @@ THOROUGH = {
     "tape/test_modules.py",
     "tape/test_one_meaning.py",
     "tape/test_scale.py",
+    "repair/test_several_files.py",
     "test_bootstrap.py",
     "test_explain.py",
     "test_package.py",

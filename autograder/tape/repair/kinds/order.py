@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import takewhile
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.edits import EditableSource, Edits, after, before, dedent, delete, every
@@ -28,6 +29,7 @@ ACTS = {
     "reset",
     "read",
 }
+NO_WRITE = {"backward", "grad", "zero_grad", "print"}
 LONGEST = 8  # statements that are repeated at most
 CUT = "No gradient flows through {0} into earlier iterations of the loop any more."
 
@@ -56,7 +58,18 @@ def with_its_if(source: EditableSource, statement: ast.stmt) -> ast.stmt:
 def movable(program: BrokenProgram) -> list[ast.stmt]:
     """Returns the suspect statements, and the calls of the functions that they stand in."""
     found = list(program.suspects) or list(dict.fromkeys(write.statement for write in program.blamed))
-    return [*found, *program.callers]
+    return list(dict.fromkeys([*found, *program.callers, *right_before_backward(program.source)]))
+
+
+def right_before_backward(source: EditableSource) -> list[ast.stmt]:
+    """Returns the calls whose results are dropped and that stand right before a backward call, such as callbacks."""
+    found = []
+    for last in source.statements():
+        if isinstance(last, ast.Expr) and calls_backward(last):
+            block = source.block(last)
+            before_it = takewhile(lambda one: isinstance(one, ast.Expr), reversed(block[: block.index(last)]))
+            found += [one for one in before_it if not {called(call) for call in calls(one)} & NO_WRITE]
+    return found
 
 
 def followed_by_backward(source: EditableSource, statement: ast.stmt) -> list[tuple[ast.stmt, ast.stmt]]:
