@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import FrameType
 from typing import Any
 
@@ -65,7 +65,8 @@ class PostMortem:
         now, then = int(found[1]), int(found[2])
         refused = sorted(self._refused(roots, asked), key=lambda kept: self._rank(kept, now, then))
         harms = dict.fromkeys(self.harm(kept, COUNTED_WRITE, changed=True) for kept in refused)
-        return tuple(harms) or tuple(self._by_version(now, then, self._hidden(roots, asked)))
+        hidden = self._hidden(roots, asked)
+        return tuple(harms or self._by_version(now, then, hidden) or self._unheard(roots, asked, now, then, str(error)))
 
     def _refused(self, roots: tuple, asked: tuple) -> Iterator[Kept]:
         for node in nodes_below(roots, asked):
@@ -74,13 +75,14 @@ class PostMortem:
                     yield kept
 
     def kept(self, node: Any) -> Iterator[Kept]:
-        """Yields what a node keeps and backward checks."""
+        """Yields what a node keeps; of what backward does not check (hooks, an attribute of ctx) every version is the expected one."""
         found = self._found(node)
         site = self._site(found[0])
         for name, read, checked, _ in kept_by(node):
             tensor = read()
-            if checked and tensor is not None:
-                yield Kept(node, name, tensor, site, found[1], self._expected(node, name, tensor, found[1]))
+            if tensor is not None:
+                expected = self._expected(node, name, tensor, found[1]) if checked else version_of(tensor)
+                yield Kept(node, name, tensor, site, found[1], expected)
 
     def _expected(self, node: Any, name: str, tensor: torch.Tensor, clock: int) -> int | None:
         """Returns the version that backward expects; of one among a list, what the first write since the save left, less one."""
@@ -169,8 +171,17 @@ class PostMortem:
         number = sequence_number(node)
         return next((place for log in self.nodes if (place := log.find(number))), (UNKNOWN, 0))
 
-    def _by_version(self, now: int, then: int, hidden: tuple[CallSite, str] | None) -> Iterator[Harm]:
-        """Yields the newest writes that moved one counter from `then` to `now`, where no node shows what it keeps (CopySlices)."""
+    def _unheard(self, roots: tuple, asked: tuple, now: int, then: int, error: str) -> list[Harm]:
+        """Returns the harm to the first tensor in a list of saved ones that fits the error, where nobody heard the write."""
+        for node in nodes_below(roots, asked):
+            for kept in self.kept(node):
+                fits = version_of(kept.tensor) == now and str(list(kept.tensor.shape)) in error
+                if fits and "[" in kept.name:
+                    return [self.harm(replace(kept, expected=then), COUNTED_WRITE, changed=True)]
+        return []
+
+    def _by_version(self, now: int, then: int, hidden: tuple[CallSite, str] | None) -> list[Harm]:
+        """Returns the newest writes that moved one counter from `then` to `now`, where no node shows what it keeps (CopySlices)."""
         by_storage: dict[int, list[NotedWrite]] = {}
         for storage, write in self.writes.since(0):
             by_storage.setdefault(storage, []).append(write)
@@ -182,8 +193,8 @@ class PostMortem:
                 name = written_expression(sites[0]) or "a view written in place"
                 places = tuple(dict.fromkeys(site.place for site in sites))
                 kind = FOUND_BY_VERSION
-                yield Harm(name, places, None, saved.place, node, then, now, True, None, kind.name, kind.sentence)
-                return
+                return [Harm(name, places, None, saved.place, node, then, now, True, None, kind.name, kind.sentence)]
+        return []
 
 
 def _same_elements(one: torch.Tensor, other: torch.Tensor) -> bool:

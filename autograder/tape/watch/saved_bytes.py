@@ -9,7 +9,7 @@ import torch
 
 from autograder.tape.internals.mode_stack import FIRST, dispatch_modes, sequence_number
 from autograder.tape.internals.saved_variables import is_read
-from autograder.tape.internals.tensor_fields import unheard
+from autograder.tape.internals.tensor_fields import has_values, unheard
 from autograder.tape.observe.graph.saved_tensors import kept_by
 from autograder.tape.run.engine import node_of, nodes_below
 from autograder.tape.run.function_mode import tensors
@@ -42,10 +42,13 @@ def _new_nodes(result: object, before: int) -> Iterator[Any]:
 
 
 def _kept(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yields what backward itself will read: not what hooks turned into something else, nor what has no elements to look at."""
-    for name, read, checked, _ in kept_by(node):
-        tensor = read() if checked and is_read(node, name) else None
-        if tensor is not None and tensor.layout == torch.strided and tensor.device.type != "meta":
+    """Yields the tensors that backward will read, or that hooks will turn into what it reads, and a custom Function's own.
+
+    Not what hooks turned into something else than a tensor, nor what has no elements to look at.
+    """
+    for name, read, _, _ in kept_by(node):
+        tensor = read() if is_read(node, name) else None
+        if tensor is not None and tensor.layout == torch.strided and has_values(tensor):
             yield name, tensor
 
 

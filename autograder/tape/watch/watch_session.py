@@ -18,6 +18,7 @@ from autograder.tape.internals.optimizer_calls import around_zero_grad, told_of_
 from autograder.tape.internals.saved_variables import readable_saved_tensors
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.recording.verdict_types import Harm
+from autograder.tape.run.new_threads import in_new_threads
 from autograder.tape.watch.call_listener import CallListener
 from autograder.tape.watch.call_log import WriteLog
 from autograder.tape.watch.call_sites import CallSites, own_frames
@@ -58,8 +59,7 @@ class WatchSession:
         enter(told_of_compiled_calls(self._told(CallListener.hide), self._told(CallListener.show)))
         enter(told_of_steps(self._told(CallListener.step_begins), self._told(CallListener.step_ends)))
         enter(around_zero_grad(self._aside))
-        self._installed.callback(threading.setprofile, threading.getprofile())  # type: ignore[arg-type]
-        threading.setprofile(self._new_thread)
+        enter(in_new_threads(self._new_thread))
 
     def remove(self) -> None:
         """Puts everything back; a listener in another thread hears no more."""
@@ -80,11 +80,16 @@ class WatchSession:
         for listener in self.listeners.values():
             listener.made = keep_samples
 
-    def _new_thread(self, _frame: object, _event: str, _argument: object) -> None:
-        """Is called at a new thread's first event, and asks for no other."""
-        sys.setprofile(None)
+    @contextmanager
+    def _new_thread(self) -> Iterator[None]:
+        """Listens in a new thread as long as it runs."""
         self.listeners.pop(threading.get_ident(), None)  # a thread that has ended, whose number was given again
-        self.listener().listen()
+        listener = self.listener()
+        listener.listen()
+        try:
+            yield
+        finally:
+            listener.stop()
 
     def _told(self, method: Callable[..., None]) -> Callable[..., None]:
         """Returns what calls a method of the listener of the thread that calls it, if it has one."""

@@ -1,0 +1,80 @@
+"""A watch beside what stands around the engine: AMP, DDP, LBFGS, GradScaler, checkpoints, threads, hooks and compiled functions."""
+
+import linecache
+import warnings
+
+import pytest
+import torch
+
+import autograder
+from autograder.tape.watch.job_watch import JobWatch
+from tests.corpus.oracles import fresh_torch, namespace_of
+from tests.corpus.programs import HERE, Program, programs
+
+FOLDERS = ("engine", "threads", "checkpoints", "compiled")
+CORPUS = [one for folder in FOLDERS for one in programs(HERE / folder) if "inductor" not in one.name]
+BLIND = {
+    "hooks/save_on_cpu[bug]": "hooks that hand out no tensor",
+    "hooks/hooks_in_a_list[bug]": "hooks that hand out no tensor",
+    "hooks/backward_writes_its_input[bug]": "a gradient, which no node keeps",
+    "transforms/scripted_inside[bug]": "a scripted function makes no calls",
+    "transforms/func_grad[bug]": "the tensors of torch.func have no storage to find again",
+}
+"""What a watch does not see, and why; a refused write is then said to come from where nobody hears."""
+SEEN = [
+    one
+    for one in CORPUS
+    if one.tensor and one.name not in BLIND and not one.name.startswith(("backends", "training/e"))
+]
+
+
+def watched(program: Program, check: str) -> tuple[JobWatch, BaseException | None]:
+    """Runs a program under a watch; returns the watch, and what the program raised."""
+    torch.compiler.reset()
+    linecache.cache[program.file] = (0, None, program.source.splitlines(keepends=True), program.file)
+    watching, error = autograder.watch(check), None
+    with fresh_torch(), namespace_of(program) as space, warnings.catch_warnings(action="ignore"):
+        try:
+            with watching:
+                exec(compile(program.source, program.file, "exec"), space)
+        except Exception as raised:
+            error = raised
+    return watching, error
+
+
+def names_of(some: list[Program]):
+    """Returns the parametrisation that calls each program by its name."""
+    return pytest.mark.parametrize("program", some, ids=lambda program: program.name)
+
+
+def in_user_code(program: Program) -> bool:
+    """Whether a watch can hear the harmful line: not in a compiled function, nor in a block whose recomputation nobody checks."""
+    compiled = "torch.compile" in program.source and program.name.split("/")[1] not in ("loop_aot[bug]", "cache[bug]")
+    silent_block = "checkpoint" in program.source and program.outcome == "silently-wrong"
+    return not compiled and not silent_block
+
+
+@names_of([program for program in SEEN if in_user_code(program)])
+def test_the_declared_line_is_named(program):
+    """What backward refuses is named with its line; what it does not notice, too, where bytes are compared."""
+    watching, error = watched(program, "bytes" if program.outcome == "silently-wrong" else "versions")
+    assert (error is not None) == program.outcome.startswith("raises")
+    assert program.harm == {place.line for harm in watching.harms for place in harm.mutated_at}
+    if error is not None:
+        assert any(f"line {line}" in note for note in error.__notes__ for line in program.harm)
+
+
+@names_of([program for program in CORPUS if program.outcome == "correct"])
+def test_a_right_job_is_left_alone(program):
+    """Nothing is raised and nothing is told."""
+    watching, error = watched(program, "versions")
+    assert error is None
+    assert not watching.harms
+
+
+@names_of([program for program in CORPUS if program.outcome == "raises-backward" and program.tensor])
+def test_every_refused_write_has_a_note(program):
+    """Where nobody heard the write (compiled code, a script), the note says so, and names what was needed."""
+    _, error = watched(program, "versions")
+    notes = getattr(error, "__notes__", [])
+    assert any(note.startswith("autograder: ") for note in notes)
