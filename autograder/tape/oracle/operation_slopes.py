@@ -32,7 +32,7 @@ class WrongOperation:
 
 
 @dataclass(frozen=True)
-class _Call:
+class _OperationCall:
     function: Callable
     arguments: tuple[Any, ...]
     keywords: dict[str, Any]
@@ -45,7 +45,7 @@ class _Noting(Hearing):
     def __init__(self, program: Program):
         super().__init__()
         self.program = program
-        self.calls: dict[str, list[_Call]] = {}
+        self.calls: dict[str, list[_OperationCall]] = {}
 
     def __torch_function__(self, func, _types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -55,7 +55,7 @@ class _Noting(Hearing):
         call = None
         if noted is not None and len(noted) < CALLS:
             copies = {name: in_double(value) for name, value in kwargs.items()}
-            call = _Call(func, tuple(in_double(one) for one in args), copies, self._place())
+            call = _OperationCall(func, tuple(in_double(one) for one in args), copies, self._place())
         result = func(*args, **kwargs)
         if call is not None and noted is not None and any(one.requires_grad for one in tensors(result)):
             noted.append(call)
@@ -92,7 +92,7 @@ def wrong_operations(program: Program, seconds: float, calls: int | None = None)
     return found
 
 
-def _is_wrong(call: _Call) -> bool:
+def _is_wrong(call: _OperationCall) -> bool:
     varied = [one for one in (*tensors(call.arguments), *tensors(call.keywords)) if one.requires_grad]
     if not varied:
         return False
