@@ -1,16 +1,29 @@
-"""What happens when an exercise passes: one printed line, and a call to every listener."""
+"""What happens when an exercise passes or fails: a printed line for a pass, and a call to every listener."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 _listeners: list[Callable[[str], None]] = []
+_listeners_to_failures: list[Callable[[str], None]] = []
 
 
 def on_pass(listener: Callable[[str], None]) -> None:
     """Calls `listener` with the exercise's id whenever a check passes from now on."""
     if listener not in _listeners:
         _listeners.append(listener)
+
+
+def on_fail(listener: Callable[[str], None]) -> None:
+    """Calls `listener` with the exercise's id whenever a wrong answer to it is refused from now on."""
+    if listener not in _listeners_to_failures:
+        _listeners_to_failures.append(listener)
+
+
+def failed(exercise: str) -> None:
+    """Tells the listeners that a wrong answer was refused."""
+    for listener in _listeners_to_failures:
+        listener(exercise)
 
 
 def passed(exercise: str, detail: str = "") -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from autograder.check.attempt_picture import pictured
-from autograder.check.events import passed
+from autograder.check.events import failed, passed
 from autograder.check.expected import Expected, Trials
 from autograder.check.judge import judge
 from autograder.check.learner import find_subject
@@ -55,16 +55,32 @@ def check(
     trials = once(("trials", exercise), Trials)
     untouched = normal_form(given or like)
     options = {name: value for name, value in inputs.items() if not isinstance(value, TensorInput)}
-    _require_own_work(exercise, subject, like, given)
-    for number in range(ROUNDS):
-        expected = trials.get(number, like, inputs, options)
-        for part in (expected, expected.through_memory):
-            if part is not None:
-                _judge_once(exercise, subject, part, untouched, without)
-    if at_most is not None:
-        with pictured(subject, expected):
-            _require_few_bytes(exercise, subject, expected, at_most)
-    passed(exercise)
+    try:
+        _require_own_work(exercise, subject, like, given)
+        for number in range(ROUNDS):
+            expected = trials.get(number, like, inputs, options)
+            for part in (expected, expected.through_memory):
+                if part is not None:
+                    _judge_once(exercise, subject, part, untouched, without)
+        if at_most is not None:
+            with pictured(subject, expected):
+                _require_few_bytes(exercise, subject, expected, at_most)
+    except Incorrect:
+        failed(exercise)
+        raise
+    passed(exercise, _held(expected, budget=at_most is not None))
+
+
+def _held(expected: Expected, budget: bool) -> str:
+    """Returns what the check compared, for the line that says that it passed."""
+    held = ["the values"] if expected.values.outputs else []
+    held += [f"what it leaves in {name}" for name in expected.written]
+    if expected.gradients:
+        names = ", ".join(expected.gradients)
+        held.append(f"the gradient{'s' if len(expected.gradients) > 1 else ''} of {names}")
+    held += ["the memory it takes"] if budget else []
+    drawn = f", in {ROUNDS} rounds with new numbers" if expected.call.arguments else ""
+    return f" ({'; '.join(held)}{drawn})"
 
 
 def _require_own_work(

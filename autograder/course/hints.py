@@ -9,10 +9,12 @@ from pathlib import Path
 from IPython.core.getipython import get_ipython
 
 from autograder.course.catalogue import Lesson, lessons
-from autograder.course.learner_progress import store
+from autograder.course.learner_progress import store, wrong_answers
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS
 
 _shown: Counter[str] = Counter()
+TRIES = 3
+"""So many hints and wrong answers, and the model answer opens: nobody has to stay stuck."""
 
 
 def hint(exercise: str = "") -> None:
@@ -48,7 +50,9 @@ def reset(exercise: str = "") -> None:
 
 
 def model_answer(exercise: str = "") -> None:
-    """Prints the model answer with its explanation, once the exercise has passed and if the sources are available.
+    """Prints the model answer with its explanation, if the sources are available.
+
+    It opens once the exercise has passed, or after three hints and three wrong answers; then it is marked as seen.
 
     Args:
         exercise: the exercise's id, as in its check cell.
@@ -57,14 +61,21 @@ def model_answer(exercise: str = "") -> None:
     if lesson is None:
         return
     source = _notebook(SOLUTIONS, lesson)
-    if exercise not in store.passed():
-        print(f"The model answer to {exercise} is shown once your own answer has passed its check.")
+    stuck = _shown[exercise] >= TRIES and wrong_answers[exercise] >= TRIES
+    if exercise not in store.passed() and not stuck:
+        print(
+            f"The model answer to {exercise} is shown once your own answer has passed its check, or after {TRIES} hints and "
+            f"{TRIES} wrong answers ({min(_shown[exercise], TRIES)} and {min(wrong_answers[exercise], TRIES)} so far)."
+        )
     elif not source.exists():
         print("This copy of the course does not include the model answers. Ask your teacher.")
     else:
         from autograder.course.author_cells import exercises
 
         found = {known.id: known for known in exercises(source)}
+        if exercise not in store.passed():
+            store.mark_seen(exercise)
+            print("Seen before it passed, and so marked. Close it, and write the answer in your own words.")
         print(found[exercise].of_kind("answer")[0].source.removeprefix("# answer: "))
 
 

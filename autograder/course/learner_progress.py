@@ -5,12 +5,13 @@ from __future__ import annotations
 import html
 import json
 import os
+from collections import Counter
 from pathlib import Path
 
 import msgspec
 from IPython.display import display
 
-from autograder.check.events import on_pass
+from autograder.check.events import on_fail, on_pass
 from autograder.course.catalogue import Lesson, lessons
 from autograder.course.paths import HOME
 
@@ -31,7 +32,16 @@ class Store:
         """Records that the exercise passed; does nothing under nbgrader, where the file would be the teacher's."""
         known = self.passed()
         if exercise not in known and "NBGRADER_EXECUTION" not in os.environ:
-            self._write({"passed": sorted(known | {exercise})})
+            self._write({**self._read(), "passed": sorted(known | {exercise})})
+
+    def seen(self) -> set[str]:
+        """Returns the ids of the exercises whose model answer was shown before they passed."""
+        return set(self._read().get("seen", []))
+
+    def mark_seen(self, exercise: str) -> None:
+        """Records that the model answer was shown before the exercise passed."""
+        if "NBGRADER_EXECUTION" not in os.environ:
+            self._write({**self._read(), "seen": sorted(self.seen() | {exercise})})
 
     def clear(self) -> None:
         """Forgets everything."""
@@ -67,10 +77,18 @@ class Store:
 
 store = Store()
 
+wrong_answers: Counter[str] = Counter()
+"""How many wrong answers to each exercise this kernel has refused."""
+
 
 def keep_progress() -> None:
-    """Adds every exercise that passes from now on to the progress file; calling it again changes nothing."""
+    """Adds every exercise that passes from now on to the progress file, and counts wrong answers; calling it again changes nothing."""
     on_pass(store.add)
+    on_fail(_count)
+
+
+def _count(exercise: str) -> None:
+    wrong_answers[exercise] += 1
 
 
 class CourseMap:
@@ -113,6 +131,29 @@ def can_now(lesson: str) -> None:
         print(
             f"{'[ ]' if missing else '[x]'} {aim.can}" + (f"  (still to pass: {', '.join(missing)})" if missing else "")
         )
+    if again := sorted(store.seen() & {exercise for aim in found.aims for exercise in aim.shown_by}):
+        print(f"To practise again, because you saw the model answer first: {', '.join(again)}")
+    display(WayOnward(found))
+
+
+class WayOnward:
+    """Where to go after a lesson: the next one, and the map."""
+
+    def __init__(self, lesson: Lesson) -> None:
+        known = lessons()
+        self.next = next(iter(known[known.index(lesson) + 1 :]), None)
+
+    def __repr__(self) -> str:
+        onward = f"Next: {_number(self.next)}, {self.next.title}. " if self.next else ""
+        return f"{onward}The map of the course is in start/start.ipynb."
+
+    def _repr_html_(self) -> str:
+        onward = f"Next: {_link(self.next)} · " if self.next else ""
+        return f'<p>{onward}<a href="../start/start.ipynb">the map of the course</a></p>'
+
+
+def _link(lesson: Lesson) -> str:
+    return f'<a href="../{lesson.name}/{lesson.name}.ipynb">{html.escape(lesson.title)}</a>'
 
 
 def _number(lesson: Lesson) -> int:
@@ -125,6 +166,5 @@ def _bar(lesson: Lesson, done: int) -> str:
 
 
 def _row(lesson: Lesson, done: int) -> str:
-    link = f'<a href="../{lesson.name}/{lesson.name}.ipynb">{html.escape(lesson.title)}</a>'
-    cells = (str(_number(lesson)), link, str(lesson.minutes), html.escape(lesson.needs), _bar(lesson, done))
+    cells = (str(_number(lesson)), _link(lesson), str(lesson.minutes), html.escape(lesson.needs), _bar(lesson, done))
     return "<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>"

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from collections import Counter
 
 import pytest
 
@@ -66,6 +67,20 @@ def test_the_model_answer_waits_for_a_pass(store, capsys):
     assert "the sum goes into new memory" in capsys.readouterr().out
 
 
+def test_nobody_has_to_stay_stuck(store, capsys, monkeypatch):
+    """After three hints and three wrong answers the model answer opens, and the exercise is marked as seen."""
+    monkeypatch.setattr(hints, "_shown", Counter({"shifted_exp": 3}))
+    monkeypatch.setattr(hints, "wrong_answers", Counter({"shifted_exp": 2}))
+    hints.model_answer("shifted_exp")
+    assert "(3 and 2 so far)" in capsys.readouterr().out
+    hints.wrong_answers["shifted_exp"] += 1
+    hints.model_answer("shifted_exp")
+    assert "the sum goes into new memory" in capsys.readouterr().out
+    assert ({"shifted_exp"}, set()) == (store.seen(), store.passed())
+    learner_progress.can_now("02")
+    assert "To practise again, because you saw the model answer first: shifted_exp" in capsys.readouterr().out
+
+
 def test_can_now_is_true_only_of_what_passed(store, capsys):
     """A line is marked once every exercise that shows it has passed, and not before."""
     learner_progress.can_now("02")
@@ -73,8 +88,13 @@ def test_can_now_is_true_only_of_what_passed(store, capsys):
     store.add("shifted_exp")
     store.add("open_gate")
     learner_progress.can_now("02")
-    marks = [line[:3] for line in capsys.readouterr().out.splitlines()]
-    assert ["[x]", "[ ]", "[ ]"] == marks
+    *aims, onward = capsys.readouterr().out.splitlines()
+    assert ["[x]", "[ ]", "[ ]"] == [line[:3] for line in aims]
+    assert onward.startswith("Next: 3, .data against .detach().")
+    assert (
+        'href="../03_data_against_detach/03_data_against_detach.ipynb"'
+        in learner_progress.WayOnward(catalogue.lessons()[2])._repr_html_()
+    )
 
 
 def test_a_pass_is_counted_once_and_can_be_reset(store):
