@@ -27,7 +27,13 @@ SPACES = (builtins, torch, torch.Tensor, torch.autograd, nn, nn.functional, nn.M
 
 OF_THE_SHELL = {"input", "exit", "quit"}  # IPython has others while a cell runs
 
-_before = [{name: value for name, value in vars(space).items() if name not in OF_THE_SHELL} for space in SPACES]
+
+def parts() -> list[dict[str, Any]]:
+    """Returns what each of `SPACES` holds now."""
+    return [{name: value for name, value in vars(space).items() if name not in OF_THE_SHELL} for space in SPACES]
+
+
+_before = parts()
 
 _kept: ContextVar[KeptRecordings | None] = ContextVar("kept recordings", default=None)
 

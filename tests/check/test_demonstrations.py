@@ -28,6 +28,12 @@ def program(text=TEXT, cell="<cell 1>", **names):
     return space["shown"]
 
 
+@pytest.fixture(autouse=True)
+def nothing_replaced_yet(monkeypatch):
+    """What earlier tests of this process replaced counts as the beginning."""
+    monkeypatch.setattr(demonstrations, "_before", demonstrations.parts())
+
+
 @pytest.fixture
 def made(monkeypatch):
     """Counts the recordings that are made."""
