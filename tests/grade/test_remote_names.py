@@ -11,15 +11,18 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from autograder.grade.submission.notebook_grade import CellGrade
 from autograder.grade.submission.remote_names import RemoteNames
 from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.submission.trusted import verdict_memory
 from autograder.grade.wire import messages
 from autograder.grade.wire.values.codec import Unsendable
 from autograder.grade.wire.values.value_table import BY_TAG, Values, ValueTable, packed, unpacked
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import KNOWN, graded_cell, teacher
 
+RESULT = verdict_memory.TestResult(CellGrade(status="correct", points=1.0, max_points=1.0), [])
 SOLUTION = """
 import torch
 from torch import nn
@@ -149,10 +152,11 @@ class OneAnswer:
     """A worker with one variable."""
 
     def __init__(self, value):
-        self.value = value
+        self.value, self.asked = value, 0
 
     def ask(self, request, form):
         """Describes the variable."""
+        self.asked += 1
         return form("data", type(self.value).__name__, packed(self.value))
 
 
@@ -162,11 +166,26 @@ class OneAnswer:
 def test_equal_values_of_other_types_are_not_the_same_lookup(first, second):
     """A test may tell 1 from True, so what it said of one is not known of the other, in either order."""
     for one, other in ((first, second), (second, first)):
-        names = RemoteNames(OneAnswer(one))
+        names, memory = RemoteNames(OneAnswer(one)), verdict_memory.VerdictMemory()
         names.value("x")
-        assert names.are_unchanged(names.lookups())
+        memory.keep("test", names.lookups(), RESULT)
+        assert RESULT is memory.find("test", names)
         names.worker.value = other
-        assert not names.are_unchanged(names.lookups())
+        assert memory.find("test", names) is None
+
+
+def test_as_many_questions_for_the_thousandth_submission():
+    """What is known of a thousand other answers is found by asking for each name once."""
+    memory = verdict_memory.VerdictMemory()
+    for number in range(1000):
+        names = RemoteNames(OneAnswer(number))
+        names.value("x")
+        memory.keep("test", names.lookups(), RESULT._replace(wrote_inputs=bool(number % 2)))
+    for number in (0, 999, 1000):
+        names = RemoteNames(OneAnswer(number))
+        found = memory.find("test", names)
+        assert (1, number) == (names.worker.asked, number if found else 1000)
+        assert found is None or found.wrote_inputs is bool(number % 2)
 
 
 WRITES = """

@@ -103,14 +103,13 @@ class RemoteNames:
         """Returns what the test has looked up since it began, if all of it was data; None if it can call something."""
         return tuple(self._lookups) if self._only_data and self._session.has_only_data() else None
 
-    def are_unchanged(self, lookups: tuple[Lookup, ...]) -> bool:
-        """Returns whether these names still have these values."""
+    def encoded_values(self, names: tuple[str, ...]) -> tuple[bytes, ...] | None:
+        """Returns what each of these names refers to now, as `encoded` gives it; None if one cannot be had."""
         self._session.begin_test(keep_inputs=False)
         try:
-            # Not `==` on the values: to Python, 1, 1.0 and True are equal, and a test may tell them apart.
-            return all(_encoded(self._described(name)[0]) == _encoded(description) for name, description in lookups)
+            return tuple(encoded(self._described(name)[0]) for name in names)
         except Unsolved:
-            return False
+            return None
 
     def subject(self, name: str) -> RemoteSubject:
         """Returns the learner's function or class of that name; raises KeyError if there is none."""
@@ -188,7 +187,9 @@ class RemoteSubject:
         return msgspec.structs.replace(program, words=words, code=code, error=program.error[:LONGEST_MESSAGE])
 
 
-_encoded = msgspec.msgpack.encode
+def encoded(found: messages.NameDescription) -> bytes:
+    """Returns a form in which two values differ that a test may tell apart: to Python, 1, 1.0 and True are equal."""
+    return msgspec.msgpack.encode(found)
 
 
 def _ended(name: str, error: WorkerEnded) -> Unreachable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from autograder.grade.submission.notebook_grade import CellGrade
-from autograder.grade.submission.remote_names import Lookup, RemoteNames
+from autograder.grade.submission.remote_names import Lookup, RemoteNames, encoded
 
 
 class TestResult(NamedTuple):
@@ -34,15 +34,19 @@ class VerdictMemory:
     """The results of one source's tests with one seed, by what the tests looked up in the submission."""
 
     def __init__(self) -> None:
-        self._known: dict[str, list[tuple[tuple[Lookup, ...], TestResult]]] = {}
+        # By the test, the names that it looked up, and what these referred to: as many questions for the thousandth submission
+        # as for the second.
+        self._known: dict[str, dict[tuple[str, ...], dict[tuple[bytes, ...], TestResult]]] = {}
 
     def find(self, test: str, names: RemoteNames) -> TestResult | None:
         """Returns the result of a test for a submission of which everything that the test looks up is the same."""
-        for lookups, result in self._known.get(test, []):
-            if names.are_unchanged(lookups):
-                return result
+        for looked_up, results in self._known.get(test, {}).items():
+            values = names.encoded_values(looked_up)
+            if values is not None and values in results:
+                return results[values]
         return None
 
     def keep(self, test: str, lookups: tuple[Lookup, ...], result: TestResult) -> None:
         """Keeps a result; the caller makes sure that nothing but the lookups could tell two submissions apart."""
-        self._known.setdefault(test, []).append((lookups, result))
+        looked_up, values = tuple(name for name, _ in lookups), tuple(encoded(found) for _, found in lookups)
+        self._known.setdefault(test, {}).setdefault(looked_up, {})[values] = result
