@@ -153,7 +153,7 @@ def _notes(recording: Recording, most: int) -> list[str]:
         told = _wrapped(f"- {note}", 3, "  ")
         left = len(notes) - number - 1
         if len(lines) + len(told) + bool(left) > most:
-            return [*lines, f"- {left + 1} more note{'s' if left else ''}: --steps."] if lines else told[:most]
+            return [*lines, f"- {left + 1} more note{'s' if left else ''}."] if lines else told[:most]
         lines += told
     return lines
 
@@ -172,7 +172,7 @@ def _repair(recording: Recording, most: int = DIFF) -> list[str]:
         lines = _wrapped(f"{none}, {best.kind}, gives right gradients of something else: {best.changes}", 3)
     changed = changed_lines(best)
     if len(changed) > most:
-        changed = [*changed[: most - 1], f"… {len(changed) - most + 1} more lines: --diff"]
+        changed = [*changed[: most - 1], f"… {len(changed) - most + 1} more lines"]
     return [*lines, *(f"  {line}" for line in changed)]
 
 
