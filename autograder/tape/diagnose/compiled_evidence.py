@@ -51,7 +51,7 @@ class CompiledEvidence(Evidence):
     @cached_property
     def limit(self) -> float:
         """The largest relative gap between a compiled and an eager gradient that is still called the same."""
-        types = {tensor.dtype for tensor in map(_living, self.state.tensors.all) if tensor is not None}
+        types = {getattr(torch, tracked.dtype) for tracked in self.state.tensors.all}
         types |= {gradient.dtype for call in self.plain.calls for gradient in call.gradients if gradient is not None}
         return LOW_PRECISION_LIMIT if types & set(LOW_PRECISION) else UNWITNESSED
 
@@ -70,10 +70,6 @@ class CompiledEvidence(Evidence):
     def lost_the_check(self) -> bool:
         """Whether backward raises eagerly and not compiled."""
         return self.plain.error is None and self.eager.outcome == "raises-backward"
-
-
-def _living(tracked) -> torch.Tensor | None:
-    return tracked.ref()
 
 
 def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:

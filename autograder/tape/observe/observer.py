@@ -95,9 +95,21 @@ class Observer(Listener):
         optimizers = told_of_optimizers(self._optimizer_steps)
         transforms, hooks = around_transforms(self._transform), replaced_hooks(self._packing)
         traced = self.statements.traced(begun=not self._is_asleep)
-        with readable_saved_tensors(), hooks, transforms, optimizers, threads, functions, heard, traced:
-            yield
-        self.closed = True
+        try:
+            with readable_saved_tensors(), hooks, transforms, optimizers, threads, functions, heard, traced:
+                yield
+        finally:
+            self.closed = True
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Keeps what is known, and nothing that the program made: the next run needs its memory."""
+        self.state.graph.close()
+        self.state.untracked.close()
+        self.state.packed.clear()
+        self.variables.close()
+        for memory in self.state.memories.all:
+            memory.content = None
 
     def _packing(self, pack: Callable, unpack: Callable) -> tuple[Callable, Callable]:
         """Returns hooks that do the same; what they were given is noted until the node that saves it is known."""
@@ -285,7 +297,9 @@ class Observer(Listener):
             state.flow.fill([self.links.meet(target) for target in call.targets])
         for node in self._here.visited:
             state.current_step.freed += state.graph.release(node)
-        for target in call.targets:
+        for number, target in zip(call.numbers, call.targets, strict=True):
+            if (known := state.tensors.get(target)) is not None:
+                state.targets[number] = known
             gradient = target.grad if target.is_leaf else None
             if gradient is not None:
                 tracked = self.links.meet(gradient)

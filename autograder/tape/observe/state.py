@@ -61,6 +61,7 @@ class RunState:
         self.shared_buffers: list[tuple[Place, TrackedTensor, TrackedTensor]] = []
         self.shared_since: int | None = None
         self.visited: list[list[int]] = []
+        self.targets: dict[int, TrackedTensor] = {}  # by the number that the backward calls give them
         self.read_again: dict[Memory, Place] = {}
         self.transforms = False  # whether torch.func differentiated something
         self.statements: Statements

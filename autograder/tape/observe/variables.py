@@ -74,6 +74,10 @@ class Variables:
         self._frames.append((activation, names))
         return names
 
+    def close(self) -> None:
+        """Lets go of the frames of the module that ran."""
+        self._frames.clear()
+
     def forget(self, activation: Activation) -> None:
         """Drops a call's names; those of the caller that they hid are listed again. A module's names stay."""
         module = activation.frame.f_code.co_name == "<module>"

@@ -82,6 +82,12 @@ class _Buffers(TorchFunctionMode):
         super().__init__()
         self.leaves: dict[int, torch.Tensor] = {}
         self.given: set[int] = set()
+        self.keep: list[torch.Tensor] = []
+
+    def __exit__(self, *error):
+        """Lets go what the program made."""
+        self.leaves, self.keep = {}, []
+        return super().__exit__(*error)
 
     def separate(self, leaves: list[torch.Tensor]) -> None:
         taken: list[tuple[int, int]] = []
@@ -100,7 +106,7 @@ class _Buffers(TorchFunctionMode):
         name = function_name(func)
         if name in GRADIENT_GIVEN and isinstance(args[1], torch.Tensor):
             self.given.add(id(args[1]))
-            self.keep = (getattr(self, "keep", ()), args[1])  # keeps its id from being reused
+            self.keep.append(args[1])  # keeps its id from being reused
         if name in EMPTYING and args:
             written = list(tensors(args))
             leaves = [self._leaf_of(tensor) for tensor in written]

@@ -21,13 +21,13 @@ class Gradients:
 
     Attributes:
         returned: what the function returned, by key, where it returned a dictionary.
-        targets: every tensor that some backward had a gradient for, in order; `keys` tells the same target of another run.
+        targets: the number of every tensor that some backward had a gradient for, in order; `keys` tells the same target of another run.
         calls: for each backward, the gradient of each target (by its index) just after it.
         final: each target's `.grad` at the end.
     """
 
     returned: dict[str, object] = field(default_factory=dict)
-    targets: list[torch.Tensor] = field(default_factory=list)
+    targets: list[int] = field(default_factory=list)
     keys: list[tuple] = field(default_factory=list)
     calls: list[dict[int, torch.Tensor | None]] = field(default_factory=list)
     final: list[torch.Tensor | None] = field(default_factory=list)
@@ -37,13 +37,13 @@ def gradients_of(run: Run) -> Gradients:
     """Returns what a run left, its targets numbered in order of first appearance."""
     left, index = Gradients(dict(_returned(run.returned))), {}
     for call in run.calls:
-        for target, key in zip(call.targets, call.keys, strict=True):
-            if id(target) not in index:
-                index[id(target)] = len(left.targets)
+        for target, key in zip(call.numbers, call.keys, strict=True):
+            if target not in index:
+                index[target] = len(left.targets)
                 left.targets.append(target)
                 left.keys.append(key)
-        left.calls.append({index[id(t)]: g for t, g in zip(call.targets, call.gradients, strict=False)})
-    left.final = [run.final.get(id(target)) for target in left.targets]
+        left.calls.append({index[t]: g for t, g in zip(call.numbers, call.gradients, strict=False)})
+    left.final = [run.final.get(target) for target in left.targets]
     return left
 
 

@@ -107,7 +107,7 @@ def _vary(effect: UntrackedEffect, program: Program, live: frozenset[int], secon
 
 
 def _custom(observer: Observer) -> bool:
-    return any(isinstance(node.node, torch.autograd.function.BackwardCFunction) for node in observer.state.graph.nodes)
+    return any(node.is_custom for node in observer.state.graph.nodes)
 
 
 def _live(observer: Observer, suspects: list[Suspect]) -> frozenset[int]:

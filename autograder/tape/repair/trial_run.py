@@ -19,6 +19,7 @@ from autograder.tape.run.program import Program
 from autograder.tape.run.source_text import ProgramError
 
 LARGEST = 100_000  # elements of a tensor that are compared one by one; larger ones are compared by sums
+PART = 1 << 22  # elements of a large tensor that are summed at once
 MEMBERS = 100  # of a list or dictionary that are compared
 
 
@@ -166,8 +167,14 @@ def snapshot(tensor: Tensor) -> Tensor:
     with unheard(), torch.no_grad():
         flat = tensor.detach().to_dense() if tensor.layout != torch.strided else tensor.detach()
         if flat.numel() > LARGEST:
-            flat = torch.stack([flat.sum(), flat.abs().sum(), flat.square().sum()])
+            flat = _sums(flat)
         return flat.to("cpu", torch.complex128 if flat.is_complex() else torch.float64, copy=True)
+
+
+def _sums(tensor: Tensor) -> Tensor:
+    """Returns three sums of a large tensor, taken part by part: they need no copy of it."""
+    parts = tensor.flatten().split(PART)
+    return sum(torch.stack([part.sum(), part.abs().sum(), part.square().sum()]) for part in parts)  # type: ignore[return-value]
 
 
 def same(one: Tensor, other: Tensor, *, near: bool = False) -> bool:

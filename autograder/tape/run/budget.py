@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 SECONDS = 60.0
 QUIET = 3.0  # seconds before the first word of progress, and between two of them, for somebody who watches
+SHORTEST = 0.05  # seconds that a run has though nothing is left: a limit of 0 would be none
 
 
 @dataclass
@@ -47,6 +48,12 @@ class Budget:
     def is_spent(self) -> bool:
         """Whether nothing is left."""
         return self.left == 0.0
+
+    def begin_run(self, seconds: float) -> float:
+        """Counts one more run, and returns how long it may take: at most `seconds`, and not beyond the end of the budget."""
+        self.runs += 1
+        self.progress()
+        return min(seconds, max(self.left, SHORTEST))
 
     def progress(self, backwards: int = 0) -> None:
         """Tells how far the work is, unless that was told a moment ago; `backwards` is how many calls the run has made."""

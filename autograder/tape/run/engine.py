@@ -30,7 +30,8 @@ class Backward:
 
     Attributes:
         roots: the tensors it starts from; `asked` the `inputs` it stops at, if any; `weights` the gradients at the roots.
-        targets: the tensors it has a gradient for: the leaves it reaches, or the `inputs` it was asked for.
+        targets: the tensors it has a gradient for: the leaves it reaches, or the `inputs` it was asked for; let go when the run ends.
+        numbers: for each target, a number that tells it from the others of the run.
         returns: whether the gradients come back as values (`autograd.grad`) and not in `.grad`.
         keys: for each target, its shape and values now: what finds it again in another run.
         gradients: each target's gradient right after the call, copied (sampled beyond SAMPLED elements); None where there is none.
@@ -47,6 +48,7 @@ class Backward:
     creates_graph: bool
     asked: tuple[torch.Tensor, ...] = ()
     weights: tuple = ()
+    numbers: list[int] = field(default_factory=list)
     keys: list[tuple] = field(default_factory=list)
     gradients: list[torch.Tensor | None] = field(default_factory=list)
     is_summed: bool = False
@@ -156,13 +158,14 @@ def copied(gradient: torch.Tensor | None) -> torch.Tensor | None:
     )
 
 
-def summed(gradient: torch.Tensor | None) -> torch.Tensor | None:
-    """Returns the sums of SUMS parts of a gradient, in double precision; a copy of one that has not more entries."""
-    if gradient is None or gradient.numel() <= SUMS:
+def summed(gradient: torch.Tensor | None, parts: int = SUMS) -> torch.Tensor | None:
+    """Returns the sums of so many parts of a gradient, in double precision; a copy of one that has not more entries."""
+    if gradient is None or gradient.numel() <= parts:
         return copied(gradient)
     flat = _dense(gradient).flatten()
-    sums = [part.sum(dtype=torch.complex128 if part.is_complex() else torch.float64) for part in flat.chunk(SUMS)]
-    return torch.stack(sums)
+    precise, size = torch.complex128 if flat.is_complex() else torch.float64, flat.numel() // parts
+    whole = flat[: parts * size].view(parts, size).sum(1, dtype=precise)
+    return torch.cat([whole, flat[parts * size :].sum(dtype=precise)[None]])
 
 
 def _dense(gradient: torch.Tensor) -> torch.Tensor:
@@ -257,6 +260,7 @@ def _add_targets(call: Backward, targets: list[torch.Tensor]) -> None:
         for target in targets:
             if id(target) not in known:
                 call.targets.append(target)
+                call.numbers.append(id(target))
                 call.keys.append((tuple(target.shape), target.dtype, target.is_leaf, hash(fingerprint(target))))
 
 

@@ -19,7 +19,8 @@ from autograder.tape.internals.entry_points import close_checkpoints, is_backwar
 from autograder.tape.internals.tensor_fields import has_values, unheard
 from autograder.tape.recording.verdict_types import Problem
 from autograder.tape.run.budget import budget_in_force
-from autograder.tape.run.engine import Backward, LastCall, Listener, watched
+from autograder.tape.run.engine import Backward, LastCall, Listener, summed, watched
+from autograder.tape.run.memory_use import memory_given_back
 from autograder.tape.run.program import Program
 from autograder.tape.run.snapshot import Snapshot
 from autograder.tape.run.source_text import ProgramError
@@ -28,7 +29,7 @@ from autograder.tape.run.time_limit import TimeUp, time_limit
 SEED = 0
 # Python drops what a handler raises in the callback of a weak reference, and a recording has many: so the limit raises again.
 REPEAT_SECONDS = 0.1
-SHORTEST = 0.05  # seconds that a run has though no budget is left: a limit of 0 would be none
+LARGE, FINAL = 1 << 22, 1 << 16  # of a gradient with more elements, so many sums are kept of what is left at the end
 SECONDS = 60.0  # a run that takes longer is cut off: lessons need milliseconds, a training script rarely more
 
 
@@ -37,7 +38,7 @@ class Run:
     """What one run did: its backwards, what it returned or raised, and where.
 
     Attributes:
-        final: the gradient in each target's `.grad` at the end (by the target's id), copied: the buffer may be emptied later.
+        final: the gradient in each target's `.grad` at the end (by the target's number), copied: the buffer may be emptied later.
         compiled: whether functions made by `torch.compile` ran compiled.
         is_cut: whether it was ended before the program was at its end; `calls` are those that were complete.
     """
@@ -83,23 +84,27 @@ def run_once(
         ProgramError: it cannot be run here (it reads input, leaves with a status, never ends, needs a device or memory
             that is not there).
     """
-    budget = budget_in_force()
-    seconds = min(seconds, max(budget.left, SHORTEST))
-    budget.runs += 1
-    budget.progress()
-    world = Snapshot(program.roots, program.space)
-    try:
-        compiling = compiled_calls() if compiles else eager_calls()
-        with closed_world(program.seeded) as complaints, compiling as compiled:
-            run = run_live(program, listener, around, seconds, calls)
-            run.compiled = bool(compiled)
-            run.returned = _copied(run.returned)
-    finally:
-        world.restore()
+    seconds = budget_in_force().begin_run(seconds)
+    compiling = compiled_calls() if compiles else eager_calls()
+    with memory_given_back(), _restored(program), closed_world(program.seeded) as complaints, compiling as compiled:
+        run = run_live(program, listener, around, seconds, calls)
+        run.compiled = bool(compiled)
+        run.returned = _copied(run.returned)
+        _let_go(run.error)
     if partial and isinstance(run.error, TimeUp):
         _keep_complete(run)
     _refuse(run, program, seconds, complaints.getvalue())
     return run
+
+
+@contextmanager
+def _restored(program: Program) -> Iterator[None]:
+    """What the program can reach in this process is as it was, afterwards."""
+    world = Snapshot(program.roots, program.space)
+    try:
+        yield
+    finally:
+        world.restore()
 
 
 def run_live(
@@ -126,8 +131,18 @@ def run_live(
             close_checkpoints(error)
         # Threads may take turns in another order in each run; what one thread does keeps its order.
         run.calls = sorted(calls, key=lambda call: call.thread)
-        run.final = {id(target): _left_in(target) for call in calls for target in call.targets}
+        left = {number: target for call in calls for number, target in zip(call.numbers, call.targets, strict=True)}
+        run.final = {number: _left_in(target) for number, target in left.items()}
+        for call in calls:
+            call.targets = []  # a leaf may be as large as all that the next run needs
     return run
+
+
+def _let_go(error: BaseException | None) -> None:
+    """Takes an error's tracebacks away: they hold the variables of every function that it came through."""
+    while error is not None:
+        error.__traceback__ = None
+        error = error.__cause__ or error.__context__
 
 
 @contextmanager
@@ -149,7 +164,9 @@ def _keep_complete(run: Run) -> None:
 def _left_in(target: torch.Tensor) -> torch.Tensor | None:
     with unheard():
         gradient = target.grad if target.is_leaf or target.retains_grad else None
-        return None if gradient is None else gradient.detach().clone()
+        if gradient is None or gradient.numel() <= LARGE:
+            return None if gradient is None else gradient.detach().clone()
+        return summed(gradient, FINAL)
 
 
 def _copied(value: object) -> object:

@@ -103,7 +103,16 @@ def fingerprint(tensor: torch.Tensor, memory: Memory | None = None) -> bytes | i
         return Memory(0, start, own).read()
     if own > 4 * size:  # expanded: the few values stand for all
         return Memory(0, address, size).read()
-    dense = tensor.detach().contiguous()
+    return _in_parts(tensor.detach())
+
+
+def _in_parts(tensor: torch.Tensor) -> bytes | int:
+    """Returns the fingerprint of a tensor whose elements do not follow each other; of a large one no copy is made as a whole."""
+    own = tensor.numel() * tensor.element_size()
+    if own > COPIED and len(tensor) > 1:
+        half = len(tensor) // 2
+        return hash((_in_parts(tensor[:half]), _in_parts(tensor[half:])))
+    dense = tensor.contiguous()
     return Memory(0, dense.data_ptr(), own).read()
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import torch
-
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harms.harm_kind import Example, HarmKind, harm_to
 from autograder.tape.recording.verdict_types import Harm
@@ -16,7 +14,7 @@ def find(evidence: Evidence) -> Iterator[Harm]:
     for write in evidence.state.writes:
         for save in write.harmed if write.in_backward and write.changed else ():
             # What a custom Function does to its own saved tensors, it does knowingly.
-            if not isinstance(save.node.node, torch.autograd.function.BackwardCFunction):
+            if not save.node.is_custom:
                 yield harm_to(evidence.state, save, [write], changed=True)
 
 

@@ -63,6 +63,10 @@ class TrackedSave:
             self.version_now, self.changed, self.tensor, self.place,
         )  # fmt: skip
 
+    def forget(self) -> None:
+        """Lets go of the tensor and of the copy of its values; a reader would keep the node alive."""
+        self.held, self.saved, self.content = None, _nothing, None
+
     def read(self) -> torch.Tensor | None:
         """Returns the tensor as it is now, or None where it is gone."""
         return self.held() if isinstance(self.held, weakref.ref) else self.held
@@ -99,7 +103,7 @@ class TrackedSave:
 
 @dataclass(eq=False)
 class GraphNode:
-    """One backward function; `node` is torch's own object, kept alive because the id of a dead one may be reused."""
+    """One backward function; `node` is torch's own object, kept alive during the run because the id of a dead one may be reused."""
 
     id: int
     node: Any
@@ -115,6 +119,7 @@ class GraphNode:
     corrupted: TrackedSave | None = None
     freed: bool = False
     untracked: int | None = None
+    is_custom: bool = False
 
 
 # A node that we hold keeps its tensors alive, where the program alone would have released them (an evaluation loop that never calls
@@ -156,6 +161,7 @@ class Graph:
     def _add(self, node, place: Place, scope: tuple[str, ...], step: int) -> GraphNode:
         below = [self.of[n] if n is not None else None for n, _ in node.next_functions]
         made = GraphNode(len(self.nodes), node, type(node).__name__, (), place, scope, step)
+        made.is_custom = isinstance(node, torch.autograd.function.BackwardCFunction)
         made.inputs = tuple(n.id if n else None for n in below)
         for input_ in dict.fromkeys(n for n in below if n):
             input_.consumers.append(made)
@@ -217,8 +223,17 @@ class Graph:
 
     def _let_go(self, save: TrackedSave) -> None:
         if not save.freed:
-            save.freed, save.held, save.saved = True, None, _nothing  # a reader would keep the node alive
+            save.freed = True
+            save.forget()
             self.held -= save.stop - save.start
+
+    def close(self) -> None:
+        """Lets go of all that the run made: what is known of it stays."""
+        for node in self.nodes:
+            node.node = None
+        for save in self.saves:
+            save.forget()
+        self.of = {}
 
     def release(self, node: GraphNode) -> list[TrackedSave]:
         """Returns what `node` kept until a backward freed it just now."""

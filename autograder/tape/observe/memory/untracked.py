@@ -35,6 +35,11 @@ class Untracked:
         self.pending: list[Suspect] = []
         self.used_writes: list[Suspect] = []
 
+    def close(self) -> None:
+        """Lets go of the nodes: the run is over."""
+        for suspect in (*self.pending, *self.used_writes):
+            suspect.node = None
+
     def note(self, write: WriteEvent, swapped: TrackedTensor | None, neighbours: list[TrackedTensor]) -> None:
         """Adds a write that changed values."""
         through = write.tracked.ref() if write.tracked else None

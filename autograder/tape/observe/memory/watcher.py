@@ -48,7 +48,10 @@ class MemoryWatcher:
         while self._due and self._due[0][0] < self.clock:
             _, number = heapq.heappop(self._due)
             memory = self.all[number]
-            if memory.next_look >= self.clock or not memory.alive():
+            if not memory.alive():
+                memory.content = None
+                continue
+            if memory.next_look >= self.clock:
                 continue
             self.look(memory)
             always = memory.exposed or number in self.focus or len(self._due) + len(again) < EAGER
