@@ -4,12 +4,10 @@ import time
 from types import SimpleNamespace
 
 import pytest
-import torch
 
 from autograder.tape.diagnose import excerpt
 from autograder.tape.diagnose.excerpt import Scope
 from autograder.tape.diagnose.record import record_program
-from autograder.tape.internals.node_order import next_node_number, node_number
 from autograder.tape.repair import search
 from autograder.tape.repair.program_factory import factory_of_text
 from autograder.tape.repair.with_repairs import explain_program
@@ -235,14 +233,3 @@ def test_numbers_that_make_no_sense_are_one_sentence(tmp_path, words):
     done = autograder("explain", file, *words)
 
     assert (2, "", 1) == (done.returncode, done.stdout, len(done.stderr.strip().splitlines()))
-
-
-def test_nodes_are_numbered_in_the_order_in_which_they_were_made():
-    """What tells whether a graph was made before an earlier backward; a leaf's own node has no number."""
-    w = torch.ones(2, requires_grad=True)
-    first = w.exp()
-    between = next_node_number()
-    second = first.sin()
-
-    assert node_number(first.grad_fn) < between < node_number(second.grad_fn)
-    assert node_number(first.grad_fn.next_functions[0][0]) is None

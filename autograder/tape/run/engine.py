@@ -13,7 +13,7 @@ import torch
 
 from autograder.tape.internals.compiler import is_tracing
 from autograder.tape.internals.entry_points import replaced_engine
-from autograder.tape.internals.node_order import next_node_number, node_number
+from autograder.tape.internals.mode_stack import next_sequence_number, sequence_number
 from autograder.tape.internals.tensor_fields import base_of, unheard
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.new_threads import in_new_threads
@@ -36,7 +36,8 @@ class Backward:
         keys: for each target, its shape and values now: what finds it again in another run.
         gradients: each target's gradient right after the call, copied (sampled beyond SAMPLED elements); None where there is none.
         is_summed: whether only sums of its gradients are kept.
-        nodes: how many nodes its graph has; `oldest` is the number of the one made first, `ended` that of a node made after it.
+        nodes: how many nodes its graph has; `oldest` is the sequence number of the one made first, `ended` that of the next node
+            made after the call.
         error: what it raised.
         thread: which thread it was in: 0 the one that runs the program, then in the order in which they were started.
     """
@@ -236,7 +237,7 @@ def _told(
                 call.gradients = call.gradients or _filled(call, (), keep)
                 listener.after_backward(call)
             call.roots = call.weights = ()  # a kept root would keep its whole graph
-            call.ended = next_node_number()
+            call.ended = next_sequence_number()
 
     return run
 
@@ -248,7 +249,7 @@ def _started(outputs, grads, keep_graph, create_graph, inputs, options: dict) ->
             tuple(outputs), [], not options.get("accumulate_grad", False), keep_graph, create_graph, asked, tuple(grads)
         )
         nodes = nodes_below(call.roots)
-        call.nodes, call.oldest = len(nodes), min(filter(None, map(node_number, nodes)), default=0)
+        call.nodes, call.oldest = len(nodes), min(map(sequence_number, nodes), default=0)
         _add_targets(call, list(asked) or _leaves(call.roots, nodes))
         return call
 
