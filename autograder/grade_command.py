@@ -5,16 +5,17 @@ from __future__ import annotations
 import argparse
 import contextlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from autograder.another_python import continue_in
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
 from autograder.loading import loading
 
 if TYPE_CHECKING:
-    from autograder.grade.batch.assignment import Options
+    from autograder.grade.batch.assignment import BatchProgress, Options
+    from autograder.grade.rehearsal.progress import OnStep
     from autograder.grade.rehearsal.rehearsal import Rehearsal
     from autograder.grade.sandbox.launch import ServerPool
 
@@ -91,6 +92,33 @@ def _grade(chosen: argparse.Namespace) -> int:
         return _grade_class(chosen, course, servers)
 
 
+class _Shown(NamedTuple):
+    """What a run shows while it goes on."""
+
+    draw: Callable[[BatchProgress], None]
+    announce: Callable[[list[Rehearsal]], None]
+    on_step: OnStep
+
+
+@contextlib.contextmanager
+def _shown(announced: list[str]) -> Iterator[_Shown]:
+    """Yields what shows a rehearsal's steps, then what it found, then the class; adds the lines that it found to a list."""
+    from autograder.grade.batch.report_lines import progress_bar
+    from autograder.grade.rehearsal.progress import shown_steps
+    from autograder.grade.rehearsal.rehearsal_report import announcement
+
+    draw: list[Callable[[BatchProgress], None]] = []
+    with contextlib.ExitStack() as bar, contextlib.ExitStack() as steps:
+
+        def announce(rehearsals: list[Rehearsal]) -> None:
+            steps.close()  # one bar at a time
+            announced.extend(announcement(rehearsals))
+            print("".join(f"{line}\n" for line in announced), end="", file=sys.stderr, flush=True)
+            draw.append(bar.enter_context(progress_bar()))
+
+        yield _Shown(lambda done: draw[0](done), announce, steps.enter_context(shown_steps()))
+
+
 def _grade_class(chosen: argparse.Namespace, course: Path, servers: ServerPool) -> int:
     with loading():
         from autograder.grade.sandbox.warmup import import_nbformat
@@ -98,23 +126,17 @@ def _grade_class(chosen: argparse.Namespace, course: Path, servers: ServerPool) 
         import_nbformat()
         from autograder.grade.batch.assignment import grade_assignment
         from autograder.grade.batch.dry_run import dry_run
-        from autograder.grade.batch.report_lines import as_json, moved_as_json, print_moved, print_report, progress_bar
-        from autograder.grade.rehearsal.rehearsal_report import announcement
+        from autograder.grade.batch.report_lines import as_json, moved_as_json, print_moved, print_report
 
     announced: list[str] = []
-
-    def announce(rehearsals: list[Rehearsal]) -> None:
-        announced.extend(announcement(rehearsals))
-        print("".join(f"{line}\n" for line in announced), end="", file=sys.stderr, flush=True)
-
     options = _options(chosen)
     if chosen.dry_run:
-        with progress_bar() as draw:
-            moved = dry_run(chosen.assignment, course, options, draw, servers, announce)
+        with _shown(announced) as shown:
+            moved = dry_run(chosen.assignment, course, options, shown.draw, servers, shown.announce, shown.on_step)
         print(moved_as_json(moved)) if chosen.json else print_moved(moved)
         return 1 if moved else 0
-    with progress_bar() as draw:
-        rows = grade_assignment(chosen.assignment, course, options, draw, servers, announce)
+    with _shown(announced) as shown:
+        rows = grade_assignment(chosen.assignment, course, options, shown.draw, servers, shown.announce, shown.on_step)
     print(as_json(rows)) if chosen.json else print_report(rows)
     return 1 if announced or any(row.problems for row in rows) else 0
 

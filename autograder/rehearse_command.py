@@ -36,16 +36,19 @@ def add_to(verbs: Any) -> None:
 def _rehearse(chosen: argparse.Namespace) -> int:
     from autograder.course.paths import CLASS
     from autograder.grade.batch.rehearsals import rehearse_assignment
+    from autograder.grade.rehearsal.progress import shown_steps
     from autograder.grade.rehearsal.rehearsal_report import print_rehearsal
 
-    found = rehearse_assignment(
-        chosen.assignment,
-        chosen.course or CLASS,
-        chosen.isolation,
-        chosen.jobs,
-        two_processes=chosen.two_processes,
-        mutants=chosen.mutants,
-    )
+    with shown_steps() as on_step:
+        found = rehearse_assignment(
+            chosen.assignment,
+            chosen.course or CLASS,
+            chosen.isolation,
+            chosen.jobs,
+            two_processes=chosen.two_processes,
+            mutants=chosen.mutants,
+            on_step=on_step,
+        )
     for rehearsal, play in found:
         print_rehearsal(rehearsal, play)
     return 1 if any(rehearsal.remarks or (play and play.cheated) for rehearsal, play in found) else 0

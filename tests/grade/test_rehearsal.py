@@ -8,13 +8,14 @@ import pytest
 from autograder.cli import main
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.rehearsal.hand_in_variants import Variant, grade_variants, with_answers
+from autograder.grade.rehearsal.progress import shown_steps
 from autograder.grade.rehearsal.rehearsal import rehearse
 from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.grade.sandbox.launch import ServerPool
 from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.where.local_processes import GraderProcesses, GradingTerms
 from tests.grade.conftest import LIMITS
-from tests.grade.small_course import answer, graded_cell, teacher
+from tests.grade.small_course import KNOWN, answer, graded_cell, teacher
 
 HIDDEN = "\n### BEGIN HIDDEN TESTS\nassert f(4) == 16\n### END HIDDEN TESTS"
 BESIDE = "import sys\nassert sys._getframe().f_globals['f'] is f and 'In' in f.__globals__ and f(3) == 9"
@@ -180,3 +181,24 @@ def test_a_test_is_run_as_the_main_program(bubblewrap):
     """As in a kernel, also for the second submission of a process: what stands below the usual line is run."""
     found = rehearsed(notebook(graded_cell("main", "if __name__ == '__main__':\n    assert f(3) == 9")))
     assert [(1.0, 0.0, "two", "")] == [(c.model, c.untouched, c.process, c.remark) for c in found.cells]
+
+
+def test_each_step_is_shown(bubblewrap, capsys):
+    """A plain line on standard error for each hand-in that is begun, with its number; standard output has none."""
+    with shown_steps() as on_step:
+        rehearsed(notebook(TESTS["right"]), on_step=on_step)
+    said = capsys.readouterr()
+    lines = [line for line in said.err.splitlines() if line.startswith("rehearsing n: ")]
+    assert "rehearsing n: model answers, two processes (1 of 4)" == lines[0]
+    assert ["(1 of 4)", "(2 of 4)", "(3 of 4)", "(4 of 4)"] == [line[-8:] for line in lines]
+    assert "" == said.out
+
+
+def test_a_test_without_a_model_answer_shows_no_points_for_it(bubblewrap):
+    """A prediction, say: what PyTorch does is the answer, so the source has none, and 0 would look like a fault."""
+    asked = nbformat.v4.new_code_cell(
+        "guess = None", metadata={"nbgrader": KNOWN | {"grade_id": "p", "solution": True}}
+    )
+    asked.metadata["tags"] = ["stub"]
+    [cell] = rehearsed(nbformat.v4.new_notebook(cells=[asked, graded_cell("q", "assert guess == 'raises'")])).cells
+    assert (None, 0.0, "two", "") == (cell.model, cell.untouched, cell.process, cell.remark)

@@ -21,6 +21,7 @@ from autograder.grade.batch.gradebook import GradeOrigin, GradingRecords, Gradin
 from autograder.grade.batch.hand_in import HandIn, is_about_the_machine
 from autograder.grade.batch.rehearsals import rehearsals_of
 from autograder.grade.batch.student_row import StudentRow, row_of, unchanged_row, with_problems, with_score
+from autograder.grade.rehearsal.progress import OnStep, unseen
 from autograder.grade.rehearsal.rehearsal import Rehearsal, beside_the_answers
 from autograder.grade.sandbox.isolation.levels import STRONGEST, require_level
 from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
@@ -73,6 +74,7 @@ def grade_assignment(
     on_progress: Callable[[BatchProgress], None] = lambda progress: None,
     servers: ServerPool | None = None,
     on_rehearsal: Callable[[list[Rehearsal]], None] = lambda rehearsals: None,
+    on_step: OnStep = unseen,
 ) -> list[StudentRow]:
     """Grades a class into its gradebook, and returns a row for every student with a submission, by name.
 
@@ -83,6 +85,7 @@ def grade_assignment(
         on_progress: called after each submission.
         servers: at the level asked for; the caller closes them. None makes some, if there is anything to grade.
         on_rehearsal: called with what was found of the sources, before the first student's folder is opened.
+        on_step: called when one of a rehearsal's hand-ins is begun.
 
     Raises:
         ClassError: there is no such class or assignment.
@@ -90,7 +93,7 @@ def grade_assignment(
         StoppedError: the gradebook stays locked or the disk is full; run again with `resume`.
     """
     classroom = open_class(course, assignment)
-    return grade_classroom(classroom, options, on_progress, servers, on_rehearsal)
+    return grade_classroom(classroom, options, on_progress, servers, on_rehearsal, on_step)
 
 
 def grade_classroom(
@@ -99,6 +102,7 @@ def grade_classroom(
     on_progress: Callable[[BatchProgress], None],
     servers: ServerPool | None,
     on_rehearsal: Callable[[list[Rehearsal]], None],
+    on_step: OnStep,
 ) -> list[StudentRow]:
     """Grades a class that is opened already; as `grade_assignment`."""
     level = require_level(options.isolation)
@@ -117,7 +121,9 @@ def grade_classroom(
         with GraderProcesses(terms, jobs, pool) as processes:
             forbid = options.two_processes or forbids_one_process(settings)
             deciding = (limits, level.name, _versions())
-            found = rehearsals_of(sources.values(), records, deciding, processes, forbid_one_process=forbid)
+            found = rehearsals_of(
+                sources.values(), records, deciding, processes, forbid_one_process=forbid, on_step=on_step
+            )
             if options.one_process:
                 found = {name: beside_the_answers(rehearsal) for name, rehearsal in found.items()}
             on_rehearsal(list(found.values()))

@@ -16,6 +16,7 @@ from autograder.grade.batch.classroom import Classroom, open_class
 from autograder.grade.batch.gradebook import GradingRecords
 from autograder.grade.batch.scores import Score
 from autograder.grade.batch.student_row import StudentRow
+from autograder.grade.rehearsal.progress import OnStep, unseen
 from autograder.grade.rehearsal.rehearsal import Rehearsal
 from autograder.grade.sandbox.launch import ServerPool
 
@@ -50,6 +51,7 @@ def dry_run(
     on_progress: Callable[[BatchProgress], None] = lambda progress: None,
     servers: ServerPool | None = None,
     on_rehearsal: Callable[[list[Rehearsal]], None] = lambda rehearsals: None,
+    on_step: OnStep = unseen,
 ) -> list[MovedGrade]:
     """Returns whose marks a run of `grade` with these options would move; writes nothing to the course.
 
@@ -62,7 +64,7 @@ def dry_run(
         trial = _copy(classroom, Path(folder))
         before = _records(trial)
         options = msgspec.structs.replace(options, feedback="off")
-        grade_classroom(trial, options, on_progress, servers, on_rehearsal)
+        grade_classroom(trial, options, on_progress, servers, on_rehearsal, on_step)
         return list(_moved(before, _records(trial)))
 
 

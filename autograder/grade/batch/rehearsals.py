@@ -14,6 +14,7 @@ from autograder.grade.batch.course_config import forbids_one_process, limits_of
 from autograder.grade.batch.gradebook import GradingRecords
 from autograder.grade.rehearsal.play.class_play import ClassPlay
 from autograder.grade.rehearsal.play.played_class import play_class
+from autograder.grade.rehearsal.progress import OnStep, unseen
 from autograder.grade.rehearsal.rehearsal import Rehearsal, rehearse
 from autograder.grade.sandbox.isolation.levels import require_level
 from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
@@ -28,6 +29,7 @@ def rehearsals_of(
     processes: GraderProcesses,
     *,
     forbid_one_process: bool = False,
+    on_step: OnStep = unseen,
 ) -> dict[str, Rehearsal]:
     """Returns the rehearsal of each source by the notebook's name.
 
@@ -37,6 +39,7 @@ def rehearsals_of(
         deciding: what else a result depends on: level, limits and versions.
         processes: where the answers are graded.
         forbid_one_process: whether a test that cannot be judged in two processes marks nobody.
+        on_step: called when one of a rehearsal's hand-ins is begun.
 
     Raises:
         IsolationError: the servers do not start.
@@ -47,7 +50,7 @@ def rehearsals_of(
         key = hashlib.sha256(repr((source.digest, deciding, forbid_one_process)).encode()).hexdigest()
         known = records.rehearsal(source.name, key)
         if known is None:
-            found[source.name] = rehearse(source, processes, forbid_one_process=forbid_one_process)
+            found[source.name] = rehearse(source, processes, forbid_one_process=forbid_one_process, on_step=on_step)
             records.keep_rehearsal(source.name, key, msgspec.json.encode(found[source.name]).decode())
         else:
             found[source.name] = msgspec.json.decode(known, type=Rehearsal)
@@ -55,7 +58,14 @@ def rehearsals_of(
 
 
 def rehearse_assignment(
-    assignment: str, course: Path, isolation: str, jobs: int = 0, *, two_processes: bool = False, mutants: int = 0
+    assignment: str,
+    course: Path,
+    isolation: str,
+    jobs: int = 0,
+    *,
+    two_processes: bool = False,
+    mutants: int = 0,
+    on_step: OnStep = unseen,
 ) -> list[tuple[Rehearsal, ClassPlay | None]]:
     """Returns of each notebook the rehearsal and the played class; writes nothing, and nobody has to have submitted anything.
 
@@ -66,6 +76,7 @@ def rehearse_assignment(
         jobs: how many hand-ins are graded at once; 0 takes one for each core.
         two_processes: whether a test that cannot be judged in two processes marks nobody.
         mutants: how many mutants of the model answers are played, beside the cheats; 0 plays no class.
+        on_step: called when one of the hand-ins is begun.
 
     Raises:
         ClassError: there is no such class or assignment.
@@ -80,9 +91,12 @@ def rehearse_assignment(
     terms = GradingTerms(sources, level, limits, secrets.randbits(63))
     forbid = two_processes or forbids_one_process(settings)
     with ServerPool(level, count) as servers, GraderProcesses(terms, count, servers) as processes:
-        found = [(source, rehearse(source, processes, forbid_one_process=forbid)) for source in sources.values()]
+        found = [
+            (source, rehearse(source, processes, forbid_one_process=forbid, on_step=on_step))
+            for source in sources.values()
+        ]
     with ServerPool(level, count) as servers:
         return [
-            (rehearsal, play_class(source, rehearsal, terms, count, servers, mutants) if mutants else None)
+            (rehearsal, play_class(source, rehearsal, terms, count, servers, mutants, on_step) if mutants else None)
             for source, rehearsal in found
         ]

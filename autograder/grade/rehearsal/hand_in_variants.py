@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import nbformat
 from nbformat import NotebookNode
 
+from autograder.grade.rehearsal.progress import OnStep, RehearsalStep, unseen
 from autograder.grade.submission.judging_plan import JudgingPlan
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.source import AssignmentSource
@@ -49,12 +50,23 @@ def with_answers(source: AssignmentSource, answers: Mapping[str, str]) -> Notebo
 
 
 def grade_variants(
-    source: AssignmentSource, variants: Iterable[Variant], processes: GraderProcesses
+    source: AssignmentSource, variants: Sequence[Variant], processes: GraderProcesses, on_step: OnStep = unseen
 ) -> dict[str, NotebookGrade | str]:
     """Returns the grade of each variant by its name, or why the grader itself failed with it.
+
+    Args:
+        source: the teacher's notebook.
+        variants: the hand-ins.
+        processes: where they are graded.
+        on_step: called when one of them is begun.
 
     Raises:
         IsolationError: the servers do not start.
     """
-    jobs = (Job(one.name, source.name, nbformat.writes(one.notebook).encode(), {}, one.plan) for one in variants)
-    return {result.student: result.grade or result.failure for result in processes.grade(jobs)}
+
+    def jobs() -> Iterator[Job]:
+        for number, one in enumerate(variants, 1):
+            on_step(RehearsalStep(source.name, one.name, number, len(variants)))
+            yield Job(one.name, source.name, nbformat.writes(one.notebook).encode(), {}, one.plan)
+
+    return {result.student: result.grade or result.failure for result in processes.grade(jobs())}

@@ -6,6 +6,7 @@ import msgspec
 
 from autograder.errors import UnfinishedError
 from autograder.grade.rehearsal.hand_in_variants import Variant, as_handed_out, grade_variants, model_answers
+from autograder.grade.rehearsal.progress import OnStep, unseen
 from autograder.grade.rehearsal.rehearsed_cell import RehearsedCell, Tried, rehearsed
 from autograder.grade.submission.judging_plan import JudgingPlan, all_in_one_process
 from autograder.grade.submission.notebook_grade import NotebookGrade
@@ -38,13 +39,20 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
         return [*self.notes, *(f"{cell.id}: {cell.remark}" for cell in self.cells if cell.remark)]
 
 
-def rehearse(source: AssignmentSource, processes: GraderProcesses, *, forbid_one_process: bool = False) -> Rehearsal:
+def rehearse(
+    source: AssignmentSource,
+    processes: GraderProcesses,
+    *,
+    forbid_one_process: bool = False,
+    on_step: OnStep = unseen,
+) -> Rehearsal:
     """Grades the source's own answers, and returns how each test is to be judged.
 
     Args:
         source: the teacher's notebook.
         processes: where the answers are graded, as any hand-in.
         forbid_one_process: whether a test that cannot be judged in two processes marks nobody.
+        on_step: called when one of the hand-ins is begun.
 
     Raises:
         IsolationError: the servers do not start.
@@ -57,7 +65,7 @@ def rehearse(source: AssignmentSource, processes: GraderProcesses, *, forbid_one
         Variant("as handed out, two processes", as_handed_out(source)),
         Variant("as handed out, one process", as_handed_out(source), beside),
     ]
-    graded = grade_variants(source, variants, processes)
+    graded = grade_variants(source, variants, processes, on_step)
     model_two, model_one, untouched_two, untouched_one = (_grade(graded[one.name], one.name) for one in variants)
     cells = []
     for cell in source.tests:

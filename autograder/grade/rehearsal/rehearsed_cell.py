@@ -19,7 +19,7 @@ class RehearsedCell(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         id: its grade_id.
         max_points: what it is worth.
-        model: the points of the model answers, None if they could not be judged.
+        model: the points of the model answers, None if they could not be judged, or if the source has none for this test.
         untouched: the points of the notebook as it is handed out.
         process: where it is judged: "two" processes, "one", or it marks "nobody".
         remark: what to look at, in one sentence with the choice; "" if nothing.
@@ -63,7 +63,7 @@ def rehearsed(source: AssignmentSource, cell: SourceCell, tried: Tried, *, forbi
     return RehearsedCell(
         id=cell.id,
         max_points=cell.points,
-        model=model.points,
+        model=model.points if model.points or source.has_model(cell) else None,
         untouched=untouched.points,
         process=allowed,
         remark="; ".join(remarks),

@@ -13,6 +13,7 @@ from autograder.grade.rehearsal.play.behaviour import UncaughtMutant
 from autograder.grade.rehearsal.play.cheats import cheated, cheats
 from autograder.grade.rehearsal.play.mutants import Mutant, mutants
 from autograder.grade.rehearsal.play.visible_values import VisibleValues
+from autograder.grade.rehearsal.progress import OnStep, unseen
 from autograder.grade.rehearsal.rehearsal import Rehearsal
 from autograder.grade.submission.cell_analysis import bound_names, statements
 from autograder.grade.submission.notebook_grade import NotebookGrade
@@ -80,19 +81,20 @@ class Director:
         }
         self._answers = {answer: text for answer, text in answers.items() if self._is_judged(text)}
 
-    def play(self, processes: GraderProcesses, compare: Compare, sample: int) -> ClassPlay:
+    def play(self, processes: GraderProcesses, compare: Compare, sample: int, on_step: OnStep = unseen) -> ClassPlay:
         """Grades a sample of the mutants, the same ones each time, and every cheat.
 
         Args:
             processes: where hand-ins are graded.
             compare: says in what mutants differ from the model answer, "" where they do not.
             sample: how many mutants to grade.
+            on_step: called when one of the hand-ins is begun.
         """
         every = list(self._mutants())
         tried = random.Random(0).sample(every, min(sample, len(every)))
         variants = [self._variant(str(index), {answer: mutant.source}) for index, (answer, mutant) in enumerate(tried)]
         control = Variant(CONTROL, model_answers(self._source), self._plan)
-        grades = grade_variants(self._source, [control, *variants, *self._cheating()], processes)
+        grades = grade_variants(self._source, [control, *variants, *self._cheating()], processes, on_step)
         if not self._has_full_marks(grades[CONTROL]):
             return ClassPlay(
                 note="the model answers were too slow for a played class, so mutants and cheats say nothing"

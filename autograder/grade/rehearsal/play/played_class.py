@@ -8,6 +8,7 @@ import msgspec
 
 from autograder.grade.rehearsal.play.behaviour import differences
 from autograder.grade.rehearsal.play.class_play import ClassPlay, Director
+from autograder.grade.rehearsal.progress import OnStep, unseen
 from autograder.grade.rehearsal.rehearsal import Rehearsal
 from autograder.grade.sandbox.launch import ServerPool
 from autograder.grade.submission.server_client import ServerClient
@@ -21,7 +22,13 @@ SHOWN = 8  # of the mutants that pass
 
 
 def play_class(
-    source: AssignmentSource, rehearsal: Rehearsal, terms: GradingTerms, jobs: int, servers: ServerPool, sample: int
+    source: AssignmentSource,
+    rehearsal: Rehearsal,
+    terms: GradingTerms,
+    jobs: int,
+    servers: ServerPool,
+    sample: int,
+    on_step: OnStep = unseen,
 ) -> ClassPlay:
     """Grades mutants of the model answers and cheats, and returns which of them got points.
 
@@ -32,6 +39,7 @@ def play_class(
         jobs: how many at once.
         servers: at the level of the terms.
         sample: how many mutants.
+        on_step: called when one of the hand-ins is begun.
 
     Raises:
         IsolationError: the servers do not start.
@@ -46,7 +54,7 @@ def play_class(
         ServerClient(terms.level, limits) as server,
     ):
         director = Director(source, rehearsal)
-        return director.play(processes, lambda suspects: differences(source, suspects, server), sample)
+        return director.play(processes, lambda suspects: differences(source, suspects, server), sample, on_step)
 
 
 def sentences(play: ClassPlay) -> Iterator[str]:
