@@ -1,4 +1,4 @@
-"""Assignments of other courses: each test cell is scored as stock nbgrader scores it, with `--one-process`."""
+"""Assignments of other courses: each test cell is scored as stock nbgrader scores it, in one process and in two."""
 
 import os
 import shutil
@@ -82,6 +82,13 @@ def test_one_process_scores_as_stock(judged):
     """Every cell of every student, with `--one-process`."""
     course, name, expected = judged
     grade_assignment(name, course, Options(one_process=True, force=True))
+    assert expected == scores(course)
+
+
+def test_two_processes_score_as_stock(judged):
+    """Every cell of every student in the default mode, after the rehearsal."""
+    course, name, expected = judged
+    grade_assignment(name, course, Options(force=True))
     assert expected == scores(course)
 
 

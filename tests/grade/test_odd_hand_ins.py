@@ -3,12 +3,15 @@
 import json
 import os
 import re
+import shutil
 import socket
+import stat
 
 import pytest
 
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.report_lines import as_json, as_table, look_here
+from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, WRONG, write_source
 from tests.grade.hostile.school import FULL, hand_in, place
 from tests.grade.names import ODD_NAMES
@@ -72,7 +75,16 @@ def _unreadable(folder):
     (folder / "secret.txt").touch(mode=0)
 
 
+def _devices(folder):
+    try:
+        os.mknod(folder / "zero", stat.S_IFCHR | 0o666, os.makedev(1, 5))
+        os.mknod(folder / "disk", stat.S_IFBLK | 0o666, os.makedev(7, 0))
+    except PermissionError:  # only root may
+        os.mkfifo(folder / "zero")
+
+
 BESIDE = {
+    "devices": _devices,
     "a file where the teacher has a folder": lambda folder: (folder / "img").write_text("x"),
     "a folder where the teacher has a file": _folder("data.csv"),
     "a folder below a teacher's file": _folder("data.csv", "deeper"),
@@ -188,3 +200,58 @@ def test_a_second_run_ends_alike(graded):
     again = {row.student: row for row in grade_assignment(ASSIGNMENT, folder, Options(feedback="name", resume=True))}
     assert {name: row.points for name, row in rows.items()} == {name: row.points for name, row in again.items()}
     assert {"target is a student_file", r"M\xfcller"} == {name for name, row in again.items() if not row.unchanged}
+
+
+def test_what_is_no_plain_file_is_not_even_opened(tmp_path, monkeypatch):
+    """Opening some devices does something by itself: it rewinds a tape, or starts a watchdog."""
+    os.mkfifo(tmp_path / "odd")
+    monkeypatch.setattr("os.open", lambda *_: pytest.fail("it is opened"))
+    with pytest.raises(UnreadableSubmission, match="odd is not a plain file"):
+        plain_file(tmp_path / "odd", 10)
+
+
+def test_a_folder_that_may_not_be_looked_into_is_a_reason(bubblewrap, tmp_path, monkeypatch):
+    """For an ordinary user, a student's folder of mode 000; root may look into any, so the refusal is made here."""
+    write_source(tmp_path)
+    for name in ("closed", "right"):
+        hand_in(tmp_path, name, RIGHT)
+    closed, status = str(place(tmp_path, "closed")), os.stat
+
+    def refuse(path, **options):
+        if not isinstance(path, int) and os.fspath(path) == closed:
+            raise PermissionError(13, "Permission denied", path)
+        return status(path, **options)
+
+    monkeypatch.setattr("os.stat", refuse)
+    rows = {row.student: row for row in grade_assignment(ASSIGNMENT, tmp_path, Options(jobs=1))}
+    assert (0, FULL) == (rows["closed"].points, rows["right"].points)
+    assert "cannot be opened (Permission denied)" in rows["closed"].problems[0]
+
+
+def test_folders_that_go_while_others_are_graded_are_a_reason(bubblewrap, tmp_path):
+    """And the students who are still there get their points."""
+    write_source(tmp_path)
+    for name in "abcdef":
+        hand_in(tmp_path, name, RIGHT)
+
+    def remove(progress):
+        for name in "ef":
+            shutil.rmtree(tmp_path / "submitted" / name, ignore_errors=True)
+
+    rows = grade_assignment(ASSIGNMENT, tmp_path, Options(jobs=1), remove)
+    assert [FULL] * 4 + [0, 0] == [row.points for row in rows]
+    assert all("cannot be opened (No such file or directory)" in row.problems[0] for row in rows[4:])
+
+
+def test_odd_things_beside_the_source_are_named(bubblewrap, tmp_path):
+    """A pipe would block nbgrader's own copy of the folder, and a device would fill the disk."""
+    write_source(tmp_path)
+    hand_in(tmp_path, "right", RIGHT)
+    beside = tmp_path / "source" / ASSIGNMENT
+    _devices(beside)
+    (beside / "dangling").symlink_to("nowhere")
+    (beside / NOT_UTF8).touch()
+    [row] = grade_assignment(ASSIGNMENT, tmp_path, Options(jobs=1))
+    assert FULL == row.points
+    assert any("zero, beside the source, was left out: zero is not a plain file" in note for note in row.notes)
+    assert any("was left out: its name is not UTF-8" in note for note in row.notes)

@@ -6,6 +6,7 @@ import contextlib
 import datetime
 import logging
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -89,13 +90,13 @@ class Classroom(NamedTuple):
         """Returns the files that the teacher hands out beside the notebooks, and a note for each that is left out."""
         return files_beside(self.sources / self.assignment)
 
-    def has_notebooks(self) -> bool:
-        """Returns whether there is anything to grade by."""
-        return any(path.is_file() for path in (self.sources / self.assignment).glob("*.ipynb"))
+    def notebooks(self) -> list[Path]:
+        """Returns the source notebooks, by name."""
+        return sorted(path for path in (self.sources / self.assignment).glob("*.ipynb") if path.is_file())
 
     def read_sources(self, level: IsolationLevel, limits: Limits) -> list[AssignmentSource]:
         """Returns the assignment's notebooks; those with AUTOTEST lines run at this level, within these limits."""
-        paths = sorted(path for path in (self.sources / self.assignment).glob("*.ipynb") if path.is_file())
+        paths = self.notebooks()
         files, _ = self.course_files()
         from autograder.grade.submission.teacher.autotests import AutotestRunner  # imports PyTorch
 
@@ -152,7 +153,7 @@ def open_class(folder: Path, assignment: str, *, before_hand_in: bool = False) -
 
 def _check_source(classroom: Classroom) -> None:
     source = classroom.sources / classroom.assignment
-    if not classroom.has_notebooks():
+    if not classroom.notebooks():
         raise ClassError(f"there is no notebook in {source}. Put the assignment's source notebook there")
 
 
@@ -192,15 +193,26 @@ def register(classroom: Classroom, sources: list[AssignmentSource]) -> None:
             return
     config = classroom.settings()
     use_known_tests(config, {source.name: {cell.id: cell.text for cell in source.tests} for source in sources})
-    with tempfile.TemporaryDirectory() as release:
-        config.CourseDirectory.release_directory = release
+    with tempfile.TemporaryDirectory() as folder:
+        # nbgrader copies everything beside the notebooks, and neither pipes nor devices end (nbgrader 0.9.6, BaseConverter).
+        place = Path(folder, "source", classroom.assignment)
+        place.mkdir(parents=True)
+        for path in classroom.notebooks():
+            shutil.copy(path, place)
+        config.CourseDirectory.source_directory = str(place.parent)
+        config.CourseDirectory.release_directory = str(Path(folder, "release"))
         api = NbGraderAPI(config=config)
-        api.log.setLevel(logging.CRITICAL)
+        api.log.setLevel(logging.ERROR)
         result = api.generate_assignment(classroom.assignment, force=True, create=True)
     if not result["success"]:
-        text = ((result.get("error") or "") + (result.get("log") or "")).strip()
-        reason = text.splitlines()[-1] if text else "it gave no reason"
+        reason = _last_error(result.get("log") or "") or _last_error(result.get("error") or "") or "it gave no reason"
         raise ClassError(f"nbgrader does not add {classroom.assignment!r} to the gradebook: {reason}")
+
+
+def _last_error(text: str) -> str:
+    """Returns the end of the last traceback in a log of nbgrader's, which indents it, or else the last line."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return next((line.strip() for line in reversed(lines) if line.startswith("    ")), "".join(lines[-1:]))
 
 
 @contextlib.contextmanager

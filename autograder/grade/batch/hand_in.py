@@ -132,10 +132,10 @@ def _obstacle(folder: Path, student: str) -> str:
     """Returns why nothing in a submitted folder can be read, "" if it can."""
     if not is_utf8(student):
         return "the name of the student's folder is not UTF-8, which no gradebook can hold; rename the folder"
-    for path in (folder.parent, folder):
-        if path.is_symlink():
-            return f"{printable(path.name)} is a link, not a folder"
     try:
+        for path in (folder.parent, folder):
+            if path.is_symlink():
+                return f"{printable(path.name)} is a link, not a folder"
         os.scandir(folder).close()
     except NotADirectoryError:
         return f"{printable(folder.name)} is a file, not a folder"

@@ -37,7 +37,7 @@ def notebook_bytes(path: Path, limits: Limits) -> bytes:
     except FileNotFoundError:
         raise UnreadableSubmission(f"no file {printable(path.name)} was submitted") from None
     except OSError as error:
-        raise UnreadableSubmission(f"{printable(path.name)} cannot be read ({_reason(error)})") from None
+        raise UnreadableSubmission(f"{printable(path.name)} cannot be read ({reason_of(error)})") from None
 
 
 def attachments(folder: Path, limits: Limits) -> tuple[dict[str, bytes], list[str]]:
@@ -57,7 +57,7 @@ def attachments(folder: Path, limits: Limits) -> tuple[dict[str, bytes], list[st
             found[relative] = plain_file(path, left)
             left -= len(found[relative])
         except (OSError, UnreadableSubmission) as error:
-            notes.append(f"{_shortened(relative)} was left out: {_reason(error)}")
+            notes.append(f"{_shortened(relative)} was left out: {reason_of(error)}")
     return found, [*notes[:LONGEST_LIST], *([f"{len(notes) - LONGEST_LIST} more"] if len(notes) > LONGEST_LIST else [])]
 
 
@@ -94,7 +94,10 @@ def plain_file(path: Path, largest: int) -> bytes:
         UnreadableSubmission: it is larger, or not a plain file (a link, pipe or folder).
         OSError: it is missing, or cannot be opened.
     """
-    # Without NONBLOCK, opening a pipe would wait for its writer forever.
+    mode = os.lstat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):  # opening some devices does something by itself
+        raise UnreadableSubmission(f"{printable(path.name)} is not a plain file")
+    # Without NONBLOCK, opening a pipe that has taken the file's place would wait for its writer forever.
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(number, "rb") as file:
         about = os.fstat(number)
@@ -106,8 +109,10 @@ def plain_file(path: Path, largest: int) -> bytes:
     return data
 
 
-def _reason(error: OSError | UnreadableSubmission) -> str:
+def reason_of(error: OSError | UnicodeEncodeError | UnreadableSubmission) -> str:
     """Returns what went wrong without the path, which stands beside it."""
+    if isinstance(error, UnicodeEncodeError):
+        return "its name is not UTF-8"
     if isinstance(error, OSError):
         return "it is a link" if error.errno == errno.ELOOP else (error.strerror or type(error).__name__)
     return str(error)
@@ -126,7 +131,7 @@ def _below(folder: Path, most: int, notes: list[str]) -> Iterator[Path]:
                 listed = sorted(itertools.islice(entries, most + 1), key=lambda entry: entry.name)
             inside = [(entry.is_dir(follow_symlinks=False), Path(entry.path)) for entry in listed]
         except OSError as error:
-            notes.append(f"{_shortened(str(here.relative_to(folder)))} was left out: {_reason(error)}")
+            notes.append(f"{_shortened(str(here.relative_to(folder)))} was left out: {reason_of(error)}")
             continue
         waiting += [path for is_folder, path in inside if is_folder and path.name != ".ipynb_checkpoints"]
         yield from [path for is_folder, path in inside if not is_folder][:most]

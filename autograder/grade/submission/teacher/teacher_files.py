@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nbgrader.utils import find_all_files
 
-from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
+from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file, reason_of
 from autograder.printable import printable
 
 IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.ipynb"]  # nbgrader's own, and the sources themselves
@@ -24,7 +24,7 @@ def files_beside(folder: Path) -> tuple[dict[str, bytes], list[str]]:
             name.encode()
             found[name] = plain_file(path.resolve(), LARGEST_FILE)
         except (OSError, UnicodeEncodeError, UnreadableSubmission) as error:
-            notes.append(f"{printable(name)}, beside the source, was left out: {error}")
+            notes.append(f"{printable(name)}, beside the source, was left out: {reason_of(error)}")
     return found, notes
 
 
