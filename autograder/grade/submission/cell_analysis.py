@@ -20,8 +20,11 @@ _ipython = TransformerManager()
 
 @functools.lru_cache(maxsize=2000)  # a class shares most of its cells
 def transformed(text: str) -> str:
-    """Returns a cell's text with magics and `!commands` turned into Python as IPython does."""
-    return _ipython.transform_cell(text)
+    """Returns a cell's text with magics and `!commands` turned into Python as IPython does; as it is if it is not Python."""
+    try:
+        return _ipython.transform_cell(text)
+    except SyntaxError:  # IPython 9.18 lets that of Python's tokenizer through, for a wrong indentation
+        return text
 
 
 @functools.lru_cache(maxsize=2000)
