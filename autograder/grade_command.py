@@ -15,8 +15,8 @@ from autograder.loading import loading
 
 if TYPE_CHECKING:
     from autograder.grade.batch.assignment import BatchProgress, Options
-    from autograder.grade.rehearsal.progress import OnStep
     from autograder.grade.rehearsal.rehearsal import Rehearsal
+    from autograder.grade.rehearsal.rehearsal_steps import OnStep
     from autograder.grade.sandbox.launch import ServerPool
 
 Number = TypeVar("Number", int, float)
@@ -104,8 +104,8 @@ class _Shown(NamedTuple):
 def _shown(announced: list[str]) -> Iterator[_Shown]:
     """Yields what shows a rehearsal's steps, then what it found, then the class; adds the lines that it found to a list."""
     from autograder.grade.batch.report_lines import progress_bar
-    from autograder.grade.rehearsal.progress import shown_steps
     from autograder.grade.rehearsal.rehearsal_report import announcement
+    from autograder.grade.rehearsal.rehearsal_steps import shown_steps
 
     draw: list[Callable[[BatchProgress], None]] = []
     with contextlib.ExitStack() as bar, contextlib.ExitStack() as steps:

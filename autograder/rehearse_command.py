@@ -36,8 +36,8 @@ def add_to(verbs: Any) -> None:
 def _rehearse(chosen: argparse.Namespace) -> int:
     from autograder.course.paths import CLASS
     from autograder.grade.batch.rehearsals import rehearse_assignment
-    from autograder.grade.rehearsal.progress import shown_steps
     from autograder.grade.rehearsal.rehearsal_report import print_rehearsal
+    from autograder.grade.rehearsal.rehearsal_steps import shown_steps
 
     with shown_steps() as on_step:
         found = rehearse_assignment(

@@ -8,8 +8,8 @@ import pytest
 from autograder.cli import main
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.rehearsal.hand_in_variants import Variant, grade_variants, with_answers
-from autograder.grade.rehearsal.progress import shown_steps
 from autograder.grade.rehearsal.rehearsal import rehearse
+from autograder.grade.rehearsal.rehearsal_steps import shown_steps
 from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.grade.sandbox.launch import ServerPool
 from autograder.grade.submission.source import AssignmentSource

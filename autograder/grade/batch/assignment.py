@@ -21,8 +21,8 @@ from autograder.grade.batch.gradebook import GradeOrigin, GradingRecords, Gradin
 from autograder.grade.batch.hand_in import HandIn, is_about_the_machine
 from autograder.grade.batch.rehearsals import rehearsals_of
 from autograder.grade.batch.student_row import StudentRow, row_of, unchanged_row, with_problems, with_score
-from autograder.grade.rehearsal.progress import OnStep, unseen
 from autograder.grade.rehearsal.rehearsal import Rehearsal, beside_the_answers
+from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
 from autograder.grade.sandbox.isolation.levels import STRONGEST, require_level
 from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
 from autograder.grade.submission.judging_plan import JudgingPlan, all_in_one_process

@@ -16,8 +16,8 @@ from autograder.grade.batch.classroom import Classroom, open_class
 from autograder.grade.batch.gradebook import GradingRecords
 from autograder.grade.batch.scores import Score
 from autograder.grade.batch.student_row import StudentRow
-from autograder.grade.rehearsal.progress import OnStep, unseen
 from autograder.grade.rehearsal.rehearsal import Rehearsal
+from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
 from autograder.grade.sandbox.launch import ServerPool
 
 

@@ -14,8 +14,8 @@ from autograder.grade.batch.course_config import forbids_one_process, limits_of
 from autograder.grade.batch.gradebook import GradingRecords
 from autograder.grade.rehearsal.play.class_play import ClassPlay
 from autograder.grade.rehearsal.play.played_class import play_class
-from autograder.grade.rehearsal.progress import OnStep, unseen
 from autograder.grade.rehearsal.rehearsal import Rehearsal, rehearse
+from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
 from autograder.grade.sandbox.isolation.levels import require_level
 from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
 from autograder.grade.submission.source import AssignmentSource

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import nbformat
 from nbformat import NotebookNode
 
-from autograder.grade.rehearsal.progress import OnStep, RehearsalStep, unseen
+from autograder.grade.rehearsal.rehearsal_steps import OnStep, RehearsalStep, unseen
 from autograder.grade.submission.judging_plan import JudgingPlan
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.source import AssignmentSource

@@ -6,7 +6,7 @@ import msgspec
 
 from autograder.errors import UnfinishedError
 from autograder.grade.rehearsal.hand_in_variants import Variant, as_handed_out, grade_variants, model_answers
-from autograder.grade.rehearsal.progress import OnStep, unseen
+from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
 from autograder.grade.rehearsal.rehearsed_cell import RehearsedCell, Tried, rehearsed
 from autograder.grade.submission.judging_plan import JudgingPlan, all_in_one_process
 from autograder.grade.submission.notebook_grade import NotebookGrade

@@ -13,8 +13,8 @@ from autograder.grade.rehearsal.play.behaviour import UncaughtMutant
 from autograder.grade.rehearsal.play.cheats import cheated, cheats
 from autograder.grade.rehearsal.play.mutants import Mutant, mutants
 from autograder.grade.rehearsal.play.visible_values import VisibleValues
-from autograder.grade.rehearsal.progress import OnStep, unseen
 from autograder.grade.rehearsal.rehearsal import Rehearsal
+from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
 from autograder.grade.submission.cell_analysis import bound_names, statements
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.source import AssignmentSource

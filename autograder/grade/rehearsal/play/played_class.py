@@ -8,8 +8,8 @@ import msgspec
 
 from autograder.grade.rehearsal.play.behaviour import differences
 from autograder.grade.rehearsal.play.class_play import ClassPlay, Director
-from autograder.grade.rehearsal.progress import OnStep, unseen
 from autograder.grade.rehearsal.rehearsal import Rehearsal
+from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
 from autograder.grade.sandbox.launch import ServerPool
 from autograder.grade.submission.server_client import ServerClient
 from autograder.grade.submission.source import AssignmentSource
