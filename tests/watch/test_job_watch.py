@@ -520,7 +520,7 @@ def test_an_error_is_explained_after_the_fact():
         through_an_alias()
     found = autograder.explain(seen.value)
     assert ("raises-backward", watching.harms, ()) == (found.outcome, found.harms, found.fixes)
-    assert "was written through d at" in repr(found)
+    assert "was written through d at" in found.steps
     above = ValueError("epoch 3")
     above.__cause__ = seen.value
     assert watching.harms == autograder.explain(above).harms
