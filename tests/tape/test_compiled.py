@@ -82,6 +82,45 @@ torch.compile(lambda w: (w * w).sum(), backend=backend)(w).backward()
     assert any("no write explains it" in note for note in verdict.notes)
 
 
+def test_rounding_of_a_zero_is_no_difference():
+    """A bias before a batch norm has no gradient but rounding, and compiled code rounds otherwise."""
+    source = """
+import torch
+
+def backend(graph, _inputs):
+    return lambda w, b: (graph.forward(w, b)[0] + 1e-9 * b.sum(),)
+
+w, b = torch.tensor([1.0, 2.0], requires_grad=True), torch.ones(2, requires_grad=True)
+torch.compile(lambda w, b: (w * w).sum() + (0 * b).sum(), backend=backend)(w, b).backward()
+"""
+    verdict = record(source).verdict
+    assert [1e-9, 1e-9] == pytest.approx(verdict.gradients["b"].got)
+    assert "correct" == verdict.outcome
+
+
+def test_where_compiling_takes_too_long_the_eager_program_is_explained():
+    """The line is named all the same, and a note says that the outcome is that of the eager program."""
+    source = """
+import time, torch
+
+def backend(graph, _inputs):
+    time.sleep(60)
+
+@torch.compile(backend=backend)
+def forward(w):
+    return torch.exp(w)
+
+w = torch.ones(2, requires_grad=True)
+h = forward(w)
+h.mul_(2)
+h.sum().backward()
+"""
+    verdict = record(source, seconds=2).verdict
+    assert "raises-backward" == verdict.outcome
+    assert {"h.mul_(2)"} == {place.text for harm in verdict.harms for place in harm.mutated_at}
+    assert any("Compiling took too long" in note for note in verdict.notes)
+
+
 def test_a_right_program_keeps_its_outcome_where_eager_would_raise():
     """A backend that takes its graph's writes out of place: compiled, all is right; the note says what eager does and why."""
     source = """

@@ -11,7 +11,7 @@ from autograder.tape.diagnose.assembly import assemble, freeze
 from autograder.tape.diagnose.compiled_evidence import CompiledEvidence
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.excerpt import WHOLE, Scope, excerpt_of, is_long
-from autograder.tape.internals.compiler import eager_random_numbers
+from autograder.tape.internals.compiler import eager_random_numbers, is_compiling
 from autograder.tape.observe.backward_trace import BackwardTrace
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
@@ -93,9 +93,14 @@ def _first_run(program: Program, seconds: float, scope: Scope) -> Run:
             program, seconds=min(seconds, FIRST * budget.left), calls=scope.calls, partial=True, compiles=True
         )
     except ProgramError as error:
-        if isinstance(error.__cause__, TimeUp):
+        if not isinstance(error.__cause__, TimeUp):
+            raise
+        if not is_compiling(error.__cause__):
             error.recording = _beginning(program)
-        raise
+            raise
+    run = run_once(program, seconds=min(seconds, FIRST * budget.left), calls=scope.calls, partial=True)
+    run.gave_up_compiling = True
+    return run
 
 
 def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[Evidence, ClonedSavesRun]:

@@ -60,6 +60,11 @@ def _notes_on_writes(evidence: Evidence, harms: tuple[Harm, ...]) -> Iterator[st
 def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
     state = evidence.state
     yield from shortcomings()
+    if evidence.plain.gave_up_compiling:
+        yield (
+            "Compiling took too long, so the outcome is that of the program run eagerly: compiled, a check may be lost. "
+            "A second try finds what was compiled so far; `--budget` gives it more time."
+        )
     yield from _notes_on_excerpt(evidence)
     if evidence.observer.statements.threads:
         yield "The program started threads; their statements are listed as they came in one run, and may come otherwise in another."

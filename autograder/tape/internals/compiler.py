@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import ContextDecorator, ExitStack, contextmanager
 
@@ -69,6 +70,21 @@ def eager_random_numbers() -> Iterator[None]:
 def is_tracing() -> bool:
     """Returns whether operations are recorded for a graph that runs later; a backward meanwhile is the compiler's, not the program's."""
     return any(torch._C._get_dispatch_mode(key) is not None for key in _TRACERS)
+
+
+def is_compiling(error: BaseException) -> bool:
+    """Returns whether an exception, or one that it came upon, was raised while the compiler ran."""
+    return any(
+        is_compiler_file(frame.f_code.co_filename)
+        for one in _chain(error)
+        for frame, _ in traceback.walk_tb(one.__traceback__)
+    )
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__context__
 
 
 def is_compiler_file(file: str) -> bool:

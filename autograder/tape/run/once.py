@@ -40,6 +40,7 @@ class Run:
     Attributes:
         final: the gradient in each target's `.grad` at the end (by the target's number), copied: the buffer may be emptied later.
         compiled: whether functions made by `torch.compile` ran compiled.
+        gave_up_compiling: whether they would have, had compiling not taken too long.
         is_cut: whether it was ended before the program was at its end; `calls` are those that were complete.
     """
 
@@ -50,6 +51,7 @@ class Run:
     line: int | None = None
     final: dict[int, torch.Tensor | None] = field(default_factory=dict)
     compiled: bool = False
+    gave_up_compiling: bool = False
     is_cut: bool = False
 
     @property
