@@ -53,6 +53,11 @@ def add_to(verbs: Any) -> None:
     report.add_argument("--json", action="store_true", help="one JSON object on standard output")
     report.set_defaults(run=_report)
 
+    similar = verbs.add_parser("similar", help="show pairs of answers that share what few others wrote")
+    _add_class(similar)
+    similar.add_argument("--out", type=Path, metavar="PAGE.html", help="where to write the page")
+    similar.set_defaults(run=_similar)
+
     demo = verbs.add_parser("demo-class", help="make a class of 40 hand-ins, to try these commands on")
     demo.add_argument("folder", type=Path, metavar="DIR", help="is made; has to be empty")
     demo.set_defaults(run=_demo_class)
@@ -101,6 +106,18 @@ def _report(chosen: argparse.Namespace) -> int:
 
     written = write_report(chosen.assignment, chosen.course or CLASS, chosen.out, as_json=chosen.json)
     print(written)
+    return 0
+
+
+def _similar(chosen: argparse.Namespace) -> int:
+    from autograder.course.paths import CLASS
+    from autograder.desk.hand_in_record import replace_file
+    from autograder.desk.similar.similar_report import similar_html, similar_report
+
+    report = similar_report(chosen.assignment, chosen.course or CLASS)
+    target = chosen.out or Path(f"similar-{chosen.assignment}.html")
+    replace_file(target, similar_html(report).encode())
+    print(f"{report.students} hand-ins, {len(report.pairs)} pairs; the page is {target}")
     return 0
 
 

@@ -16,6 +16,7 @@ MODULES = {
     "": ("igraph", "libcst", "msgspec", "rich"),
     "course": ("anywidget", "IPython", "ipywidgets", "jupyterlab", "matplotlib", "nbclient", "nbgrader"),
     "grade": ("latex2mathml", "nbgrader", "nh3", "psutil", "sqlalchemy", "yaml"),
+    "similar": ("copydetect", "nbgrader", "sqlalchemy"),
     "test": ("pytest", "pytest_timeout", "xdist"),
 }
 EXTRAS = {
@@ -28,12 +29,13 @@ EXTRAS = {
     "collect": "grade",
     "return": "grade",
     "report": "grade",
+    "similar": "similar",
     "demo-class": "grade",
     "test": "test",
 }
 IN_A_CLONE = ("demo-class", "release", "test")
 ALWAYS = ("doctor",)
-WITHOUT_TORCH = ("atlas", "collect", "demo-class", "report", "return")
+WITHOUT_TORCH = ("atlas", "collect", "demo-class", "report", "return", "similar")
 
 
 class RequirementError(SetupError):

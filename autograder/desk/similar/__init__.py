@@ -1,0 +1,1 @@
+"""Answers that share what few others wrote: evidence for a talk, never a verdict."""
