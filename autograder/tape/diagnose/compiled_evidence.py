@@ -84,8 +84,8 @@ def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
     """Yields what compiling changed: the outcome is that of the compiled program, the lines are those of the eager one."""
     error = evidence.eager.plain.problem
     if evidence.lost_the_check and error is not None:
-        yield f"Run eagerly, backward raises {error.type} in line {error.line}: {_first_sentence(error.message)}."
         yield _what_was_lost(evidence)
+        yield f"Run eagerly, backward raises {error.type} in line {error.line}: {_first_sentence(error.message)}."
     elif evidence.plain.error is not None and evidence.eager.outcome == "correct":
         yield "Only the compiled program raises: run eagerly, it reaches its end and its gradients are right."
     elif evidence.plain.problem is not None and evidence.eager.outcome == "raises-backward" and error is not None:
@@ -102,10 +102,10 @@ def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
 def _what_was_lost(evidence: CompiledEvidence) -> str:
     harms = find_harms(evidence.eager)
     lines = ", ".join(f"line {place.line} (`{place.text}`)" for harm in harms[:1] for place in harm.mutated_at[:2])
-    blamed = f" It is there because of {lines}." if lines else ""
+    blamed = f" The check is about {lines}." if lines else ""
     if evidence.outcome == "correct":
-        return f"Compiled, that check is not made and was not needed: the gradients are right.{blamed}"
-    return f"Compilation lost that check, and backward used the new values without a word.{blamed}"
+        return f"Eager's version check is not made in the compiled program, and was not needed: the gradients are right.{blamed}"
+    return f"Compilation lost eager's version check, and backward used the new values without a word.{blamed}"
 
 
 def _first_sentence(message: str) -> str:
