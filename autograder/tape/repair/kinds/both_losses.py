@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import EditableSource, before, dedent, delete, every
+from autograder.tape.repair.edits import Edit, EditableSource, after, before, dedent, delete, every, replace
 from autograder.tape.repair.inplace_finder import called
 from autograder.tape.repair.kinds.leaves import with_retain
 from autograder.tape.repair.kinds.order import calls_backward, followed_by_backward, movable
@@ -24,6 +24,7 @@ def both_losses_first(program: BrokenProgram) -> Iterator[Candidate]:
             if first is not None:
                 between = block[block.index(step) + 1 : block.index(last)]
                 yield from moved_up(program.source, first, [*needed(between), last])
+                yield from filled_apart(program.source, step, last)
 
 
 def first_of_earlier(block: list[ast.stmt]) -> ast.stmt | None:
@@ -63,3 +64,19 @@ def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) ->
             kept = source.apply_to(moving[-1], [edit])
             text = "\n".join([*(dedent(source, one) for one in moving[:-1]), kept])
             yield Candidate(KIND, (*removed, before(source, first, text)))
+
+
+def filled_apart(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iterator[Candidate]:
+    """Yields the step moved behind the second backward, which then fills only what the step after it trains."""
+    block = source.block(last)
+    steps = (call for one in block[block.index(last) + 1 :] for call in every(ast.Call, one) if called(call) == "step")
+    trainer = next(steps, None)
+    for call in every(ast.Call, last):
+        if trainer is not None and isinstance(trainer.func, ast.Attribute) and called(call) == "backward":
+            groups = f"{source.of(trainer.func.value)}.param_groups"
+            comma = ", " if call.args or call.keywords else ""
+            inputs = f'{comma}inputs=[p for group in {groups} for p in group["params"]]'
+            stop = source.span(call)[1]
+            text = source.apply_to(last, [Edit(stop - 1, stop - 1, inputs)])
+            moved = after(source, last, dedent(source, step))
+            yield Candidate(KIND, (delete(source, step), replace(source, last, text), moved))

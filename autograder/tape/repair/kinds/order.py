@@ -31,7 +31,6 @@ ACTS = {
 }
 NO_WRITE = {"backward", "grad", "zero_grad", "print"}
 LONGEST = 8  # statements that are repeated at most
-CUT = "No gradient flows through {0} into earlier iterations of the loop any more."
 
 
 def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
@@ -197,19 +196,6 @@ def names_loaded(node: ast.AST) -> set[str]:
 def names_bound(node: ast.AST) -> set[str]:
     """Returns the names that are bound."""
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-
-
-def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
-    """A state carried from one iteration to the next is detached at the beginning of the loop, so each backward covers one iteration."""
-    if program.verdict.outcome != "raises-backward":
-        return
-    for loop in program.source.statements():
-        if isinstance(loop, ast.For | ast.While) and any(calls_backward(one) for one in loop.body):
-            for name in carried_names(loop):
-                for text in (f"{name} = {name}.detach()", f"{name} = tuple(part.detach() for part in {name})"):
-                    yield Candidate(
-                        "detach the carried state", (before(program.source, loop.body[0], text),), CUT.format(name)
-                    )
 
 
 def carried_names(loop: ast.For | ast.AsyncFor | ast.While) -> list[str]:

@@ -1,0 +1,54 @@
+"""Repairs of a state that is carried from one round of training to the next with its whole history."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from autograder.tape.repair.broken_program import BrokenProgram, Candidate
+from autograder.tape.repair.edits import Edit, EditableSource, after, before
+from autograder.tape.repair.kinds.order import calls_backward, carried_names, paths_in
+
+KIND = "detach the carried state"
+CUT = "No gradient flows through {0} into earlier rounds any more."
+
+
+def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
+    """`h = h.detach()` at the beginning or the end of the loop that carries it, or of the method that reads `self.h`."""
+    if program.verdict.outcome != "raises-backward":
+        return
+    for name, edits in [*of_loops(program.source), *of_methods(program.source)]:
+        yield Candidate(KIND, edits, CUT.format(name))
+
+
+def of_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
+    """Yields what a training loop carries, with the edits that detach it; at the end, where a state may begin as None."""
+    for loop in source.statements():
+        if isinstance(loop, ast.For | ast.While) and any(calls_backward(one) for one in loop.body):
+            for name in carried_names(loop):
+                for text in (one_tensor(name), several(name)):
+                    yield name, (before(source, loop.body[0], text),)
+                    yield name, (after(source, loop.body[-1], text),)
+
+
+def of_methods(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
+    """Yields the attributes that a method computes from what it left in them before."""
+    for method in source.statements():
+        if not isinstance(method, ast.FunctionDef):
+            continue
+        for statement in (one for one in method.body if isinstance(one, ast.Assign)):
+            for name in sorted(paths_in(statement, ast.Store) & paths_in(statement, ast.Load)):
+                if name.startswith("self."):
+                    for text in (one_tensor(name), several(name)):
+                        yield name, (before(source, statement, text),)
+                        yield name, (before(source, statement, f"if {name} is not None:\n{source.unit}{text}"),)
+
+
+def one_tensor(name: str) -> str:
+    """Returns the assignment that detaches a tensor."""
+    return f"{name} = {name}.detach()"
+
+
+def several(name: str) -> str:
+    """Returns the assignment that detaches the tensors of a tuple, as an LSTM has."""
+    return f"{name} = tuple(part.detach() for part in {name})"
