@@ -79,7 +79,8 @@ class Listener:
     def on_backward(self, tensors, *args, **options) -> None:
         """Calls backward, and keeps what it added to each leaf that the graph reaches."""
         roots = [tensors] if isinstance(tensors, Tensor) else list(tensors)
-        reached = leaves_of(roots)
+        asked = options.get("inputs")
+        reached = leaves_of(roots) if asked is None else list(asked)
         before = {id(leaf): dense(leaf.grad) for leaf in reached}
         self.backward(tensors, *args, **options)
         added = {
