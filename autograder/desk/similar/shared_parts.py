@@ -20,6 +20,7 @@ FEW = 2  # what two wrote is never common, however small the class
 # Below these a pair is not shown. They were chosen on simulated classes; tests/desk/test_similar.py measures them on others.
 LEAST_BITS = 8.0
 LEAST_SHARE = 0.6
+LEAST_LINES = 3
 
 
 class Fingerprints(NamedTuple):
@@ -70,8 +71,14 @@ def similar_pairs(answers: Mapping[str, Sequence[str]], handed_out: Sequence[str
             shared[pair].append(mark)
     own = {student: sum(bits[mark] for mark in one.lines.keys() & bits.keys()) for student, one in found.items()}
     pairs = [_pair(pair, marks, bits, own, found, counted) for pair, marks in shared.items()]
-    kept = [pair for pair in pairs if pair.bits >= LEAST_BITS and pair.share >= LEAST_SHARE]
+    kept = [
+        pair for pair in pairs if pair.bits >= LEAST_BITS and pair.share >= LEAST_SHARE and _lines(pair) >= LEAST_LINES
+    ]
     return sorted(kept, key=lambda pair: (-pair.bits, pair.students))
+
+
+def _lines(pair: SimilarPair) -> int:
+    return min(map(len, pair.lines))
 
 
 def whole(parts: Sequence[str]) -> str:
