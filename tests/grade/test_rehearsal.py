@@ -202,3 +202,13 @@ def test_a_test_without_a_model_answer_shows_no_points_for_it(bubblewrap):
     asked.metadata["tags"] = ["stub"]
     [cell] = rehearsed(nbformat.v4.new_notebook(cells=[asked, graded_cell("q", "assert guess == 'raises'")])).cells
     assert (None, 0.0, "two", "") == (cell.model, cell.untouched, cell.process, cell.remark)
+
+
+def test_a_setup_cell_that_fails_after_an_answer_has_crossed_stops_nothing(bubblewrap):
+    """What the cell would have bound is read from its text, which runs none of it."""
+    cells = [
+        teacher('missing = open("nowhere").read()  # as text'),
+        graded_cell("second", "assert missing == 'x' and f(3) == 9"),
+    ]
+    found = rehearsed(notebook(TESTS["right"], *cells))
+    assert ["two", "nobody"] == [cell.process for cell in found.cells]

@@ -112,7 +112,9 @@ class ForeignCode:
         if not isinstance(source, bytes):
             if not _compiles_trees(caller):
                 raise self._refusal("runs a tree that is not the teacher's")
-        elif not self._is_known(source) and not _is_harmless(source, str(file), caller):
+        elif (
+            _module(caller) != "symtable" and not self._is_known(source) and not _is_harmless(source, str(file), caller)
+        ):
             raise self._refusal("runs text that is not the teacher's")
 
     def _check_bytecode(self, caller: FrameType | None) -> None:
