@@ -45,6 +45,11 @@ def as_screen(recording: Recording, more: str = MORE) -> str:
     notes = _notes(recording, max(room, 4))
     if len(notes) > room:
         repair = _repair(recording, DIFF - len(notes) + room)
+    shown = [part for part in (*told, notes, repair, closing) if part]
+    over = sum(map(len, shown)) + len(shown) - 1 - LINES
+    if notes and over > 0:
+        notes = [*notes[: len(notes) - over - 1], "  … the notes in full: --steps"] if over < len(notes) else []
+        closing = closing if notes else [closing[0].replace("(every step)", "(and notes)")]
     return "\n\n".join("\n".join(part) for part in (*told, notes, repair, closing) if part) + "\n"
 
 
