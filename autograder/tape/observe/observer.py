@@ -141,8 +141,9 @@ class Observer(Listener):
 
     @unseen
     def _before(self, name: str, inputs: list[torch.Tensor]) -> None:
-        for tensor in inputs:
-            self.links.meet(tensor)
+        met = [self.links.meet(tensor) for tensor in inputs]
+        if self.statements.threads:
+            self.state.under_way[threading.get_ident()] = [tracked.memory for tracked in met]
         if name == "backward" and inputs and inputs[0].numel() != 1 and len(inputs) == 1:
             # Without a gradient argument, backward starts from a single number (`Tensor.backward`, PyTorch 2.13).
             self.state.current_step.forecast = Forecast("raises-backward")
@@ -150,6 +151,7 @@ class Observer(Listener):
     @unseen
     def _after(self, name: str, inputs: list[torch.Tensor], result: object, count: int | None) -> None:
         state, was_written, sources = self.state, False, []
+        state.under_way.pop(threading.get_ident(), None)
         for tensor in inputs:
             tracked = self.links.meet(tensor)
             if name in EXPOSING:

@@ -64,7 +64,14 @@ class RunState:
         self.targets: dict[int, TrackedTensor] = {}  # by the number that the backward calls give them
         self.read_again: dict[Memory, Place] = {}
         self.transforms = False  # whether torch.func differentiated something
+        # What the call that each thread is in may write: another thread must not take such a write for its own.
+        self.under_way: dict[int, list[Memory]] = {}
         self.statements: Statements
+
+    def is_under_way(self, memory: Memory) -> bool:
+        """Returns whether another thread is in a call with a tensor of this storage; that thread will notice what it writes."""
+        here = threading.get_ident()
+        return any(memory in memories for thread, memories in self.under_way.items() if thread != here)
 
     @property
     def current_step(self) -> StepBuilder:

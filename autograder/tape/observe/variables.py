@@ -38,7 +38,7 @@ class Variables:
         now: dict[str, int] = {}
         for name, tensor in bindings(activation.frame.f_locals, activation.modules):
             tracked = self.links.meet(tensor)
-            if self.writes.check(tracked, tensor, ""):
+            if not self.state.is_under_way(tracked.memory) and self.writes.check(tracked, tensor, ""):
                 self._name_operation()
             tracked = self.links.meet(tensor)
             if standing(tensor)[0]:
