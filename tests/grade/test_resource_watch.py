@@ -164,6 +164,7 @@ def busy(count: int, processor: int):
 
 
 def _spin(processor: int) -> None:
+    os.setsid()  # Linux shares processors out among sessions first (sched_autogroup_enabled)
     os.sched_setaffinity(0, {processor})
     while True:
         pass
@@ -184,6 +185,47 @@ def test_who_is_kept_waiting_by_others_has_more_time(bubblewrap):
         own = "import os\nfor _ in range(3):\n    if os.fork() == 0:\n        while True: pass\n" + WORK
         with pytest.raises(WorkerEnded, match="time"), server.worker({}) as worker:
             worker.ask(messages.RunCell(own), messages.CellOutputs)
+
+
+FAIR = Limits(cell_seconds=1.5, submission_seconds=30)
+SLEEP = "import time\ntime.sleep(20)"
+OWN_NEIGHBOURS = "import os, time\nfor _ in range(20):\n    if os.fork() == 0:\n        time.sleep(20) if os.getpid() % 2 else None\n        while True: pass\n"
+
+
+@pytest.fixture(scope="module")
+def fair(bubblewrap):
+    """A warm server on one processor, whose cells have a second and a half."""
+    with ServerClient(LEVELS["bubblewrap"], FAIR, processors=frozenset({min(os.sched_getaffinity(0))})) as server:
+        yield server
+
+
+def test_a_cell_that_others_keep_waiting_has_its_seconds(fair):
+    """One second of work beside twenty busy processes takes about twenty on the clock, and is within a limit of one and a half."""
+    with fair.worker({}) as worker, busy(20, min(os.sched_getaffinity(0))):
+        start = time.monotonic()
+        assert "done\n" == printed(worker, WORK)
+        assert time.monotonic() - start > 3 * FAIR.cell_seconds
+
+
+@pytest.mark.parametrize("neighbours", [0, 6], ids=["alone", "beside busy processes"])
+@pytest.mark.parametrize("text", [SLEEP, "while True: pass"], ids=["sleeps", "is busy"])
+def test_a_cell_ends_at_its_limit(fair, text, neighbours):
+    """Who sleeps is not kept waiting; who works is interrupted when it has had its time; both are told so, and go on."""
+    with fair.worker({}) as worker, busy(neighbours, min(os.sched_getaffinity(0))):
+        start = time.monotonic()
+        ran = worker.ask(messages.RunCell(text), messages.CellOutputs)
+        assert b"stopped after 1.5 seconds" in ran.outputs
+        assert FAIR.cell_seconds - 0.5 < time.monotonic() - start < (FAIR.cell_seconds + 1) * (neighbours + 2)
+        assert "2\n" == printed(worker, "print(1 + 1)")
+
+
+def test_nobody_gains_time_by_being_its_own_neighbour(fair):
+    """A cell whose own processes keep each other waiting has no more time for it."""
+    with fair.worker({}) as worker:
+        start = time.monotonic()
+        with contextlib.suppress(WorkerEnded):
+            worker.ask(messages.RunCell(OWN_NEIGHBOURS + "while True: pass"), messages.CellOutputs)
+        assert time.monotonic() - start < 4 * FAIR.cell_seconds
 
 
 def test_processors_are_shared_out():

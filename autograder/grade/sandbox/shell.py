@@ -6,10 +6,12 @@ import builtins
 import contextlib
 import io
 import os
+import signal
 import sys
 import tempfile
+import time
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, NoReturn
 
@@ -22,6 +24,7 @@ from traitlets import Any as AnyTrait
 from traitlets import Type
 from traitlets.config import Config
 
+from autograder.grade.wire.limits import TIME_IS_UP
 from autograder.grade.wire.outputs import Outputs
 from autograder.tape.run.time_limit import time_limit
 
@@ -86,11 +89,13 @@ class Shell(InteractiveShell):
     display_pub_class = Type(_Publisher)
     outputs = AnyTrait()
     kernel = None  # libraries ask `hasattr(get_ipython(), "kernel")` to know whether displays are shown
+    time_limit: Callable[[float], AbstractContextManager[None]]
+    """Limits the seconds of one cell, or of one call."""
     takes_recordings = True  # `autograder.view` sends recordings instead of pictures; who stores the outputs draws them
 
     def run(self, text: str, seconds: float) -> CellRun:
         """Runs a cell and returns what it did. Code can swallow the interrupt after `seconds`, so this is not a defence."""
-        with self._captured(), _no_input(), cell_time_limit(seconds):
+        with self._captured(), _no_input(), self.time_limit(seconds):
             result = self.run_cell(text, store_history=True)
         error = result.error_before_exec or result.error_in_exec
         if error is not None:
@@ -145,12 +150,34 @@ def make_shell(output_bytes: int) -> Shell:
     os.environ.setdefault("IPYTHONDIR", tempfile.mkdtemp(prefix="ipython-"))
     shell = Shell.instance(config=config)
     shell.outputs = Outputs(output_bytes)
+    shell.time_limit = cell_time_limit
     return shell
 
 
-def cell_time_limit(seconds: float) -> AbstractContextManager[None]:
-    """Returns a block that raises CellTimeoutError after `seconds`; see `time_limit`."""
-    return time_limit(seconds, lambda: CellTimeoutError(f"stopped after {seconds:g} seconds"))
+def cell_time_limit(seconds: float, clock: Callable[[], float] = time.monotonic) -> AbstractContextManager[None]:
+    """Returns a block that raises CellTimeoutError after `seconds` of this clock; see `time_limit`."""
+    return time_limit(seconds, lambda: _timed_out(seconds), clock=clock)
+
+
+@contextlib.contextmanager
+def limit_from_outside(seconds: float) -> Iterator[None]:
+    """A block that raises CellTimeoutError when the grader says that the time is up.
+
+    It alone knows how long this process and those that the cell started were kept waiting for a processor by others.
+    """
+
+    def stop(*_: object) -> NoReturn:
+        raise _timed_out(seconds)
+
+    signal.signal(TIME_IS_UP, stop)
+    try:
+        yield
+    finally:
+        signal.signal(TIME_IS_UP, signal.SIG_IGN)
+
+
+def _timed_out(seconds: float) -> CellTimeoutError:
+    return CellTimeoutError(f"stopped after {seconds:g} seconds")
 
 
 class _Stream(io.TextIOBase):

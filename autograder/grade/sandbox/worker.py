@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import sys
 import threading
@@ -21,10 +22,10 @@ from autograder.check.demonstrations import KeptRecordings, use_recordings
 from autograder.check.subject.call_report import CallProblem, ProgramText, Report
 from autograder.check.subject.subjects import LocalSubject
 from autograder.grade.sandbox.objects.learner_values import LearnerValues
-from autograder.grade.sandbox.shell import CellTimeoutError, Shell, cell_time_limit
+from autograder.grade.sandbox.shell import CellTimeoutError, Shell, limit_from_outside
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
-from autograder.grade.wire.limits import MEBIBYTE
+from autograder.grade.wire.limits import MEBIBYTE, TIME_IS_UP
 from autograder.grade.wire.outputs import Outputs
 from autograder.grade.wire.shared.shared_folder import SharedFolder
 
@@ -33,6 +34,8 @@ LARGEST_QUESTION = 256 * MEBIBYTE
 
 def serve(connection: socket.socket, shell: Shell, folder: Path) -> None:
     """Answers questions until the grader closes the connection. `folder` is where the cells run."""
+    signal.signal(TIME_IS_UP, signal.SIG_IGN)
+    shell.time_limit = limit_from_outside
     _Worker(connection, shell, folder).serve()
 
 
@@ -110,14 +113,14 @@ class _Worker:
 
     def _call(self, request: messages.AskCall) -> messages.Answer:
         try:
-            with self.shell.separate_outputs(0), cell_time_limit(self.cell_seconds):
+            with self.shell.separate_outputs(0), self.shell.time_limit(self.cell_seconds):
                 return messages.CallAnswer(LocalSubject(self._target(request.name)).call(request.call))
         except CellTimeoutError as error:
             return messages.CallAnswer(Report(problem=CallProblem("forward", "CellTimeoutError", str(error))))
 
     def _program(self, request: messages.AskProgram) -> messages.Answer:
         try:
-            with self.shell.separate_outputs(0), cell_time_limit(self.cell_seconds):
+            with self.shell.separate_outputs(0), self.shell.time_limit(self.cell_seconds):
                 return messages.ProgramAnswer(LocalSubject(self._target(request.name)).program())
         except CellTimeoutError as error:
             return messages.ProgramAnswer(ProgramText("raises-forward", f"CellTimeoutError: {error}", (), None))

@@ -75,7 +75,7 @@ def usage_of(process: psutil.Process) -> ProcessUsage | None:
                 resident_bytes=process.memory_info().rss,
                 own_seconds=times.user + times.system,
                 ended_seconds=times.children_user + times.children_system,
-                kept_waiting=_kept_waiting(process.pid),
+                kept_waiting=kept_waiting(process.pid),
             )
     except psutil.Error:
         return None
@@ -107,7 +107,8 @@ def sockets_beside(pid: int) -> int:
     return int(words[2]) if words[:2] == ["sockets:", "used"] else 0
 
 
-def _kept_waiting(pid: int) -> float:
+def kept_waiting(pid: int) -> float:
+    """Returns for how many seconds the first thread of a process was ready to run, and no processor was free."""
     words = _text(f"/proc/{pid}/schedstat").split()
     return int(words[1]) / 1e9 if len(words) > 1 else 0.0  # a kernel without this statistic does not know
 

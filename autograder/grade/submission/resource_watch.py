@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import time
+from typing import NamedTuple
 
 import psutil
 
@@ -16,9 +19,16 @@ from autograder.grade.submission.process_usage import (
     usage_of,
 )
 from autograder.grade.wire.channel import TICK, ChannelError
-from autograder.grade.wire.limits import LONGEST_WAIT, MEBIBYTE, Limits
+from autograder.grade.wire.limits import LEAST_WAIT, LONGEST_WAIT, MEBIBYTE, TIME_IS_UP, Limits
 
 MOST_SOCKETS = 256  # each may hold half a megabyte that belongs to no process
+
+
+class Deadline(NamedTuple):
+    """When the submission is told that its time is up, and when it is ended, on its own clock."""
+
+    told: float
+    ended: float
 
 
 class ResourceWatch:
@@ -41,11 +51,11 @@ class ResourceWatch:
         self._shared_before = shared_bytes_of_machine()
         self.verdict = ""
         self._end = self.clock() + limits.submission_seconds
-        self._answer_end = self._end
+        self._deadline = Deadline(math.inf, self._end)
 
     def clock(self) -> float:
         """Returns seconds on the submission's own clock, which stands still while others keep it waiting for a processor."""
-        most = (LONGEST_WAIT - 1) * self._limits.submission_seconds
+        most = max(LEAST_WAIT, (LONGEST_WAIT - 1) * self._limits.submission_seconds)
         return time.monotonic() - min(self._kept_waiting, most)
 
     @property
@@ -53,13 +63,14 @@ class ResourceWatch:
         """What is left of the submission's time."""
         return max(0.0, self._end - self.clock())
 
-    def answer_end(self, seconds: float) -> float:
-        """Returns when an answer that may take so many seconds must be there, on the submission's clock."""
-        return min(self._end, self.clock() + seconds)
+    def deadline(self, seconds: float, grace: float) -> Deadline:
+        """Returns the deadline of an answer that may take so many seconds, and so many more to stop."""
+        now = self.clock()
+        return Deadline(now + seconds, min(self._end, now + seconds + grace))
 
-    def wait_until(self, end: float) -> None:
-        """Sets until when `check` allows the submission to work on its answer, on the submission's clock."""
-        self._answer_end = end
+    def wait_until(self, deadline: Deadline) -> None:
+        """Sets until when `check` allows the submission to work on its answer."""
+        self._deadline = deadline
 
     def check(self) -> None:
         """Raises ChannelError if the submission uses more than it may. Looks ten times a second, however often it is called."""
@@ -88,7 +99,17 @@ class ResourceWatch:
             return f"it used more than {self._limits.memory_bytes // MEBIBYTE} MiB of memory"
         if holders and sockets_beside(holders[-1]) > MOST_SOCKETS:
             return f"it opened more than {MOST_SOCKETS} sockets"
-        return "it used up its time" if self.clock() > self._answer_end else ""
+        return self._late(family, holders)
+
+    def _late(self, family: list[psutil.Process], holders: list[int]) -> str:
+        now = self.clock()
+        if now > self._deadline.told:
+            self._deadline = self._deadline._replace(told=math.inf)
+            for process in family:
+                with contextlib.suppress(psutil.Error):
+                    if process.ppid() == (holders[-1] if holders else self._server.pid):
+                        process.send_signal(TIME_IS_UP)
+        return "it used up its time" if now > self._deadline.ended else ""
 
     def _split(self, family: list[psutil.Process]) -> tuple[list[int], dict[int, ProcessUsage]]:
         """Returns the holders, outermost first, and what each of the other processes uses."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable
 from typing import TypeVar
 
 from autograder.errors import UnfinishedError
-from autograder.grade.submission.resource_watch import ResourceWatch
+from autograder.grade.submission.process_usage import kept_waiting
+from autograder.grade.submission.resource_watch import Deadline, ResourceWatch
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
@@ -51,6 +53,10 @@ class WorkerClient:
         """What is left of the submission's time, on its own clock."""
         return self._watch.seconds_left
 
+    def clock(self) -> float:
+        """Returns seconds on a clock that stands still while others keep the submission, or this process, waiting for a processor."""
+        return self._watch.clock() - kept_waiting(os.getpid())
+
     def ask(self, request: messages.Request, form: type[Answer], call_back: CallBack | None = None) -> Answer:
         """Returns the answer to a request.
 
@@ -64,7 +70,7 @@ class WorkerClient:
             KeyError: the worker has no such name, or could not answer; it continues to run.
         """
         self._number += 1
-        number, deadline = self._number, self._watch.answer_end(self.limits.cell_seconds + GRACE_SECONDS)
+        number, deadline = self._number, self._watch.deadline(self.limits.cell_seconds, GRACE_SECONDS)
         answer = self._exchange(number, request, deadline)
         while isinstance(answer, messages.CallbackAsked) and call_back is not None:
             returned = call_back(answer)
@@ -75,7 +81,7 @@ class WorkerClient:
             raise self._end(ChannelError("it gave the answer to another question"))
         return answer
 
-    def _exchange(self, number: int, request: messages.Request, deadline: float) -> messages.Answer:
+    def _exchange(self, number: int, request: messages.Request, deadline: Deadline) -> messages.Answer:
         if self.ended:
             raise WorkerEnded(self.ended)
         try:

@@ -79,8 +79,10 @@ def receive(
         raise ChannelError(f"it sent more than {most_items} values at once")
     try:
         return msgspec.msgpack.decode(payload, type=form)
-    except (msgspec.MsgspecError, RecursionError, ValueError) as error:
-        raise ChannelError(f"it sent something that is not an answer ({str(error)[:80]})") from None
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        # Without msgspec's words, which quote the message: the reason comes to stand in the student's page, and a worker that
+        # runs a hidden test could write the test into it.
+        raise ChannelError("it sent something that is not an answer") from None
 
 
 def _exactly(

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import signal
+
 import msgspec
 
+TIME_IS_UP = signal.SIGXCPU
+"""The signal by which the grader ends a cell, and nothing but the cell, in the submission's process."""
 MEBIBYTE = 2**20
 LONGEST_WAIT = 3
+LEAST_WAIT = 60.0  # seconds that a submission may be kept waiting, however short its own limit is
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -13,9 +18,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         cell_seconds: for one cell, or one call that a check makes; nbgrader's own default (`Execute.timeout`, 0.9.6).
-        submission_seconds: for all cells and calls of one submission together, on the clock and, summed over all of its
-            processes, of processor time. While others keep it waiting for a processor, the clock stands still, until
-            `LONGEST_WAIT` times as long has passed.
+        submission_seconds: for all cells and calls of one submission together, and, summed over all of its processes, of
+            processor time. Both are counted on a clock that stands still while others keep the submission waiting for a
+            processor, until `LONGEST_WAIT` times as long has passed, or a minute where that is longer.
         memory_bytes: of all its processes together, above what the worker uses before it begins.
         processes: how many may exist at once, threads included.
         output_bytes: of text and pictures in one submission's outputs; the rest is cut off, without a penalty.

@@ -11,7 +11,7 @@ import torch
 
 from autograder.grade.sandbox.objects.object_table import ObjectTable
 from autograder.grade.sandbox.objects.operations import perform
-from autograder.grade.sandbox.shell import CellTimeoutError, Shell, cell_time_limit
+from autograder.grade.sandbox.shell import CellTimeoutError, Shell
 from autograder.grade.wire import messages
 from autograder.grade.wire.shared.random_state import random_states, set_random_states
 from autograder.grade.wire.shared.shared_folder import SharedFolder
@@ -82,7 +82,7 @@ class LearnerValues:
 
     def _guarded(self, action: Callable[[], Any]) -> tuple[Any, bool]:
         try:
-            with cell_time_limit(self.cell_seconds):
+            with self.shell.time_limit(self.cell_seconds):
                 return action(), False
         except (Exception, CellTimeoutError, SystemExit, KeyboardInterrupt, GeneratorExit) as error:
             return error, True

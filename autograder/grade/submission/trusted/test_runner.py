@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import time
 from collections.abc import Hashable, Iterator
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 from autograder.check.learner import use_names
 from autograder.check.memo import use_memo
 from autograder.check.subject.inputs import use_seed
-from autograder.grade.sandbox.shell import Shell
+from autograder.grade.sandbox.shell import Shell, cell_time_limit
 from autograder.grade.submission.notebook_grade import CellGrade
 from autograder.grade.submission.remote_names import RemoteNames
 from autograder.grade.submission.source import AssignmentSource, SourceCell
@@ -59,6 +60,7 @@ class TestRunner:
         foreign = ForeignCode([cell.full for cell in source.cells], source.files, names)
         with restored_state(), working_folder(source.files) as folder, foreign.refused():
             names.share_folder(folder, source.files)
+            self._shell.time_limit = functools.partial(cell_time_limit, clock=names.worker.clock)
             yield SubmissionTests(self._shell, setup, names, foreign, self._limits.cell_seconds * TEST_TIME_FACTOR)
 
 
