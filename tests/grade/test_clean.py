@@ -4,6 +4,7 @@
 import base64
 import io
 import sys
+import time
 from pathlib import Path
 
 import msgspec
@@ -15,7 +16,7 @@ from PIL import Image
 
 from autograder.grade.clean.drawn_recordings import CannotDraw, Drawings
 from autograder.grade.clean.harmless_cells import harmless_cell
-from autograder.grade.clean.harmless_html import harmless_html
+from autograder.grade.clean.harmless_html import TOO_MUCH, harmless_html
 from autograder.grade.clean.harmless_markdown import harmless_markdown
 from autograder.grade.clean.harmless_outputs import harmless_output
 from autograder.grade.clean.harmless_text import JOINER, harmless_text
@@ -353,3 +354,43 @@ def test_html_that_would_take_long_is_not_shown(html):
         + "</table>"
     )
     assert 61 == harmless_html(table).count("<tr>")
+
+
+SLOW = {
+    "attributes": "<a " + " ".join(f"x{n}" for n in range(200_000)) + ">",
+    "attributes behind a quote": "<a " + " ".join(f'x{n}=">"' for n in range(100_000)) + ">",
+    "attributes behind a wrong quote": '<a b=x\'" c="d\'>" ' + " ".join(f"x{n}" for n in range(200_000)) + ">",
+    "ampersands": "&" * 1_000_000,
+    "references that are none": "&notit;" * 150_000,
+}
+
+
+@pytest.mark.parametrize("html", SLOW.values(), ids=SLOW)
+def test_html_that_takes_the_square_of_its_length_is_not_read(html):
+    """nh3 cannot be interrupted, so such a text never gets there."""
+    start = time.process_time()
+    assert harmless_html(html) == TOO_MUCH
+    assert time.process_time() - start < 2
+
+
+def test_a_large_table_is_read():
+    """Thousands of cells with classes and much text are no attack."""
+    row = "<tr>" + '<td align="right" class="a b">some words &amp; numbers</td>' * 10 + "</tr>"
+    html = "<table border='1'>" + row * 350 + "</table>" + "words and more words " * 20_000
+    assert harmless_html(html).count("<td") == 3500
+
+
+@pytest.mark.parametrize("text", ["$ a" * 60_000, "\\\\[" * 60_000, "\\begin{a}" * 20_000], ids=["$", "[", "begin"])
+def test_markdown_that_takes_the_square_of_its_length_becomes_code(text):
+    """Formgrader would render it in the teacher's server; an essay of the same length stays as it is."""
+    start = time.process_time()
+    assert harmless_markdown(text).startswith("    ")
+    assert time.process_time() - start < 6
+    essay = "A sentence with $x^2$, *emphasis* and a [link](https://example.org).\n\n" * 2_000
+    assert harmless_markdown(essay) == essay
+
+
+def test_too_many_colours_are_taken_out():
+    """nbconvert copies the rest of the text at each change of colour; a traceback's are kept."""
+    assert "\x1b" not in harmless_text("\x1b[31ma" * 200_000)
+    assert harmless_text("\x1b[31ma" * 5_000) == "\x1b[31ma" * 5_000

@@ -1,6 +1,8 @@
 """Feedback says what was right, what was not and what to do next; hidden tests stay hidden; nothing in a page can act."""
 
+import contextlib
 import re
+import time
 
 import nbformat
 import pytest
@@ -8,6 +10,7 @@ from bs4 import BeautifulSoup
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
+from autograder.grade.batch.feedback import feedback_files, feedback_page, patience
 from autograder.grade.batch.feedback.cell_html import error_html, markdown_html, output_html
 from autograder.grade.batch.feedback.exercises import list_exercises, title_of
 from autograder.grade.batch.feedback.feedback_files import configure_feedback, write_feedback
@@ -280,3 +283,57 @@ def test_a_notebook_without_headings_names_exercises_by_their_cells():
     assert [("squares 1", 1, 2, 3.0), ("cubes", 1, 0, 3.0)] == [
         (one.name, len(one.answers), len(one.tests), one.max_points) for one in found
     ]
+
+
+SLOW = {
+    "code": nbformat.v4.new_code_cell("(" * 200_000),
+    "formulas": nbformat.v4.new_markdown_cell(
+        "\n\n".join(f"$$ {n} {'a over b ' * 300} {'&' * 2000} $$" for n in range(200))
+    ),
+    "dollars": nbformat.v4.new_markdown_cell("$ a" * 60_000),
+    "brackets": nbformat.v4.new_markdown_cell("\\\\[" * 60_000),
+}
+
+
+@pytest.mark.parametrize("cell", SLOW.values(), ids=SLOW)
+def test_what_takes_too_long_to_typeset_is_plain(cell):
+    """A page with thirty such cells takes seconds of processor time, not hours, and shows what could not be typeset."""
+    start = time.process_time()
+    page = page_html(
+        nbformat.v4.new_notebook(cells=[cell] * 30), {"notebook": "a", "score": 0, "max_score": 1, "late_penalty": 0}
+    )
+    assert time.process_time() - start < patience.SECONDS + 15
+    assert f"<pre>{cell.source[:10]}" in page
+
+
+def test_patience_ends_with_what_swallows_errors():
+    """latex2mathml's errors are caught one formula at a time; the end of the time is no such error."""
+
+    def stubborn() -> str:
+        while True:
+            with contextlib.suppress(Exception):
+                sum(range(10_000))
+
+    start = time.process_time()
+    assert patience.Patience(0.5).html(stubborn, "<b>") == "<pre>&lt;b&gt;</pre>"
+    assert time.process_time() - start < 3
+
+
+def test_a_page_that_takes_too_long_is_left_out_and_named(folder, tmp_path, monkeypatch):
+    """The line says whose page is missing, and why; the others are written."""
+    from autograder.grade.batch.classroom import open_class
+
+    def slow_once(*arguments):
+        if not (tmp_path / "slept").exists():
+            (tmp_path / "slept").touch()
+            with contextlib.suppress(Exception):
+                time.sleep(60)
+        return page_html(*arguments)
+
+    monkeypatch.setattr(feedback_page, "page_html", slow_once)
+    monkeypatch.setattr(feedback_files, "PAGE_SECONDS", 8.0)
+    for student in ("good", "some"):
+        plain_course.page(folder, student).unlink(missing_ok=True)
+    problems = write_feedback(open_class(folder, plain_course.ASSIGNMENT), ["good", "some"], "name", jobs=1)
+    assert problems == ["good: there is no feedback page (it took more than 8 seconds)"]
+    assert plain_course.page(folder, "some").is_file()

@@ -215,7 +215,7 @@ def test_a_cell_ends_at_its_limit(fair, text, neighbours):
         start = time.monotonic()
         ran = worker.ask(messages.RunCell(text), messages.CellOutputs)
         assert b"stopped after 1.5 seconds" in ran.outputs
-        assert FAIR.cell_seconds - 0.5 < time.monotonic() - start < (FAIR.cell_seconds + 1) * (neighbours + 2)
+        assert FAIR.cell_seconds - 0.5 < time.monotonic() - start
         assert "2\n" == printed(worker, "print(1 + 1)")
 
 

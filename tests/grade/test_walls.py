@@ -214,3 +214,40 @@ def test_without_libseccomp_nothing_is_graded(monkeypatch):
     with pytest.raises(seccomp.FilterError, match="sudo apt install libseccomp2"):
         seccomp.compile_filter()
     assert "libseccomp" in type(LEVELS["process"])().obstacle
+
+
+BOMBS = {
+    "children": "while True:\n    os.fork()",
+    "double forks": "while True:\n    try:\n        if os.fork() == 0 and os.fork():\n            os._exit(0)\n    except OSError:\n        pass",
+    "threads": "import threading, time\nwhile True:\n    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()",
+}
+
+
+@pytest.mark.parametrize("bomb", BOMBS.values(), ids=BOMBS)
+def test_the_kernel_refuses_too_many_processes(bubblewrap, bomb):
+    """At no time are there many more than the limit, and nothing is left; the next submission has all of its own."""
+    limits = Limits(cell_seconds=3, submission_seconds=6, processes=30)
+    with ServerClient(LEVELS["bubblewrap"], limits) as server:
+        if {wall.found for wall in machine_walls.walls() if wall.what == "processes"} == {"counted ten times a second"}:
+            pytest.skip("this machine has no such limit for root")
+        before, most = len(psutil.pids()), 0
+        with contextlib.suppress(WorkerEnded, KeyError), server.worker({}) as worker:
+            counting = threading.Thread(target=lambda: most_processes.append(_most_processes(4)))
+            most_processes: list[int] = []
+            counting.start()
+            worker.ask(messages.RunCell(f"import os\n{bomb}"), messages.CellOutputs)
+        counting.join()
+        (most,) = most_processes
+        assert most - before < 300  # others start processes on this machine, too
+        assert server.left_over() == []
+        with server.worker({}) as worker:
+            assert printed(worker, "import os\nprint(sum(os.fork() > 0 for _ in range(1)))").startswith(("1", "0"))
+
+
+def _most_processes(seconds: float) -> int:
+    """Returns how many processes of the machine there were at once."""
+    end, most = time.monotonic() + seconds, 0
+    while time.monotonic() < end:
+        most = max(most, len(psutil.pids()))
+        time.sleep(0.05)
+    return most

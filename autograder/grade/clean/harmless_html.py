@@ -44,6 +44,12 @@ NUMBERS = {"width", "height", "colspan", "rowspan", "border", "start"}
 MOST_TAGS, MOST_OPEN = 8_000, 150
 """Tags, and elements that are open at once: what a browser and nh3 do with more of them grows with the square."""
 
+MOST_REFERENCES, MOST_SEPARATORS = 100_000, 40_000
+"""Ampersands, and what can stand before an attribute: nh3 (0.3) compares each attribute of a tag with all before it."""
+
+PLAIN_TAG = re.compile(
+    r"""</?[A-Za-z][A-Za-z0-9-]*(?:\s+[^\s"'<>/=]+(?:\s*=\s*(?:"[^"<>]*"|'[^'<>]*'|[^\s"'=<>`]+))?){0,50}\s*/?>"""
+)
 TOO_MUCH = "<p>(HTML with too many tags is not shown)</p>"
 OPENED = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)")
 VOID = {"br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr", "area", "base", "track", "param"}
@@ -66,9 +72,9 @@ def harmless_page(html: str) -> str:
 
 
 def _is_costly(html: str) -> bool:
-    """Returns whether a text has too many tags, or tags that are not closed."""
+    """Returns whether a text has too many tags or attributes, or tags that are not closed."""
     tags, still_open, depth = OPENED.findall(html), Counter[str](), 0
-    if len(tags) > MOST_TAGS:
+    if len(tags) > MOST_TAGS or html.count("&") > MOST_REFERENCES or _has_many_attributes(html):
         return True
     for closes, name in ((closes, name.lower()) for closes, name in tags):
         if closes and still_open[name]:
@@ -80,6 +86,14 @@ def _is_costly(html: str) -> bool:
         if depth > MOST_OPEN:
             return True
     return False
+
+
+def _has_many_attributes(html: str) -> bool:
+    """Returns whether one tag may have more attributes than it should; where that cannot be said for sure, it may."""
+    if sum(map(html.count, " \t\n\f\r/\"'")) <= MOST_SEPARATORS:
+        return False
+    # A tag in this form ends where it seems to, for every reader; whatever else begins like one may go on.
+    return "<" in PLAIN_TAG.sub("", html)
 
 
 def _filter(tag: str, name: str, value: str, drawings: bool = False) -> str | None:

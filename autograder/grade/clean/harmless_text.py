@@ -19,13 +19,17 @@ TEX_COMMAND = re.compile(
     r"\\(?=(?:href|url|style|class|cssId|data|html\w*|includegraphics|bbox|mmlToken|require|def|let|newcommand|renewcommand"
     r"|newenvironment|renewenvironment|DeclareMathOperator|csname|catcode|unicode)(?![a-z]))"
 )
+MOST_COLOURED = 10**9
+"""Characters times colours: nbconvert (7.17, `ansi2html`) copies the rest of a text at each change of colour."""
+
 JOINER = "\u2060"
 """U+2060, word joiner: has no width, and whatever it stands in is no markup any more."""
 
 
 def harmless_text(text: str) -> str:
     """Returns text without control characters, but with colours, and without the paths of this machine."""
-    text = CONTROL.sub(lambda found: found[1] or "", text)
+    colours = text.count("\x1b[") * len(text) <= MOST_COLOURED
+    text = CONTROL.sub(lambda found: (found[1] or "") if colours else "", text)
     return _known_paths().sub(lambda found: _short_name(found[0]), text)
 
 

@@ -33,6 +33,9 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_S
 _LINUX_CAPABILITY_VERSION_3 = 0x20080522
 LAST_CAPABILITY = 63
 
+HOLDERS = 2
+"""Processes that hold a worker's namespaces, and run nothing of the submission's: see `_first_process` in server.py."""
+
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
@@ -132,6 +135,17 @@ def limit(limits: Limits, used: int) -> None:
         hard = resource.getrlimit(kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (value, value))
+
+
+def limit_processes(most: int) -> None:
+    """Makes the kernel refuse more processes and threads than these, in a user namespace that holds nobody else's.
+
+    Linux 5.14 and later count them for each user and user namespace (`RLIMIT_NPROC`, setrlimit(2)). The count does not hold for
+    the machine's root, for whom a control group does (`process_group`).
+    """
+    hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
+    value = most + HOLDERS if hard == resource.RLIM_INFINITY else min(most + HOLDERS, hard)
+    resource.setrlimit(resource.RLIMIT_NPROC, (value, value))
 
 
 def join_pages() -> None:

@@ -129,6 +129,7 @@ def _become_worker(request: Start, descriptor: int, walls: _Walls) -> NoReturn:
         used = namespaces.address_space()  # before /proc is replaced
         if walls.has_namespaces:
             namespaces.enter_own_namespaces()
+            namespaces.limit_processes(request.limits.processes)
             _first_process(request.limits)
         else:
             os.setsid()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import time
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from autograder.grade.submission.process_usage import (
     ProcessUsage,
     descendants,
     has_shared_mapping,
+    kept_waiting,
     proportional_bytes,
     shared_bytes_of_machine,
     sockets_beside,
@@ -21,6 +23,7 @@ from autograder.grade.submission.process_usage import (
 from autograder.grade.wire.channel import TICK, ChannelError
 from autograder.grade.wire.limits import LEAST_WAIT, LONGEST_WAIT, MEBIBYTE, TIME_IS_UP, Limits
 
+LONGEST_TURN = 3.0  # seconds for which a process may wait for a processor at once
 MOST_SOCKETS = 256  # each may hold half a megabyte that belongs to no process
 
 
@@ -47,16 +50,23 @@ class ResourceWatch:
         self._server, self._limits, self._holders = server, limits, holders
         self._looked = time.monotonic()
         self._processor = _ProcessorTime()
-        self._kept_waiting = 0.0
+        self._idle = 0.0
+        self._kept_waiting, self._grader_before = 0.0, kept_waiting(os.getpid())
         self._shared_before = shared_bytes_of_machine()
         self.verdict = ""
         self._end = self.clock() + limits.submission_seconds
         self._deadline = Deadline(math.inf, self._end)
 
     def clock(self) -> float:
-        """Returns seconds on the submission's own clock, which stands still while others keep it waiting for a processor."""
+        """Returns seconds on the submission's own clock, which stands still while others keep it waiting for a processor.
+
+        So does a processor that this process waits for: nobody answers the submission, or reads its answer, until then.
+        """
         most = max(LEAST_WAIT, (LONGEST_WAIT - 1) * self._limits.submission_seconds)
-        return time.monotonic() - min(self._kept_waiting, most)
+        return time.monotonic() - min(self._kept_waiting + self._grader_waited(), most)
+
+    def _grader_waited(self) -> float:
+        return kept_waiting(os.getpid()) - self._grader_before
 
     @property
     def seconds_left(self) -> float:
@@ -92,7 +102,12 @@ class ResourceWatch:
         if threads > most:
             return f"it started more than {self._limits.processes} processes or threads"
         used, waited = self._processor.add(own)
-        self._kept_waiting += max(0.0, min(waited, passed - used))
+        # Linux adds a wait to its statistics when it is over, and so perhaps some looks later.
+        self._idle = min(LONGEST_TURN, self._idle + max(0.0, passed - used))
+        waited = min(waited + self._grader_waited(), self._idle)
+        self._idle -= waited
+        self._kept_waiting += waited
+        self._grader_before = kept_waiting(os.getpid())
         if self._processor.seconds > self._limits.submission_seconds:
             return f"it used more than {self._limits.submission_seconds:g} seconds of processor time"
         if self._memory_exceeded(holders, own):

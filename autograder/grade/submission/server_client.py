@@ -14,6 +14,8 @@ import psutil
 
 from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
 from autograder.grade.sandbox.launch import ServerProcess, launch
+from autograder.grade.sandbox.namespaces import HOLDERS
+from autograder.grade.sandbox.process_group import ProcessGroup
 from autograder.grade.sandbox.server import Order, Ready, Start, Stop
 from autograder.grade.submission.process_usage import child_processes
 from autograder.grade.submission.resource_watch import ResourceWatch
@@ -24,7 +26,7 @@ from autograder.grade.wire.limits import Limits
 START_SECONDS = 120  # importing PyTorch from a slow disk
 STOP_SECONDS = 20
 CLOSE_SECONDS = 5.0
-HOLDERS = 2  # processes that hold a worker's namespaces: see `_first_process` in server.py
+OWN_PROCESSES = 4  # the server, the holders of namespaces, and the worker
 
 
 class ServerClient:
@@ -49,6 +51,7 @@ class ServerClient:
         self._prepared = process
         self._server: ServerProcess | None = None
         self._used = False
+        self._group: ProcessGroup | None = None
 
     def __enter__(self) -> ServerClient:
         return self
@@ -76,6 +79,7 @@ class ServerClient:
         if self._processors:
             with contextlib.suppress(OSError):  # fewer than before: somebody took them from the server
                 os.sched_setaffinity(self._process.pid, self._processors)
+        self._group = ProcessGroup.around(self._process.pid, self.limits.processes + OWN_PROCESSES)
         if self._server.is_shared and self.starts_anew:
             self.close()
             self.start()
@@ -143,6 +147,9 @@ class ServerClient:
         for server in filter(None, (self._server, self._prepared)):
             server.disconnect() if server.is_shared else server.end(CLOSE_SECONDS)
         self._server, self._prepared, self._used = None, None, False
+        if self._group is not None:
+            self._group.remove()
+            self._group = None
 
     @property
     def _control(self) -> socket.socket:

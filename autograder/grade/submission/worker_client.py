@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import socket
 from collections.abc import Callable
 from typing import TypeVar
 
 from autograder.errors import UnfinishedError
-from autograder.grade.submission.process_usage import kept_waiting
 from autograder.grade.submission.resource_watch import Deadline, ResourceWatch
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
@@ -54,8 +52,8 @@ class WorkerClient:
         return self._watch.seconds_left
 
     def clock(self) -> float:
-        """Returns seconds on a clock that stands still while others keep the submission, or this process, waiting for a processor."""
-        return self._watch.clock() - kept_waiting(os.getpid())
+        """Returns seconds on the submission's own clock; see `ResourceWatch.clock`."""
+        return self._watch.clock()
 
     def ask(self, request: messages.Request, form: type[Answer], call_back: CallBack | None = None) -> Answer:
         """Returns the answer to a request.

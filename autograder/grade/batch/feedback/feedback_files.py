@@ -12,7 +12,7 @@ from traitlets.config import Config
 from autograder.grade.batch.classroom import Classroom
 from autograder.grade.batch.feedback.feedback_page import FeedbackExporter, GetGradesAndWaiting
 from autograder.grade.batch.feedback.hidden_tests import CoverHiddenTests
-from autograder.tape.run.time_limit import time_limit
+from autograder.tape.run.time_limit import TimeUp, time_limit
 
 PAGE_SECONDS = 60.0  # for the pages of one student; those of a lesson take a fraction of a second
 
@@ -59,8 +59,10 @@ def _write(classroom: Classroom, students: list[str], level: str) -> list[str]:
 def _write_one(api: NbGraderAPI, classroom: Classroom, student: str) -> str:
     """Returns why a student's page could not be written; "" if it was."""
     try:
-        with time_limit(PAGE_SECONDS, lambda: TimeoutError(f"it took more than {PAGE_SECONDS:g} seconds")):
+        with time_limit(PAGE_SECONDS):
             result = api.generate_feedback(classroom.assignment, student, force=True)
+    except TimeUp:
+        return f"it took more than {PAGE_SECONDS:g} seconds"
     except Exception as error:  # noqa: BLE001 - the pages of the others are still to be written
         return f"{type(error).__name__}: {error}"[:300]
     if result["success"]:

@@ -17,7 +17,9 @@ from traitlets import default
 
 from autograder.grade.batch.feedback.cell_html import code_html, markdown_html, outputs_html
 from autograder.grade.batch.feedback.exercises import GradedExercise, list_exercises, title_of
+from autograder.grade.batch.feedback.patience import Patience
 
+TOO_LONG_TO_SHOW = "(what this cell showed takes too long to display)"
 TEMPLATES = Path(__file__).parent / "template"
 SIGNS = {"correct": "✓", "partly": "◐", "incorrect": "○", "not attempted": "–", "not run": "–", "waiting": "…"}
 WORDS = {
@@ -65,15 +67,15 @@ def page_html(notebook: NotebookNode, grades: dict[str, Any], folder: str = "") 
         grades: nbgrader's "notebook", "score" after the penalty, "max_score" and "late_penalty".
         folder: where the pictures lie that the teacher's texts show.
     """
-    about = notebook.metadata.get("autograder", {})
+    about, patience = notebook.metadata.get("autograder", {}), Patience()
     exercises = list_exercises(notebook)
     return _template().render(
         title=title_of(notebook, exercises, str(grades["notebook"])),
         grades=grades,
         ended=about.get("ended", ""),
         unreadable=about.get("unreadable", False),
-        exercises=[_shown(number, exercise) for number, exercise in enumerate(exercises, 1)],
-        cells=[_cell(cell, folder) for cell in notebook.cells],
+        exercises=[_shown(number, exercise, patience) for number, exercise in enumerate(exercises, 1)],
+        cells=[_cell(cell, patience, folder) for cell in notebook.cells],
         code_light=Markup(HtmlFormatter(style="friendly").get_style_defs(".code")),
         code_dark=Markup(HtmlFormatter(style="github-dark").get_style_defs(".code")),
     )
@@ -86,7 +88,7 @@ def _template() -> jinja2.Template:
     return environment.get_template("page.html.j2")
 
 
-def _shown(number: int, exercise: GradedExercise) -> dict[str, Any]:
+def _shown(number: int, exercise: GradedExercise, patience: Patience) -> dict[str, Any]:
     return {
         "anchor": f"exercise-{number}",
         "name": exercise.name,
@@ -96,30 +98,36 @@ def _shown(number: int, exercise: GradedExercise) -> dict[str, Any]:
         "points": exercise.points,
         "max_points": exercise.max_points,
         "comments": exercise.comments,
-        "answers": [(_source(cell), Markup(outputs_html(cell.get("outputs", [])))) for cell in exercise.answers],
-        "tests": [_test(cell) for cell in exercise.tests],
+        "answers": [(_source(cell, patience), _outputs(cell, patience)) for cell in exercise.answers],
+        "tests": [_test(cell, patience) for cell in exercise.tests],
     }
 
 
-def _test(cell: NotebookNode) -> dict[str, Any]:
+def _test(cell: NotebookNode, patience: Patience) -> dict[str, Any]:
     known = cell.metadata.nbgrader
     return {
-        "source": _source(cell),
-        "outputs": Markup(outputs_html(cell.get("outputs", []))),
+        "source": _source(cell, patience),
+        "outputs": _outputs(cell, patience),
         "points": known.get("score") or 0.0,
         "max_points": known.get("points") or 0.0,
     }
 
 
-def _cell(cell: NotebookNode, folder: str) -> dict[str, Any]:
+def _cell(cell: NotebookNode, patience: Patience, folder: str) -> dict[str, Any]:
     return {
-        "source": _source(cell, folder),
-        "outputs": Markup(outputs_html(cell.get("outputs", []))),
+        "source": _source(cell, patience, folder),
+        "outputs": _outputs(cell, patience),
         "folded": cell.cell_type == "code" and not (utils.is_solution(cell) or utils.is_grade(cell)),
     }
 
 
-def _source(cell: NotebookNode, folder: str = "") -> Markup:
-    if cell.cell_type == "code":
-        return Markup(code_html(cell.source))
-    return Markup(markdown_html(cell.source, cell.get("attachments"), folder))
+def _source(cell: NotebookNode, patience: Patience, folder: str = "") -> Markup:
+    def html() -> str:
+        is_code = cell.cell_type == "code"
+        return code_html(cell.source) if is_code else markdown_html(cell.source, cell.get("attachments"), folder)
+
+    return Markup(patience.html(html, cell.source))
+
+
+def _outputs(cell: NotebookNode, patience: Patience) -> Markup:
+    return Markup(patience.html(lambda: outputs_html(cell.get("outputs", [])), TOO_LONG_TO_SHOW))

@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autograder.grade.sandbox.isolation.package_folders import IMPORT_ROOT
+from autograder.grade.sandbox.process_group import ProcessGroup
+
+GENEROUS = 10_000  # processes: a limit that nobody reaches
 
 # Ends with status 0 if this process may make namespaces of its own and then give up everything.
 TRIALS = {
@@ -51,7 +54,7 @@ def walls() -> list[Wall]:
     """Returns every part, tried now; none on a system without these walls."""
     if sys.platform != "linux":
         return []
-    return [*(_tried(what) for what in TRIALS), _memory(), _waiting()]
+    return [*(_tried(what) for what in TRIALS), _processes(), _memory(), _waiting()]
 
 
 def _tried(what: str) -> Wall:
@@ -60,6 +63,22 @@ def _tried(what: str) -> Wall:
         return Wall(what, FOUND[what])
     reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
     return Wall(what, "refused", f"{reason.partition(': ')[2] or reason}; {ADVICE[what]}")
+
+
+def _processes() -> Wall:
+    """The kernel refuses too many: root's by a control group, others' by a limit of each user namespace (Linux 5.14)."""
+    if os.getuid() != 0:
+        return Wall("processes", "limited for each submission")
+    with subprocess.Popen(["sleep", "5"]) as trial:
+        group = ProcessGroup.around(trial.pid, GENEROUS)
+        trial.kill()
+    if group is None:
+        advice = (
+            "a submission may start thousands before it is ended; grade as an ordinary user, or allow control groups"
+        )
+        return Wall("processes", "counted ten times a second", advice)
+    group.remove()
+    return Wall("processes", "limited for each submission, by a control group")
 
 
 def _memory() -> Wall:
