@@ -296,13 +296,14 @@ SLOW = {
 
 
 @pytest.mark.parametrize("cell", SLOW.values(), ids=SLOW)
-def test_what_takes_too_long_to_typeset_is_plain(cell):
-    """A page with thirty such cells takes seconds of processor time, not hours, and shows what could not be typeset."""
+def test_what_takes_too_long_to_typeset_is_plain(cell, monkeypatch):
+    """A page with ten such cells takes the seconds of processor time that it may, not hours, and shows the cells as they are."""
+    monkeypatch.setattr(patience, "SECONDS_OF_A_PART", 0.2)
+    monkeypatch.setattr(feedback_page, "Patience", lambda: patience.Patience(1.0))
     start = time.process_time()
-    page = page_html(
-        nbformat.v4.new_notebook(cells=[cell] * 30), {"notebook": "a", "score": 0, "max_score": 1, "late_penalty": 0}
-    )
-    assert time.process_time() - start < patience.SECONDS + 15
+    notebook = nbformat.v4.new_notebook(cells=[cell] * 10)
+    page = page_html(notebook, {"notebook": "a", "score": 0, "max_score": 1, "late_penalty": 0})
+    assert time.process_time() - start < 6
     assert f"<pre>{cell.source[:10]}" in page
 
 

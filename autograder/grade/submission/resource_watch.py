@@ -69,6 +69,11 @@ class ResourceWatch:
         return kept_waiting(os.getpid()) - self._grader_before
 
     @property
+    def processor_seconds(self) -> float:
+        """What was used of processor time up to the last look."""
+        return self._processor.seconds
+
+    @property
     def seconds_left(self) -> float:
         """What is left of the submission's time."""
         return max(0.0, self._end - self.clock())

@@ -51,6 +51,11 @@ class WorkerClient:
         """What is left of the submission's time, on its own clock."""
         return self._watch.seconds_left
 
+    @property
+    def processor_seconds(self) -> float:
+        """What the submission has used of processor time, with all of its processes."""
+        return self._watch.processor_seconds
+
     def clock(self) -> float:
         """Returns seconds on the submission's own clock; see `ResourceWatch.clock`."""
         return self._watch.clock()

@@ -12,13 +12,14 @@ from typing import NamedTuple
 import nbformat
 
 from tests.grade.hostile.attacks import ATTACKS, PORT, Attack
+from tests.grade.hostile.forged_messages import TAKEOVERS
 from tests.grade.hostile.honest import HONEST
 from tests.grade.hostile.lesson import ASSIGNMENT, POINTS, RIGHT, WRONG, submitted, write_source
 from tests.grade.hostile.odd_files import ODD
 from tests.grade.hostile.wall_attacks import WALLS
 
 FULL = sum(POINTS.values())
-EVERY_ATTACK = [*ATTACKS, *WALLS]
+EVERY_ATTACK = [*ATTACKS, *WALLS, *TAKEOVERS]
 
 
 class Case(NamedTuple):
