@@ -10,6 +10,7 @@ import ctypes
 import errno
 import fcntl
 import os
+import re
 import resource
 import signal
 import socket
@@ -33,6 +34,7 @@ PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_CHILD_SUBREAPER, PR_S
 _LINUX_CAPABILITY_VERSION_3 = 0x20080522
 LAST_CAPABILITY = 63
 
+COUNTED_FOR_EACH_NAMESPACE = (5, 14)  # the first release of Linux
 HOLDERS = 2
 """Processes that hold a worker's namespaces, and run nothing of the submission's: see `_first_process` in server.py."""
 
@@ -141,8 +143,11 @@ def limit_processes(most: int) -> None:
     """Makes the kernel refuse more processes and threads than these, in a user namespace that holds nobody else's.
 
     Linux 5.14 and later count them for each user and user namespace (`RLIMIT_NPROC`, setrlimit(2)). The count does not hold for
-    the machine's root, for whom a control group does (`process_group`).
+    the machine's root, for whom a control group does (`process_group`). Older kernels count all of the user's processes, the
+    teacher's own too, so there it is not set.
     """
+    if tuple(map(int, re.findall(r"\d+", os.uname().release)[:2])) < COUNTED_FOR_EACH_NAMESPACE:
+        return
     hard = resource.getrlimit(resource.RLIMIT_NPROC)[1]
     value = most + HOLDERS if hard == resource.RLIM_INFINITY else min(most + HOLDERS, hard)
     resource.setrlimit(resource.RLIMIT_NPROC, (value, value))
