@@ -380,7 +380,7 @@ def test_a_large_table_is_read():
     assert harmless_html(html).count("<td") == 3500
 
 
-@pytest.mark.parametrize("text", ["$ a" * 60_000, "\\\\[" * 60_000, "\\begin{a}" * 20_000], ids=["$", "[", "begin"])
+@pytest.mark.parametrize("text", ["\\\\[" * 60_000, "\\begin{a}" * 20_000], ids=["[", "begin"])
 def test_markdown_that_takes_the_square_of_its_length_becomes_code(text):
     """Formgrader would render it in the teacher's server; an essay of the same length stays as it is."""
     start = time.process_time()
