@@ -16,6 +16,8 @@ from autograder.tape.run.time_limit import TimeUp, time_limit
 
 PAGE_SECONDS = 60.0  # for the pages of one student; those of a lesson take a fraction of a second
 
+TOOK_TOO_LONG = "it took more than {:g} seconds"
+
 # The last line of a Python traceback, without the number of a system error; nbgrader's own error only points at the others.
 REASON = re.compile(r"^ *(?:[\w.]*Error|[\w.]*Exception): (?:\[Errno \d+\] )?(?!Please see the)(.+)$", re.MULTILINE)
 
@@ -58,13 +60,19 @@ def _write(classroom: Classroom, students: list[str], level: str) -> list[str]:
 
 def _write_one(api: NbGraderAPI, classroom: Classroom, student: str) -> str:
     """Returns why a student's page could not be written; "" if it was."""
+    late: list[BaseException] = []
+
+    def stop() -> BaseException:
+        late.append(TimeUp())  # nbgrader catches everything
+        return late[0]
+
     try:
-        with time_limit(PAGE_SECONDS):
+        with time_limit(PAGE_SECONDS, stop):
             result = api.generate_feedback(classroom.assignment, student, force=True)
-    except TimeUp:
-        return f"it took more than {PAGE_SECONDS:g} seconds"
-    except Exception as error:  # noqa: BLE001 - the pages of the others are still to be written
-        return f"{type(error).__name__}: {error}"[:300]
+    except (Exception, TimeUp) as error:  # noqa: BLE001 - the pages of the others are still to be written
+        return TOOK_TOO_LONG.format(PAGE_SECONDS) if late else f"{type(error).__name__}: {error}"[:300]
+    if late:
+        return TOOK_TOO_LONG.format(PAGE_SECONDS)
     if result["success"]:
         return _missing(classroom, student)
     reasons = REASON.findall(f"{result.get('error') or ''}\n{result.get('log') or ''}")
