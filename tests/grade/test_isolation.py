@@ -112,7 +112,7 @@ def test_importing_the_grader_changes_no_other_import():
 def test_doctor_has_a_line_for_each_wall():
     """What this machine gives to the walls around a submission, and no advice where nothing is missing."""
     found = {wall.what: wall for wall in walls()}
-    assert ["system calls", "namespaces", "keyring", "memory", "processors"] == list(found)
+    assert ["system calls", "namespaces", "keyring", "processes", "memory", "processors"] == list(found)
     assert "filtered" == found["system calls"].found
     assert set(found) < {finding.what for finding in examine()}
 
