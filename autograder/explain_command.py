@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from autograder.tape.repair.program_factory import ProgramFactory
 
 MARGIN = 0.1  # of the time: for what is still to be written when nothing more may be run
-SOON = 5.0  # seconds within which the whole answer is expected, so that no first one is told before it
+SOON = 5.0  # seconds within which the whole answer is expected, so that no first one is printed before it
 LOGGED = 10.0  # seconds between two words of progress where they go to a file, and nobody waits for the next
 UNFINISHED = "The time was up before all changes had been tried; --budget gives more."
 

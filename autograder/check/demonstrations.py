@@ -41,7 +41,7 @@ _kept: ContextVar[KeptRecordings | None] = ContextVar("kept recordings", default
 class KeptRecordings:
     """Recordings by what decides them: the program's code, the libraries that it names, and settings.
 
-    A program that uses a value, function or class of another cell is recorded anew each time; so is every program once a part of
+    A program that uses a value, function or class of another cell is recorded again each time; so is every program once a part of
     `SPACES` was replaced, which is noticed if this module was imported before.
     """
 

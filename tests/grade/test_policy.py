@@ -95,7 +95,7 @@ def test_without_a_file_nbgraders_own_count(course):
     """The due date that a person entered, and the plugin of nbgrader_config.py; a file that is silent on them changes neither."""
     with Gradebook(f"sqlite:///{course / 'gradebook.db'}", "course") as book:
         book.update_or_create_assignment(ASSIGNMENT, duedate=DUE)
-    assert {0.0} == set(penalties(course, None).values()), "nbgrader's plugin takes nothing off unless it is told to"
+    assert {0.0} == set(penalties(course, None).values()), "nbgrader's plugin takes nothing off unless it is asked to"
     config = course / "nbgrader_config.py"
     config.write_text(config.read_text() + "\nc.LateSubmissionPlugin.penalty_method = 'zero'\n")
     for policy in (None, 'timezone = "UTC"\n'):

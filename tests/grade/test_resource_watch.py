@@ -210,7 +210,7 @@ def test_a_cell_that_others_keep_waiting_has_its_seconds(fair):
 @pytest.mark.parametrize("neighbours", [0, 6], ids=["alone", "beside busy processes"])
 @pytest.mark.parametrize("text", [SLEEP, "while True: pass"], ids=["sleeps", "is busy"])
 def test_a_cell_ends_at_its_limit(fair, text, neighbours):
-    """Who sleeps is not kept waiting; who works is interrupted when it has had its time; both are told so, and go on."""
+    """Who sleeps is not kept waiting; who works is interrupted when it has had its time; both hear so, and go on."""
     with fair.worker({}) as worker, busy(neighbours, min(os.sched_getaffinity(0))):
         start = time.monotonic()
         ran = worker.ask(messages.RunCell(text), messages.CellOutputs)

@@ -1,6 +1,6 @@
 """Programs with a fault of the graph, and each of them repaired: `# fault` marks the line that is to be named.
 
-In the manner of what people ask: a name bound anew, a number in a loss, parameters that nobody trains.
+In the manner of what people ask: a name bound again, a number in a loss, parameters that nobody trains.
 """
 
 from __future__ import annotations
@@ -358,7 +358,7 @@ RIGHT = {
             (log_alpha.exp() * (entropy.detach() + 1)).sum().backward()
             optimizer.step()
         """,
-    "a leaf made anew in each round": """
+    "a new leaf in each round": """
         x = torch.ones(2)
         for _ in range(3):
             x = x.detach().requires_grad_()

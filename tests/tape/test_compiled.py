@@ -54,7 +54,7 @@ LOST = next(program for program in CORPUS if program.name == "backends/view_of_i
 @pytest.mark.slow
 @NEEDS_COMPILER
 def test_a_lost_check_is_named():
-    """pytorch#197887: inductor goes on where eager raises; what eager says, in which line, and by how much the gradient is off is told."""
+    """pytorch#197887: inductor goes on where eager raises; eager's words, their line and how far the gradient is off are reported."""
     verdict = record(LOST.source, file=LOST.file).verdict
     assert [[15.0, 15.0], [18.0, 18.0]] != verdict.gradients["w"].true == [[9.0, 9.0], [12.0, 12.0]]
     assert [[12.0, 12.0], [15.0, 15.0]] == verdict.gradients["w"].got

@@ -57,7 +57,7 @@ def test_much_memory_is_looked_for_and_little_is_not(monkeypatch):
 
 
 def test_a_large_gradient_is_compared_by_sums_that_show_one_wrong_entry():
-    """One of eight million entries is doubled by a write: the program is silently wrong, and its size is told."""
+    """One of eight million entries is doubled by a write: the program is silently wrong, and its size is given."""
     source = (
         "import torch\nw = torch.ones(1 << 23, requires_grad=True)\nh = w.exp()\nloss = h.sum()\n"
         "h.data[12345] = 7.0\nloss.backward()\n"

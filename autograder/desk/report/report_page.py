@@ -20,7 +20,7 @@ from autograder.desk.report.wrong_answers import WrongAnswers
 
 TEMPLATES = Path(__file__).parent / "template"
 BARS = 10
-MOST_GROUPS = 6  # of wrong answers that are shown for one exercise; the number of the others is told
+MOST_GROUPS = 6  # of wrong answers that are shown for one exercise; the others are counted
 LONGEST_CODE = 40  # lines of an example
 
 

@@ -84,7 +84,7 @@ def first_line(reason: str) -> str:
 
 
 def _says_much(one: GivenAnswer) -> bool:
-    """Returns whether the message has the numbers that an answer came to; a bare error says nothing of what was done."""
+    """Returns whether the message has the numbers that an answer computed; a bare error says nothing of what was done."""
     return bool(re.search(r"\d\.\d", one.grade.reason))
 
 

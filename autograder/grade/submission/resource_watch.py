@@ -28,7 +28,7 @@ MOST_SOCKETS = 256  # each may hold half a megabyte that belongs to no process
 
 
 class Deadline(NamedTuple):
-    """When the submission is told that its time is up, and when it is ended, on its own clock."""
+    """When the submission hears that its time is up, and when it is ended, on its own clock."""
 
     told: float
     ended: float

@@ -80,7 +80,7 @@ def receive(
     try:
         return msgspec.msgpack.decode(payload, type=form)
     except (msgspec.MsgspecError, RecursionError, ValueError):
-        # Without msgspec's words, which quote the message: the reason comes to stand in the student's page, and a worker that
+        # Without msgspec's words, which quote the message: the reason appears in the student's page, and a worker that
         # runs a hidden test could write the test into it.
         raise ChannelError("it sent something that is not an answer") from None
 

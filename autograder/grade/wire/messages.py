@@ -16,7 +16,7 @@ from autograder.grade.wire.values.message_form import Values
 LONGEST_REASON = 2000  # characters
 LONGEST_PRINT = 1 << 18
 Reason = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)]
-"""Words of the worker's that may come to stand in a grade; a longer text is no message."""
+"""Words of the worker's that may be stored in a grade; a longer text is no message."""
 
 
 class BeginSubmission(msgspec.Struct, frozen=True, tag="begin"):

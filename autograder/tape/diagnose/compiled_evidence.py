@@ -105,7 +105,7 @@ def _what_was_lost(evidence: CompiledEvidence) -> str:
     blamed = f" The check is about {lines}." if lines else ""
     if evidence.outcome == "correct":
         return f"Eager's version check is not made in the compiled program, and was not needed: the gradients are right.{blamed}"
-    return f"Compilation lost eager's version check, and backward used the new values without a word.{blamed}"
+    return f"Compilation lost eager's version check, and backward silently used the new values.{blamed}"
 
 
 def _first_sentence(message: str) -> str:

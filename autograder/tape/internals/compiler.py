@@ -46,7 +46,7 @@ def eager_calls() -> Iterator[None]:
 
 
 class _KeptStance(ContextDecorator):
-    """In the place of `torch.compiler.set_stance`: the program's own stance would compile again."""
+    """Used instead of `torch.compiler.set_stance`: the program's own stance would compile again."""
 
     def __init__(self, *_args: object, **_options: object) -> None:
         """Takes what `set_stance` takes."""

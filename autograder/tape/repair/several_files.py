@@ -39,7 +39,7 @@ def editable_files(factory: ProgramFactory, verdict: Verdict) -> list[ProgramFac
 
 
 def can_be_imported(factory: ProgramFactory, file: str) -> bool:
-    """Whether each run of the program imports the file anew; what lives in this process has imported it before."""
+    """Whether each run of the program imports the file again; what lives in this process has imported it before."""
     program = factory.original
     return not program.roots and program.space is None and file.endswith(".py") and is_own_file(file)
 

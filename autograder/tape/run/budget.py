@@ -18,7 +18,7 @@ SHORTEST = 0.05  # seconds that a run has though nothing is left: a limit of 0 w
 class Budget:
     """Seconds on the clock, for every run, proof and comparison that an explanation needs.
 
-    Each run of a program is cut off where the budget in force ends, whoever asked for the run.
+    Each run of a program is cut off where the budget in force ends, no matter what asked for the run.
 
     Attributes:
         seconds: how many there are, from `began` on (by `time.monotonic`).

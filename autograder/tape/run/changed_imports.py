@@ -13,7 +13,7 @@ from autograder.tape.run.source_text import compiled
 
 
 class ChangedImports(MetaPathFinder):
-    """Inside, `import` finds these texts in the place of the files; nothing is written, and afterwards the files count again.
+    """Inside, `import` finds these texts instead of the files; nothing is written, and afterwards the files count again.
 
     Attributes:
         texts: the texts by the files' real paths.

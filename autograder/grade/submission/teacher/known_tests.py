@@ -1,4 +1,4 @@
-"""What nbgrader's gradebook is told of AUTOTEST lines that have been turned into tests before. Imports no PyTorch."""
+"""What nbgrader's gradebook knows of AUTOTEST lines that have been turned into tests before. Imports no PyTorch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""All kinds of graph fault, in the order in which they are told."""
+"""All kinds of graph fault, in the order in which they are reported."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
             KIND,
             made,
             f"{name} is computed here once, and line {last.place.line} calls backward on it more than once.",
-            "Compute it anew before each backward.",
+            "Compute it again before each backward.",
         )
         return
     shared = _youngest_shared([state.graph.nodes[number] for number in visited[-1]], visited[:-1])

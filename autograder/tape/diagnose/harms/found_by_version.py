@@ -23,7 +23,7 @@ def find(evidence: Evidence) -> Iterator[Harm]:
         return
     versions = int(found[1]), int(found[2])
     saves = [save for save in state.graph.saves if save.stale and (save.version_now, save.version) == versions]
-    # A block that is recomputed during backward has saves of its own, which no engine call of the program's came to.
+    # A block that is recomputed during backward has saves of its own, which no engine call of the program's reached.
     for save, writes in [(save, writes) for save in saves if (writes := writes_into(state, save))][-1:]:
         changed = any(
             one.changed and one.memory is save.memory and save.overlaps(one.start, one.stop) for one in writes
