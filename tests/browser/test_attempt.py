@@ -37,11 +37,14 @@ def program():
 
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
-def test_a_wrong_answer_shows_its_own_run(page, jupyterlab, theme):
+def test_a_wrong_answer_shows_its_own_run(page, jupyterlab, theme, request):
     """The message stands above the picture, which opens at the write that harmed and shows both gradients."""
     jupyterlab.write("attempt.ipynb", IMPORTS, ANSWER.strip(), CHECK.strip())
     jupyterlab.open(page, "attempt.ipynb")
     jupyterlab.choose(page, "Settings", "Theme", theme)
+    request.addfinalizer(
+        lambda: jupyterlab.choose(page, "Settings", "Theme", "JupyterLab Light")
+    )  # JupyterLab keeps it
     jupyterlab.run_all(page)
     output = page.locator(".jp-CodeCell").nth(2).locator(".jp-OutputArea")
     picture = output.locator(".autograder").first

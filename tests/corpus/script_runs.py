@@ -136,7 +136,10 @@ def watched_script(script: Script) -> tuple[set[Place], set[Place]]:
             prepare(script, Path(made))
             with contextlib.redirect_stdout(io.StringIO()):
                 return watch_run(
-                    lambda: start(script, Path(made)), place_in, counted=script.outcome != "silently-wrong"
+                    lambda: start(script, Path(made)),
+                    place_in,
+                    counted=script.outcome != "silently-wrong",
+                    uncounted=script.outcome == "silently-wrong",
                 )
 
         return in_child(watched)

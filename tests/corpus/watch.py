@@ -52,11 +52,11 @@ def watch(program: Program) -> tuple[set[int], set[int]]:
     def run() -> None:
         execute(program, compile(program.source, program.file, "exec"))
 
-    return watch_run(run, line_in, counted=program.outcome == "raises-backward")
+    return watch_run(run, line_in, counted=program.outcome == "raises-backward", uncounted=True)
 
 
 def watch_run(
-    run: Callable[[], None], place_in: Callable[[FrameType], Any], *, counted: bool
+    run: Callable[[], None], place_in: Callable[[FrameType], Any], *, counted: bool, uncounted: bool
 ) -> tuple[set[Any], set[Any]]:
     """Returns the places that wrote into what backward later used, and the places that had saved it.
 
@@ -66,7 +66,8 @@ def watch_run(
     Args:
         run: what is watched.
         place_in: the place that a frame is at, or None in code that is not the program's own.
-        counted: only writes that the version counter saw matter.
+        counted: a saved tensor was harmed only if its version counter moved.
+        uncounted: writes that no version counter saw are listed, too, where the tensor was harmed.
     """
     kept: list[tuple[TrackedSave, tuple]] = []
     harmful: set[Any] = set()
@@ -75,7 +76,7 @@ def watch_run(
 
     def look() -> None:
         for place, (entry, before) in enumerate(kept):
-            if (now := entry.state(counted)) != before:
+            if (now := entry.state(not uncounted)) != before:
                 kept[place] = entry, now
                 entry.writers.append(last[0])
 
@@ -96,12 +97,12 @@ def watch_run(
         look()
         alias = tensor.detach()
         entry = TrackedSave(tensor, alias, alias.clone(), alias._version, last[0])
-        kept.append((entry, entry.state(counted)))
+        kept.append((entry, entry.state(not uncounted)))
         return entry
 
     def unpack(entry: TrackedSave) -> Tensor:
         look()
-        version, *values = entry.state(counted)
+        version, *values = entry.state(not uncounted)
         if version != entry.version or (not counted and any(now != fingerprint(entry.copy) for now in values)):
             harmful.update(line for line in entry.writers if line)
             saving.add(entry.line or 0)

@@ -18,6 +18,8 @@ def store(tmp_path, monkeypatch):
     own = learner_progress.Store(tmp_path / "home" / "progress.json")
     monkeypatch.setattr(learner_progress, "store", own)
     monkeypatch.setattr(hints, "store", own)
+    monkeypatch.setattr(hints, "_shown", Counter())
+    monkeypatch.setattr(hints, "wrong_answers", Counter())
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
     return own
 

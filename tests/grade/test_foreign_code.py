@@ -1,5 +1,7 @@
 """What a submission hands over never becomes code in the trusted process, and never stops the grader."""
 
+from asyncio import events
+
 import pytest
 
 from autograder.grade.submission.submission_grader import SubmissionGrader
@@ -31,6 +33,15 @@ RUNS_SCRIPT = {
 """Ways to run the script that an answer wrote."""
 LOADER = "f()\nimportlib.machinery.SourceFileLoader('r', 'r.txt').load_module()"
 CALLS = "class E:\n    def __reduce__(self): return __import__('os').mkdir, ({path!r},)\n"
+
+
+@pytest.fixture(autouse=True)
+def no_loop_is_running():
+    """Tests with a browser leave playwright's event loop running in their thread, where a second one would be refused."""
+    left = events._get_running_loop()
+    events._set_running_loop(None)
+    yield
+    events._set_running_loop(left)
 
 
 @pytest.fixture

@@ -59,7 +59,8 @@ class Judge:
         except Exception:
             return False
         if kind == "check":
-            return callable(target) and _computes_the_same(target, options)
+            allowed = not words_of(ast.parse(answer)) & set(options.get("without", ()))
+            return allowed and callable(target) and _computes_the_same(target, options)
         # Of predictions every other word than the author's is wrong.
         return kind == "outcome" and _comes_to(options["is"], options.get("without", ()), answer, self._shown(answer))
 
@@ -98,25 +99,47 @@ def _agrees(target: Any, like: Any, inputs: dict[str, TensorInput], plain: dict[
         for name, parameter in like(**plain).named_parameters():
             points[name], kinds[name] = torch.randn_like(parameter).detach(), "parameter"
     right = _run(like, plain, points, {})
+    pulls = [torch.randn_like(output) if output.is_floating_point() else None for output in right.outputs]
+    kept: list[torch.Tensor | None] = [None] * len(right.memory)
+    # The caller may also let backward start in a tensor of its own that the function wrote into.
+    written = [
+        torch.randn_like(after) if kinds.get(name) == "result" and not torch.equal(after, points[name]) else None
+        for name, after in zip(inputs, right.memory, strict=True)
+    ]
+    return all(_agrees_from(target, like, plain, points, kinds, right, [*pulls, *more]) for more in (kept, written))
+
+
+def _agrees_from(target, like, plain, points, kinds, right: _Ran, pulls: list[torch.Tensor | None]) -> bool:
+    """Whether values, memory and gradients agree where backward starts from these pulls, of the outputs and then of the memory."""
     got = _run(target, plain, points, kinds)
     if not _equal_all(got.outputs, right.outputs) or not _equal_all(got.memory, right.memory):
         return False
-    pulls = [torch.randn_like(output) if output.is_floating_point() else None for output in right.outputs]
-    _backward(got.outputs, pulls)
-    return all(_close_to_slope(leaf.grad, like, plain, points, name, pulls) for name, leaf in got.leaves.items())
+    _backward([*got.outputs, *got.handed], pulls)
+    return all(
+        _is_untouched(leaf.grad)
+        if kinds.get(name) == "frozen"
+        else _close_to_slope(leaf.grad, like, plain, points, name, pulls)
+        for name, leaf in got.leaves.items()
+    )
+
+
+def _is_untouched(gradient: torch.Tensor | None) -> bool:
+    return gradient is None or not gradient.any()
 
 
 class _Ran(NamedTuple):
-    """What came back, what the caller's memory holds afterwards, and the leaves that gradients arrive at."""
+    """What came back, the caller's tensors and what their memory holds afterwards, and the leaves that gradients arrive at."""
 
     outputs: list[torch.Tensor]
+    handed: list[torch.Tensor]
     memory: list[torch.Tensor]
     leaves: dict[str, torch.Tensor]
 
 
 def _run(target: Any, plain: dict[str, Any], points: dict[str, torch.Tensor], kinds: dict[str, str]) -> _Ran:
     """Runs a function, or builds a module and loads what carries its parameters' names; without kinds nothing is recorded."""
-    leaves = {name: points[name].clone().requires_grad_() for name, kind in kinds.items() if kind in ("leaf", "result")}
+    trained = ("leaf", "result", "frozen")
+    leaves = {name: points[name].clone().requires_grad_() for name, kind in kinds.items() if kind in trained}
     handed = {name: leaves.get(name, point.clone()) for name, point in points.items()}
     handed |= {name: leaf.clone() for name, leaf in leaves.items() if kinds[name] == "result"}
     if isinstance(target, type):
@@ -129,7 +152,8 @@ def _run(target: Any, plain: dict[str, Any], points: dict[str, torch.Tensor], ki
     memory = [tensor.detach() for tensor in handed.values()]
     with torch.set_grad_enabled(bool(kinds)):
         value = target(**handed, **plain)
-    return _Ran([torch.as_tensor(leaf) for leaf in tree_leaves(value)], [tensor.clone() for tensor in memory], leaves)
+    outputs = [torch.as_tensor(leaf) for leaf in tree_leaves(value)]
+    return _Ran(outputs, list(handed.values()), [tensor.clone() for tensor in memory], leaves)
 
 
 def _points(inputs: dict[str, TensorInput]) -> dict[str, torch.Tensor]:
@@ -154,8 +178,9 @@ def _close_to_slope(gradient, like: Any, plain: dict[str, Any], points, name: st
     def value(index: int, distance: float) -> float:
         moved = {key: point.clone() for key, point in points.items()}
         moved[name].view(-1)[index] += distance
-        outputs = _run(like, plain, moved, {}).outputs
-        return sum(float((o * pull).sum()) for o, pull in zip(outputs, pulls, strict=True) if pull is not None)
+        ran = _run(like, plain, moved, {})
+        pairs = zip([*ran.outputs, *ran.memory], pulls, strict=True)
+        return sum(float((value * pull).sum()) for value, pull in pairs if pull is not None)
 
     slopes = torch.tensor([(value(i, STEP) - value(i, -STEP)) / (2 * STEP) for i in range(points[name].numel())])
     got = torch.zeros_like(slopes) if gradient is None else gradient.reshape(-1)
@@ -175,10 +200,8 @@ def _equal(first: torch.Tensor, second: torch.Tensor) -> bool:
 def _comes_to(outcome: str, without: tuple[str, ...], answer: str, shown: str) -> bool:
     """Returns whether a program without arguments runs, avoids the words, and leaves right or wrong gradients as asked."""
     tree = ast.parse(answer)
-    words = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    words |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     function = tree.body[-1]
-    if words & set(without) or not isinstance(function, ast.FunctionDef):
+    if words_of(tree) & set(without) or not isinstance(function, ast.FunctionDef):
         return False
     namespace: dict = {}
     imports = f"import torch\nimport torch.nn.functional as F\n{shown}\n"
@@ -191,6 +214,12 @@ def _comes_to(outcome: str, without: tuple[str, ...], answer: str, shown: str) -
         return False
     kept = {name: slope for name, slope in right.items() if name in got}
     return close(got, kept) == (outcome == "correct")
+
+
+def words_of(tree: ast.AST) -> set[str]:
+    """Returns every name and attribute in a piece of code."""
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return names | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
 
 
 def _as_program(source: str) -> Program:

@@ -11,7 +11,7 @@ from autograder.tape.diagnose.assembly import assemble, freeze
 from autograder.tape.diagnose.compiled_evidence import CompiledEvidence
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.excerpt import WHOLE, Scope, excerpt_of, is_long
-from autograder.tape.internals.compiler import eager_random_numbers, is_compiling
+from autograder.tape.internals.compiler import eager_random_numbers
 from autograder.tape.observe.backward_trace import BackwardTrace
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
@@ -21,7 +21,7 @@ from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Excerpt, Outcome, Verdict
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.engine import Listener
-from autograder.tape.run.once import SECONDS, Run, run_once
+from autograder.tape.run.once import SECONDS, CompilingTookTooLong, Run, run_once
 from autograder.tape.run.program import Program, from_file, from_function, from_source
 from autograder.tape.run.source_text import ProgramError
 from autograder.tape.run.time_limit import TimeUp
@@ -92,12 +92,12 @@ def _first_run(program: Program, seconds: float, scope: Scope) -> Run:
         return run_once(
             program, seconds=min(seconds, FIRST * budget.left), calls=scope.calls, partial=True, compiles=True
         )
+    except CompilingTookTooLong:
+        pass
     except ProgramError as error:
-        if not isinstance(error.__cause__, TimeUp):
-            raise
-        if not is_compiling(error.__cause__):
+        if isinstance(error.__cause__, TimeUp):
             error.recording = _beginning(program)
-            raise
+        raise
     run = run_once(program, seconds=min(seconds, FIRST * budget.left), calls=scope.calls, partial=True)
     run.gave_up_compiling = True
     return run

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import torch
 
-from autograder.tape.internals.compiler import compiled_calls, eager_calls, is_compiler_file
+from autograder.tape.internals.compiler import compiled_calls, eager_calls, is_compiler_file, is_compiling
 from autograder.tape.internals.entry_points import close_checkpoints, is_backward_call
 from autograder.tape.internals.tensor_fields import has_values, unheard
 from autograder.tape.recording.verdict_types import Problem
@@ -41,6 +41,7 @@ class Run:
         final: the gradient in each target's `.grad` at the end (by the target's number), copied: the buffer may be emptied later.
         compiled: whether functions made by `torch.compile` ran compiled.
         gave_up_compiling: whether they would have, had compiling not taken too long.
+        in_compiler: whether its error came through the compiler.
         is_cut: whether it was ended before the program was at its end; `calls` are those that were complete.
     """
 
@@ -52,6 +53,7 @@ class Run:
     final: dict[int, torch.Tensor | None] = field(default_factory=dict)
     compiled: bool = False
     gave_up_compiling: bool = False
+    in_compiler: bool = False
     is_cut: bool = False
 
     @property
@@ -60,6 +62,10 @@ class Run:
         if self.error is None:
             return None
         return Problem(type(self.error).__name__, str(self.error), self.line)
+
+
+class CompilingTookTooLong(ProgramError):
+    """The time was up while the compiler ran."""
 
 
 def run_once(
@@ -92,6 +98,7 @@ def run_once(
         run = run_live(program, listener, around, seconds, calls)
         run.compiled = bool(compiled)
         run.returned = _copied(run.returned)
+        run.in_compiler = run.error is not None and is_compiling(run.error)
         _let_go(run.error)
     if partial and isinstance(run.error, TimeUp):
         _keep_complete(run)
@@ -229,7 +236,8 @@ def _refuse(run: Run, program: Program, seconds: float, complaints: str) -> None
         reason = "the program needs a device that is not here. Run it on the CPU."
     else:
         return
-    failure = ProgramError(f"{at}: {reason}")
+    late = run.in_compiler and isinstance(error, TimeUp)
+    failure = (CompilingTookTooLong if late else ProgramError)(f"{at}: {reason}")
     failure.__cause__ = error
     raise failure
 
