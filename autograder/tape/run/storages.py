@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 
 import torch
 
+from autograder.tape.internals.tensor_fields import has_values
+
 # What a look costs (torch 2.13, one core): copy and compare 44 µs per MiB, checksum 240 µs per MiB, 0.3 µs for a few bytes.
 # So storages are copied while the copies stay small beside the program, then checksummed, and beyond that
 # only sampled: 64 lines of 4 KiB, evenly spread. A write that misses all of them goes unseen, and the verdict says so.
@@ -119,7 +121,8 @@ def _in_parts(tensor: torch.Tensor) -> bytes | int:
 def address_of(tensor: torch.Tensor) -> tuple[int, int] | None:
     """Returns the address and size of a tensor's storage, or None where it has none that can be read (CUDA, sparse, functorch)."""
     try:
-        if tensor.device.type != "cpu" or tensor.layout != torch.strided:
+        # The first fake tensor of a process gives the address 0 with a warning, and only the next ones raise (PyTorch 2.13).
+        if tensor.device.type != "cpu" or tensor.layout != torch.strided or not has_values(tensor):
             return None
         storage = tensor.untyped_storage()
         return storage.data_ptr(), storage.nbytes()
