@@ -98,7 +98,7 @@ def test_values_are_told_in_short():
 def test_a_watcher_tells_writes_that_no_function_reported():
     """What NumPy writes is recorded once, after the statement that did it; the line is certain while the storage is often looked at."""
     told, memories, tensor = [], Memories(), torch.zeros(4)
-    watcher = MemoryWatcher(lambda *change: told.append(change), memories.all, frozenset())
+    watcher = MemoryWatcher(lambda *change: told.append(change), memories.all, frozenset(), lambda _memory: False)
     memory = memories.of(tensor)
     watcher.begin(memory)
     watcher.statement_done()

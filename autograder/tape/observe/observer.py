@@ -77,7 +77,7 @@ class Observer(Listener):
     def __init__(self, program: Program, focus: frozenset[int] = frozenset(), first: int = 0):
         self.state = state = RunState()
         self.writes = Writes(state)
-        self.watcher = MemoryWatcher(self.writes.unreported, state.memories.all, focus)
+        self.watcher = MemoryWatcher(self.writes.unreported, state.memories.all, focus, state.is_under_way)
         self.links = Links(state, self.watcher)
         self.variables = Variables(state, self.links, self.writes)
         self.statements = state.statements = Statements(program, self._statement_done, self._function_left)

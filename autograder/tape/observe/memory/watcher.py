@@ -22,9 +22,13 @@ class MemoryWatcher:
     """Counts statements, and reports unannounced changes to `changed(memory, interval, exact)`."""
 
     def __init__(
-        self, changed: Callable[[Memory, tuple[int, int], bool], None], all_: list[Memory], focus: frozenset[int]
+        self,
+        changed: Callable[[Memory, tuple[int, int], bool], None],
+        all_: list[Memory],
+        focus: frozenset[int],
+        is_under_way: Callable[[Memory], bool],
     ):
-        self.changed, self.all, self.focus = changed, all_, focus
+        self.changed, self.all, self.focus, self.is_under_way = changed, all_, focus, is_under_way
         self.clock = 0
         self._due: list[tuple[int, int]] = []
 
@@ -52,6 +56,9 @@ class MemoryWatcher:
                 memory.content = None
                 continue
             if memory.next_look >= self.clock:
+                continue
+            if self.is_under_way(memory):  # the thread that is in that call notices what it writes
+                again.append((self.clock, number))
                 continue
             self.look(memory)
             always = memory.exposed or number in self.focus or len(self._due) + len(again) < EAGER
