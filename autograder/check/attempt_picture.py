@@ -9,7 +9,7 @@ from functools import cached_property
 import msgspec
 
 from autograder.check.expected import Expected
-from autograder.check.message import Incorrect, Unsolved
+from autograder.check.message import Incorrect, Unfinished, Unsolved
 from autograder.check.subject.subjects import Subject
 from autograder.tape.oracle.gradient_comparison import nested
 from autograder.tape.recording.schema import Recording
@@ -24,6 +24,8 @@ def pictured(subject: Subject, expected: Expected) -> Iterator[Attempt]:
     attempt = Attempt(subject, expected)
     try:
         yield attempt
+    except Unfinished:
+        raise
     except Incorrect as wrong:
         attempt.show(wrong)
         raise

@@ -7,7 +7,7 @@ from typing import NoReturn
 
 from autograder.check.expected import Expected
 from autograder.check.gradients import compare_gradients, describe
-from autograder.check.message import Incorrect, NotAttempted, message
+from autograder.check.message import Incorrect, NotAttempted, Unfinished, message
 from autograder.check.subject.call_report import Array, CallProblem, Report
 from autograder.check.values import format_values, same
 from autograder.tape.recording.verdict_types import Harm
@@ -80,11 +80,13 @@ def _raise_problem(exercise: str, problem: CallProblem, harm: Callable[[], Harm 
     elif "leaf Variable" in problem.message:
         verdict, expected = "a leaf is written in place", "a leaf that keeps its value while autograd records"
     elif problem.type == "KeyboardInterrupt":
-        verdict, expected, text = (
-            "your own code did not finish",
-            "a function that returns",
-            "stopped from outside",
+        told = message(
+            f"{exercise}: your own code did not finish",
+            saw="KeyboardInterrupt: stopped from outside",
+            expected="a function that returns",
+            look_at=where,
         )
+        raise Unfinished(told)
     elif problem.phase == "backward":
         verdict, expected = "backward raises", "a backward that runs"
         where = "how the returned values depend on the inputs"

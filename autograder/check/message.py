@@ -40,6 +40,10 @@ class Incorrect(Unsolved):
     """The answer was changed but is not right yet."""
 
 
+class Unfinished(Incorrect):
+    """The answer was stopped from outside: it may never end, so it is not run again for a picture."""
+
+
 def message(verdict: str, *, saw: str, expected: str, look_at: str) -> str:
     """Returns the four lines a learner reads: the verdict, then what was seen, expected, and where to look.
 

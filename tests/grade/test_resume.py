@@ -85,7 +85,7 @@ def test_a_killed_run_resumes_with_nothing_lost(undisturbed, tmp_path):
     command = command_for(folder)
     for _ in range(2):
         run = subprocess.Popen([*command, "--resume"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        family = _wait_for_grades(run, folder, chance)
+        family = _wait_for_grades(run, folder, chance.uniform(0, 0.3))
         run.send_signal(signal.SIGKILL)
         run.wait()
         _, alive = psutil.wait_procs(family, timeout=20)
@@ -103,7 +103,7 @@ def test_ctrl_c_ends_with_one_sentence_and_resumes(undisturbed, tmp_path):
     run = subprocess.Popen(
         command_for(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
-    family = _wait_for_grades(run, folder, random.Random())
+    family = _wait_for_grades(run, folder, 0.0)
     os.killpg(run.pid, signal.SIGINT)
     _, told = run.communicate(timeout=60)
     assert 130 == run.returncode
@@ -121,7 +121,7 @@ def command_for(folder) -> list[str]:
     return [sys.executable, "-m", "autograder", "grade", ASSIGNMENT, *options]
 
 
-def _wait_for_grades(run, folder, chance) -> list[psutil.Process]:
+def _wait_for_grades(run, folder, pause) -> list[psutil.Process]:
     """Waits until the run has written one more grade, and a little longer; returns its child processes."""
     before = len(list((folder / "autograded").glob("*"))) if (folder / "autograded").exists() else 0
     until = time.monotonic() + 90
@@ -129,7 +129,7 @@ def _wait_for_grades(run, folder, chance) -> list[psutil.Process]:
         if (folder / "autograded").exists() and len(list((folder / "autograded").glob("*"))) > before:
             break
         time.sleep(0.02)
-    time.sleep(chance.uniform(0, 0.3))
+    time.sleep(pause)
     return psutil.Process(run.pid).children(recursive=True) if run.poll() is None else []
 
 
