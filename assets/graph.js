@@ -15,8 +15,9 @@ const QUIET = "data-lm-suppress-shortcuts"; // turns off JupyterLab's shortcuts 
 const PAUSE = 1200; // milliseconds between frames while playing
 const ICONS = {
   first: "M3 3v10M13 3L6 8l7 5z", back: "M11 3L4 8l7 5z", play: "M4 2.5L13 8l-9 5.5z", pause: "M5 3v10M11 3v10",
-  forward: "M5 3l7 5-7 5z", last: "M13 3v10M3 3l7 5-7 5z",
+  forward: "M5 3l7 5-7 5z", last: "M13 3v10M3 3l7 5-7 5z", smaller: "M3 8h10", larger: "M3 8h10M8 3v10", fit: "M2 8h12M5 5L2 8l3 3M11 5l3 3-3 3",
 };
+const SMALLEST = 0.72, LARGEST = 2, ZOOM = 1.25; // scales of the graph at which it is drawn, at which it ends, and of one step between them
 
 /**
  * Makes an HTML element.
@@ -92,6 +93,13 @@ function iconButton(name, label, act) {
   return made;
 }
 
+/** @param {string | (string | Node)[]} words @param {() => void} act */
+function button(words, act, className = "") {
+  const made = make("button", { type: "button", className }, ...[words].flat());
+  made.addEventListener("click", act);
+  return made;
+}
+
 /** Returns the element that an event began at; in this tree every target is an element. @param {Event} event */
 function target(event) {
   return /** @type {HTMLElement} */ (event.target);
@@ -117,22 +125,40 @@ function reveal(pane, element) {
  */
 const score = (/** @type {any} */ (globalThis)[Symbol.for("autograder.score")] ??= new Map());
 
+/** The front end's own words in the reader's language, by their English; those that are not there stay English. @type {Record<string, string>} */
+let words = {};
+
+/**
+ * Returns a text in the reader's language, with values in place of their names in braces. `front_end_words` (autograder/view/assets.py)
+ * finds each text here by the call, so it stands between double quotes.
+ * @param {string} text
+ * @param {Record<string, string | number>} values
+ */
+function say(text, values = {}) {
+  return Object.entries(values).reduce((told, [name, value]) => told.replaceAll(`{${name}}`, String(value)), words[text] ?? text);
+}
+
 /** One picture: the panes, the controls, and the frame that they show. */
 class Viewer {
   sentence = make("p", { className: "sentence", role: "status" });
   badge = make("p", { className: "badge" });
   count = make("span", { className: "step" });
-  slider = make("input", { type: "range", min: 0, value: 0, className: "slider", "aria-label": "step" });
-  player = iconButton("play", "play", () => this.play());
-  code = make("div", { className: "pane code", role: "group", "aria-label": "code" });
+  slider = make("input", { type: "range", min: 0, value: 0, className: "slider", "aria-label": say("step") });
+  player = iconButton("play", say("play"), () => this.play());
+  code = make("div", { className: "pane code", role: "group", "aria-label": say("code") });
   memory = make("div", { className: "pane memory" });
-  trail = make("nav", { className: "trail", "aria-label": "opened folds" });
-  graph = make("div", { className: "pane graph", tabIndex: 0, role: "region", "aria-label": "graph" });
+  trail = make("nav", { className: "trail", "aria-label": say("opened folds") });
+  graph = make("div", { className: "pane graph", tabIndex: 0, role: "region", "aria-label": say("graph") });
   gradients = make("div", { className: "gradients" });
   question = make("div", { className: "question" });
   links = document.createElementNS(SVG, "svg");
-  root = make("section", { className: "autograder", "aria-label": "autograd, step by step" });
-  resized = new ResizeObserver(() => this.connect());
+  sizes = make("div", { className: "sizes", role: "group", "aria-label": say("size of the graph") },
+    iconButton("smaller", say("smaller"), () => this.scale(1 / ZOOM)), iconButton("fit", say("fit to the width"), () => this.scale(0)), iconButton("larger", say("larger"), () => this.scale(ZOOM)));
+  root = make("section", { className: "autograder", "aria-label": say("autograd, step by step") });
+  resized = new ResizeObserver(() => {
+    this.offerSizes();
+    this.connect();
+  });
   /** @type {number | undefined} the timer while it plays */
   timer;
   /** @type {Outcome | undefined} what the learner predicted */
@@ -141,9 +167,11 @@ class Viewer {
   /**
    * @param {Scene} scene
    * @param {Element} host the element whose content it replaces
+   * @param {Model} model
    */
-  constructor(scene, host) {
+  constructor(scene, host, model) {
     this.scene = scene;
+    this.model = model;
     this.at = -1;
     /** @type {Map<string, string>} */
     this.state = new Map();
@@ -165,22 +193,19 @@ class Viewer {
     const { scene } = this;
     this.slider.max = String(scene.frames.length - 1);
     this.slider.addEventListener("input", () => this.go(Number(this.slider.value)));
-    const controls = make("div", { className: "controls", role: "group", "aria-label": "steps" },
-      iconButton("first", "first step", () => this.go(0)), iconButton("back", "back", () => this.go(this.at - 1)), this.player,
-      iconButton("forward", "forward", () => this.go(this.at + 1)), iconButton("last", "last step", () => this.go(Infinity)),
+    const controls = make("div", { className: "controls", role: "group", "aria-label": say("steps") },
+      iconButton("first", say("first step"), () => this.go(0)), iconButton("back", say("back"), () => this.go(this.at - 1)), this.player,
+      iconButton("forward", say("forward"), () => this.go(this.at + 1)), iconButton("last", say("last step"), () => this.go(Infinity)),
       this.slider, this.count);
-    if (scene.from_start) {
-      const decisive = make("button", { type: "button", className: "decisive" }, "the step that decides");
-      decisive.addEventListener("click", () => this.go(scene.decisive));
-      controls.append(decisive);
-    }
+    if (scene.from_start) controls.append(button(say("the step that decides"), () => this.go(scene.decisive), "decisive"));
+    if (scene.is_playable) controls.append(button(say("change the program"), () => this.askForBoard(), "decisive"));
     this.buildCode();
-    this.memory.append(makeDrawing(scene.memory, "memory", this.fixed));
+    this.memory.append(makeDrawing(scene.memory, say("memory"), this.fixed));
     for (const lane of this.memory.querySelectorAll(".lane")) lane.setAttribute("tabindex", "0");
-    if (scene.gradients) this.gradients.append(makeDrawing(scene.gradients, "gradients: got and right", this.fixed));
+    if (scene.gradients) this.gradients.append(makeDrawing(scene.gradients, say("gradients: got and right"), this.fixed));
     this.links.setAttribute("class", "links");
     this.links.setAttribute("aria-hidden", "true");
-    const picture = make("div", { className: "picture" }, this.trail, this.graph);
+    const picture = make("div", { className: "picture" }, make("div", { className: "above" }, this.trail, this.sizes), this.graph);
     this.root.append(make("div", { className: "top" }, controls, this.badge), this.sentence, this.question,
       make("div", { className: "panes" }, this.code, picture, this.memory), this.gradients, this.legend(), this.links);
     if (this.asking) this.ask();
@@ -190,8 +215,9 @@ class Viewer {
     const lists = this.scene.programs.map(({ file, lines }) => make("ol", { className: "program", "aria-label": file },
       ...lines.map(({ key, tokens }) => {
         const words = tokens.map(([text, kind]) => make("span", { className: kind }, text));
-        const line = make("button", { type: "button", tabIndex: -1 }, ...words);
-        line.style.setProperty("--indent", `${tokens.map(([text]) => text).join("").search(/\S|$/) + 4}ch`);
+        const text = tokens.map(([text]) => text).join("");
+        const line = make("button", { type: "button", tabIndex: -1, ...(text.trim() ? {} : { "aria-label": say("empty line") }) }, ...words);
+        line.style.setProperty("--indent", `${text.search(/\S|$/) + 4}ch`);
         const item = make("li", { className: "line" }, line);
         this.fixed.set(key, [{ element: item, base: "line", text: false, stays: true }]);
         line.addEventListener("click", () => this.goToLine(key));
@@ -200,11 +226,17 @@ class Viewer {
     this.code.append(...lists);
   }
 
+  /** Asks for the program as cards; whoever made the picture answers with another scene. */
+  askForBoard() {
+    this.model.set("arrangement", { number: 0, lines: [], edits: {}, again: true });
+    this.model.save_changes();
+  }
+
   legend() {
     const entry = (/** @type {string} */ kind, /** @type {string} */ words) => make("li", { className: kind }, words);
-    return make("ul", { className: "legend", "aria-label": "legend" },
-      entry("flow", "the direction of backward"), entry("kept", "kept for backward"), entry("stale", "kept, changed, and counted"),
-      entry("silent", "kept, changed, and not counted"), entry("counter", "●▲■ v0: version, one mark for each counter"));
+    return make("ul", { className: "legend", "aria-label": say("legend") },
+      entry("flow", say("the direction of backward")), entry("kept", say("kept for backward")), entry("stale", say("kept, changed, and counted")),
+      entry("silent", say("kept, changed, and not counted")), entry("counter", say("●▲■ v0: version, one mark for each counter")));
   }
 
   /**
@@ -214,7 +246,7 @@ class Viewer {
   open(number) {
     const { scene } = this;
     this.view = new Map();
-    this.graph.replaceChildren(makeDrawing(scene.views[number], `graph, ${scene.views[number].title}`, this.view, 0.72));
+    this.graph.replaceChildren(makeDrawing(scene.views[number], say("graph, {part}", { part: scene.views[number].title }), this.view, SMALLEST));
     for (const fold of this.graph.querySelectorAll("[data-opens]")) {
       fold.setAttribute("tabindex", "0");
       fold.setAttribute("role", "button");
@@ -227,13 +259,49 @@ class Viewer {
       return made;
     };
     this.trail.replaceChildren(...(path.length > 1 ? path.map(crumb) : []));
-    for (const [key, entries] of this.view) for (const entry of entries) this.paint(entry, this.state.get(key));
+    for (const [key, entries] of this.view) for (const entry of entries) this.paint(entry, this.seen(key, this.state.get(key)));
+    this.offerSizes();
     if (this.at >= 0) this.highlight();
+  }
+
+  /** Offers other sizes where the graph does not fit, or has been given one. */
+  offerSizes() {
+    const { scrollWidth, scrollHeight, clientWidth, clientHeight } = this.graph;
+    this.sizes.hidden = !this.graph.firstElementChild?.hasAttribute("data-sized") && scrollWidth <= clientWidth + 1 && scrollHeight <= clientHeight + 1;
+  }
+
+  /** Enlarges the graph by a factor; 0 fits it to the pane's width. @param {number} factor */
+  scale(factor) {
+    const svg = /** @type {SVGSVGElement} */ (this.graph.firstElementChild);
+    const { width } = svg.getBoundingClientRect();
+    const fit = Math.min(1, this.graph.clientWidth / svg.viewBox.baseVal.width);
+    const scale = Math.max(fit, Math.min(LARGEST, (width / svg.viewBox.baseVal.width) * factor));
+    svg.dataset.sized = "";
+    Object.assign(svg.style, { width: `${scale * svg.viewBox.baseVal.width}px`, minWidth: "0", maxWidth: "none" });
+    this.highlight();
   }
 
   /** @param {string} key */
   elements(key) {
     return [...(this.view.get(key) ?? []), ...(this.fixed.get(key) ?? [])];
+  }
+
+  /**
+   * Returns the state of a key as the reader sees it now; a picture that asks something may hide it.
+   * @param {string} key
+   * @param {string | undefined} value
+   */
+  seen(key, value) {
+    return value;
+  }
+
+  /** Returns what a frame says first. @param {SceneFrame} frame */
+  fact(frame) {
+    return frame.fact;
+  }
+
+  repaint() {
+    for (const [key, value] of this.state) for (const entry of this.elements(key)) this.paint(entry, this.seen(key, value));
   }
 
   /**
@@ -281,7 +349,7 @@ class Viewer {
     this.state = fresh;
     for (const key of touched) {
       if (!forward && before.get(key) === fresh.get(key)) continue;
-      for (const entry of this.elements(key)) this.paint(entry, fresh.get(key));
+      for (const entry of this.elements(key)) this.paint(entry, this.seen(key, fresh.get(key)));
     }
   }
 
@@ -290,15 +358,19 @@ class Viewer {
     const { scene, at } = this;
     const frame = scene.frames[at];
     this.slider.value = String(at);
-    this.slider.setAttribute("aria-valuetext", `step ${at + 1} of ${scene.frames.length}`);
-    this.count.textContent = `step ${at + 1} of ${scene.frames.length}`;
-    this.sentence.replaceChildren(frame.fact, ...(frame.effect && !this.asking ? [" ", make("strong", {}, frame.effect)] : []));
+    const count = say("step {step} of {count}", { step: at + 1, count: scene.frames.length });
+    this.slider.setAttribute("aria-valuetext", count);
+    this.count.textContent = count;
+    const problem = scene.board?.problem;
+    this.root.classList.toggle("stopped", Boolean(problem));
+    if (problem) return this.sentence.replaceChildren(problem);
+    this.sentence.replaceChildren(this.fact(frame), ...(frame.effect && !this.asking ? [" ", make("strong", {}, frame.effect)] : []));
     /** @type {[Outcome, string] | null} */
     const shown = frame.kind === "end" ? [scene.outcome, scene.outcome] : frame.forecast;
     this.badge.className = `badge ${shown && !this.asking ? shown[0] : "unknown"}`;
-    const words = this.asking ? "your prediction first" : shown ? `${SIGNS[shown[0]]} ${shown[1]}` : "no graph yet";
-    const lead = frame.kind === "end" ? "Outcome: " : frame.kind === "visit" ? "Backward is running" : "If you call backward now: ";
-    this.badge.replaceChildren(lead, ...(frame.kind === "visit" ? [] : [make("b", {}, words)]));
+    const forecast = this.asking ? say("your prediction first") : shown ? `${SIGNS[shown[0]]} ${shown[1]}` : say("no graph yet");
+    const lead = frame.kind === "end" ? say("Outcome: ") : frame.kind === "visit" ? say("Backward is running") : say("If you call backward now: ");
+    this.badge.replaceChildren(lead, ...(frame.kind === "visit" ? [] : [make("b", {}, forecast)]));
     this.root.classList.toggle("ended", frame.kind === "end");
     if (this.answer && frame.kind === "end") this.mark();
   }
@@ -373,7 +445,7 @@ class Viewer {
     if (this.timer) return this.stop();
     if (this.at === this.scene.frames.length - 1) this.go(0);
     this.player.replaceChildren(icon("pause"));
-    this.player.setAttribute("aria-label", "pause");
+    this.player.setAttribute("aria-label", say("pause"));
     this.timer = window.setInterval(() => {
       if (!this.root.isConnected || this.at === this.scene.frames.length - 1) this.stop();
       else this.go(this.at + 1);
@@ -384,17 +456,13 @@ class Viewer {
     window.clearInterval(this.timer);
     this.timer = undefined;
     this.player.replaceChildren(icon("play"));
-    this.player.setAttribute("aria-label", "play");
+    this.player.setAttribute("aria-label", say("play"));
   }
 
   ask() {
-    const choose = (/** @type {[Outcome, string]} */ [outcome, meaning]) => {
-      const button = make("button", { type: "button" }, make("b", {}, outcome), ` ${meaning}`);
-      button.addEventListener("click", () => this.choose(outcome));
-      return button;
-    };
-    const title = make("p", {}, "Predict first: step through the program, then say what it will do. The last steps are shown after your choice.");
-    this.question.replaceChildren(title, make("div", { role: "group", "aria-label": "your prediction" }, ...this.scene.outcomes.map(choose)));
+    const choose = (/** @type {[Outcome, string]} */ [outcome, meaning]) => button([make("b", {}, outcome), ` ${meaning}`], () => this.choose(outcome));
+    const title = make("p", {}, say("Predict first: step through the program, then say what it will do. The last steps are shown after your choice."));
+    this.question.replaceChildren(title, make("div", { role: "group", "aria-label": say("your prediction") }, ...this.scene.outcomes.map(choose)));
   }
 
   /** @param {Outcome} outcome */
@@ -402,8 +470,8 @@ class Viewer {
     this.answer = outcome;
     this.asking = false;
     if (!score.has(this.scene.id)) score.set(this.scene.id, outcome === this.scene.outcome);
-    this.question.replaceChildren(make("p", { role: "status" }, `You predict: ${outcome}. Continue to see.`));
-    for (const [key, value] of this.state) for (const entry of this.elements(key)) this.paint(entry, value);
+    this.question.replaceChildren(make("p", { role: "status" }, say("You predict: {outcome}. Continue to see.", { outcome })));
+    this.repaint();
     this.go(this.scene.ask ?? 0);
     this.slider.focus();
   }
@@ -411,8 +479,10 @@ class Viewer {
   mark() {
     const right = this.answer === this.scene.outcome;
     const first = [...score.values()].filter(Boolean).length;
-    const result = right ? `Your prediction was right: ${this.answer}.` : `You predicted ${this.answer}; it is ${this.scene.outcome}.`;
-    this.question.replaceChildren(make("p", { role: "status" }, `${result} On this page: ${first} of ${score.size} right at the first try.`));
+    const { answer = "", scene: { outcome } } = this;
+    const result = right ? say("Your prediction was right: {outcome}.", { outcome }) : say("You predicted {answer}; it is {outcome}.", { answer, outcome });
+    const all = say("On this page: {right} of {count} right at the first try.", { right: first, count: score.size });
+    this.question.replaceChildren(make("p", { role: "status" }, `${result} ${all}`));
   }
 
   watch() {
@@ -471,27 +541,36 @@ class Viewer {
 }
 
 /**
+ * What draws a scene; board.js, answer.js and counters.js add theirs.
+ * @type {Record<"picture" | "board" | "choices" | "counters", new (scene: Scene, el: Element, model: Model) => { close(): void }>}
+ */
+const kinds = { picture: Viewer, board: Viewer, choices: Viewer, counters: Viewer };
+
+/**
  * Draws into `el`, or shows there why it cannot be drawn, so that it is never blank.
  * @param {Scene} scene
  * @param {Element} el
+ * @param {Model} model
  */
-function draw(scene, el) {
+function draw(scene, el, model) {
   try {
-    if (!scene?.frames?.length) throw new Error("the recording holds no step");
-    return new Viewer(scene, el);
+    words = scene?.words ?? {};
+    if (!scene?.frames?.length && !scene?.choices) throw new Error("the recording holds no step");
+    const kind = scene.choices ? "choices" : scene.board ? "board" : scene.counters ? "counters" : "picture";
+    return new kinds[kind](scene, el, model);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    el.replaceChildren(make("p", { className: "autograder-failed", role: "alert" }, `This picture cannot be drawn: ${reason}. Run the cell again.`));
+    el.replaceChildren(make("p", { className: "autograder-failed", role: "alert" }, say("This picture cannot be drawn: {reason}. Run the cell again.", { reason })));
     return null;
   }
 }
 
 /** @param {{ model: Model, el: Element }} place */
 function render({ model, el }) {
-  let viewer = draw(model.get("scene"), el);
+  let viewer = draw(model.get("scene"), el, model);
   const redraw = () => {
     viewer?.close();
-    viewer = draw(model.get("scene"), el);
+    viewer = draw(model.get("scene"), el, model);
   };
   model.on("change:scene", redraw);
   return () => {
@@ -526,4 +605,4 @@ function initialize({ model }) {
   };
 }
 
-export default { initialize, render };
+export default { initialize, render, Viewer, kinds, make, button, say };

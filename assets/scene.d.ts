@@ -47,11 +47,67 @@ export interface Scene {
   ask: number | null;
   outcomes: [outcome: Outcome, meaning: string][];
   place: string;
+  is_playable: boolean;
+  board: Board | null;
+  choices: Choices | null;
+  counters: CounterQuestion | null;
+  words: Record<string, string>;
+}
+
+export type Token = [text: string, kind: string];
+
+/** One statement of a program that can be changed; `keys` are those of its lines, "" where it was not run. */
+export interface BoardCard {
+  id: string;
+  lines: Token[][];
+  keys: string[];
+  forms: string[];
+  form: number;
+  is_fixed: boolean;
+}
+
+/** The program as cards: `cards` in order, `spare` those that it does not hold. `problem` says why there is no picture. */
+export interface Board {
+  name: string;
+  number: number;
+  cards: BoardCard[];
+  spare: BoardCard[];
+  edits: Record<string, string>;
+  problem: string;
+  remark: string;
+  header: string;
+  function_name: string;
+  answer: string;
+  is_editable: boolean;
+}
+
+/** A prediction that is still open: the variable, the question, and each answer with its meaning. */
+export interface Choices {
+  name: string;
+  question: string;
+  options: [value: string, meaning: string][];
+}
+
+/** The tensors whose versions are asked, and what is said to a wrong one (autograder/view/scene/counter_question.py). */
+export interface CounterQuestion {
+  question: string;
+  rows: CounterRow[];
+  hidden: Record<string, string>;
+  facts: string[];
+}
+
+export interface CounterRow {
+  name: string;
+  version: number;
+  too_few: { frame: number; sentence: string }[];
+  too_many: { frame: number; sentence: string };
 }
 
 /** What anywidget and a page hand to the module. */
 export interface Model {
   get(name: "scene"): Scene;
+  set(name: "arrangement", value: { number: number; lines: { card: string; form: number }[]; edits: Record<string, string>; again: boolean }): void;
+  save_changes(): void;
   on(event: "change:scene", listener: () => void): void;
   off(event: "change:scene", listener: () => void): void;
 }

@@ -21,7 +21,7 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    from autograder.requirements import require
+    from autograder.installation.requirements import require
 
     require("explain")
     return getattr(importlib.import_module(_HOMES[name]), name)
@@ -29,7 +29,7 @@ def __getattr__(name: str) -> object:
 
 def load_ipython_extension(shell: Any) -> None:
     """Makes the cell magic `%%explain` known; IPython calls it for `%load_ext autograder`."""
-    from autograder.requirements import require
+    from autograder.installation.requirements import require
 
     require("explain")
     from autograder.api import load_magic

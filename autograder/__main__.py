@@ -12,7 +12,7 @@ if sys.version_info < (3, 11):
         "`python3.12 -m autograder`." % sys.version_info[:2]
     )
 
-from autograder.bootstrap import ensure_environment  # noqa: E402 - must come after the version check
+from autograder.installation.bootstrap import ensure_environment  # noqa: E402 - must come after the version check
 
 ensure_environment(sys.argv[1:])
 

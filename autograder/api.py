@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
 from autograder import view
 from autograder.errors import InputError, UnfinishedError
+from autograder.locale.translations import in_english
 from autograder.tape import explain_cell, explain_program
 from autograder.tape.diagnose.excerpt import Scope
 from autograder.tape.recording.schema import Recording, to_json
 from autograder.tape.recording.verdict_types import Fix, Gradient, Harm, Outcome
-from autograder.tape.repair.program_factory import factory_of_file, factory_of_function, factory_of_text
+from autograder.tape.repair.trial.program_factory import (
+    ProgramFactory,
+    factory_of_file,
+    factory_of_function,
+    factory_of_text,
+)
+from autograder.tape.run.programs.command_line import CommandLine
+from autograder.tape.run.programs.scratch_folder import ScratchFolder
 from autograder.tape.watch.error_recording import recording_of_error
 from autograder.view.text.first_screen import MORE_IN_PYTHON
 
@@ -65,7 +74,13 @@ class Explanation:
         suffix = os.path.splitext(path)[1].lower()
         if suffix not in _FORMATS:
             known = ", ".join(_FORMATS)
-            raise InputError(f"{os.fspath(path)} names no format that is known here. End it in one of {known}.")
+            raise InputError(
+                in_english(
+                    "{file} names no format that is known here. End it in one of {known}.",
+                    file=os.fspath(path),
+                    known=known,
+                )
+            )
         write_text(path, _FORMATS[suffix](self.recording))
 
     @property
@@ -90,7 +105,11 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise UnfinishedError(f"{os.fspath(path)} cannot be written: {error.strerror}. Name another file.") from None
+        raise UnfinishedError(
+            in_english(
+                "{file} cannot be written: {reason}. Name another file.", file=os.fspath(path), reason=error.strerror
+            )
+        ) from None
 
 
 def explain(
@@ -105,8 +124,8 @@ def explain(
 
     Args:
         program: a function, source text, or the path of a Python file or notebook (a `pathlib.Path`). It runs several times, each
-            time from the same seed, and prints nothing. Or an exception that left a backward under `autograder.watch()`: then
-            nothing is run, and the harms are those that the watch saw.
+            time from the same seed, and prints nothing; a file runs in a copy of the working folder. Or an exception that left a
+            backward under `autograder.watch()`: then nothing is run, and the harms are those that the watch saw.
         function: which function of the text or file to run, as in `FILE::FUNCTION`; of a notebook, the last cell to run.
         repair: look for changes of the source that repair it, and try each; this takes up to 20 seconds. A function's repairs are
             changes of the file or cell that defines it; `notes` says where its text cannot be had.
@@ -120,13 +139,16 @@ def explain(
     """
     if isinstance(program, BaseException):
         return Explanation(recording_of_error(program))
+
+    def explained(factory: ProgramFactory) -> Explanation:
+        return Explanation(explain_program(factory, repair=repair, scope=Scope(check_gradients=check_gradients)))
+
     if isinstance(program, str):
-        factory = factory_of_text(program, names=names, function=function)
-    elif isinstance(program, os.PathLike):
-        factory = factory_of_file(program, function)
-    else:
-        factory = factory_of_function(program, names)
-    return Explanation(explain_program(factory, repair=repair, scope=Scope(check_gradients=check_gradients)))
+        return explained(factory_of_text(program, names=names, function=function))
+    if not isinstance(program, os.PathLike):
+        return explained(factory_of_function(program, names))
+    with tempfile.TemporaryDirectory(prefix="autograder-") as root:
+        return explained(factory_of_file(program, function, CommandLine(scratch=ScratchFolder(root))))
 
 
 def load_magic(shell: Any) -> None:
@@ -140,7 +162,9 @@ def load_magic(shell: Any) -> None:
         words = line.split()
         names = [word for word in words if word != "--no-repair"]
         if len(names) > 1 or not all(name.isidentifier() for name in names):
-            raise InputError(f"%%explain {line} is not known here. Write %%explain [--no-repair] [NAME].")
+            raise InputError(
+                in_english("%%explain {line} is not known here. Write %%explain [--no-repair] [NAME].", line=line)
+            )
         source = shell.transform_cell(cell)
         recording, value = explain_cell(source, shell.user_ns, repair="--no-repair" not in words)
         shell.user_ns.update(dict.fromkeys(names, Explanation(recording)))
@@ -152,7 +176,9 @@ def load_magic(shell: Any) -> None:
         """Explain the last error: `%explain [NAME]`; the explanation is bound to NAME."""
         error = getattr(sys, "last_value", None)
         if error is None:
-            raise InputError("No cell has ended in an error, so there is none to explain. %%explain explains a cell.")
+            raise InputError(
+                in_english("No cell has ended in an error, so there is none to explain. %%explain explains a cell.")
+            )
         explanation = explain(error)
         shell.user_ns.update(dict.fromkeys(line.split()[:1], explanation))
         view.show(explanation.recording)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
 from autograder.grade.sandbox.isolation.machine_walls import Wall, walls
-from autograder.requirements import CLONE, install_command, torch_advice
+from autograder.installation.requirements import CLONE, install_command, torch_advice
 
 # Package -> the extra that brings it; torch comes with every installation.
 PACKAGES = {"jupyterlab": "course", "nbgrader": "course", "ipywidgets": "course", "matplotlib": "course"}

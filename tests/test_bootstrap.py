@@ -11,8 +11,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from autograder import bootstrap
-from autograder.pip_output import stage
+from autograder.installation import bootstrap
+from autograder.installation.pip_output import stage
 
 ROOT = Path(__file__).resolve().parents[1]
 
@@ -98,10 +98,13 @@ def test_an_old_python_is_told_which_one_to_use():
 @pytest.mark.parametrize("name", ["bootstrap", "pip_output"])
 def test_the_bootstrap_needs_only_the_standard_library(name):
     """Nothing is imported that a bare Python does not have."""
-    tree = ast.parse((ROOT / "autograder" / f"{name}.py").read_text("utf-8"))
+    tree = ast.parse((ROOT / "autograder" / "installation" / f"{name}.py").read_text("utf-8"))
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
     names |= {str(node.module) for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
-    assert set() == {name.partition(".")[0] for name in names - {"autograder.pip_output"}} - sys.stdlib_module_names
+    assert (
+        set()
+        == {name.partition(".")[0] for name in names - {"autograder.installation.pip_output"}} - sys.stdlib_module_names
+    )
 
 
 def test_a_ready_environment_is_used_as_it_is(monkeypatch):

@@ -10,6 +10,8 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from tests.commands import autograder
+
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 SUFFIXES = {".py", ".md", ".toml", ".js", ".ts", ".css", ".yml", ".yaml", ".cff", ".svg"}
@@ -96,3 +98,12 @@ def test_what_is_missing_is_noticed():
     assert not is_missing("work/mine.ipynb")
     assert not is_broken("SECURITY.md#two-processes", page)
     assert not is_broken("https://pytorch.org/nowhere", page)
+
+
+def test_the_example_of_the_readme_ships_and_explains_as_printed():
+    """`docs/bug.py` is the program in the README, and `explain` finds what the README shows of it."""
+    blocks = re.findall(r"^```(?:python)?\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.M | re.S)
+    assert (ROOT / "docs" / "bug.py").read_text("utf-8") in blocks
+    shown = next(block for block in blocks if block.startswith("raises-backward: "))
+    printed = autograder("explain", "docs/bug.py", "--no-repair", cwd=ROOT).stdout
+    assert shown.split("\n\n")[:3] == printed.split("\n\n")[:3]

@@ -28,13 +28,14 @@ ROOMS = {
     "tape.watch": {"tape.recording", "tape.internals", "tape.run", "tape.observe", "tape.diagnose"},
     "tape": {"tape"},
     "view": {"tape.recording", "tape.atlas"},
-    "check": {"tape", "view"},
-    "course": {"tape", "view", "check"},
+    "play": {"tape", "view"},
+    "check": {"tape", "view", "play"},
+    "course": {"tape", "view", "play", "check"},
     "grade.wire": {"check"},
-    "grade.sandbox": {"tape.run", "check", "grade.wire"},
+    "grade.sandbox": {"tape.recording", "tape.run", "run_in_fork", "check", "grade.wire"},
     "grade.clean": {"tape.recording", "tape.run", "view"},
-    "grade.submission": {"check", "course", "grade.wire", "grade.sandbox", "grade.clean"},
-    "grade.where": {"grade.wire", "grade.sandbox", "grade.submission"},
+    "grade.submission": {"tape.recording", "check", "course", "grade.wire", "grade.sandbox", "grade.clean"},
+    "grade.where": {"course", "grade.wire", "grade.sandbox", "grade.submission"},
     "grade.rehearsal": {"tape.recording", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
     "grade.policy": set(),
     "grade.batch": {
@@ -50,8 +51,9 @@ ROOMS = {
     },
     "grade": {"tape", "view", "check", "course", "grade"},
     "desk": {"view", "course", "grade"},
+    "book": {"tape", "view", "play", "check", "course", "run_in_fork"},
 }
-EVERYWHERE = {"errors", "printable", "requirements"}  # what a user may be told, and what is installed here
+EVERYWHERE = {"errors", "installation", "locale", "printable"}  # what a user may be told, and what is installed here
 FILES = {
     ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
     for file in (ROOT / "autograder").rglob("*.py")
@@ -159,10 +161,20 @@ def test_no_two_modules_import_each_other():
 def test_every_room_has_tests_that_import_it():
     """A fault in a room shows in a test of that room, and not only as a wrong verdict at the end."""
     tested = set().union(
-        *(imported(ast.parse(file.read_text("utf-8"))) for file in (ROOT / "tests").glob("*/**/test_*.py"))
+        *(imported(ast.parse(file.read_text("utf-8"))) for file in (ROOT / "tests").rglob("test_*.py"))
     )
     folders = {module.rpartition(".")[0] for module, file in FILES.items() if file.name != "__init__.py"}
     assert set() == folders - {name.rpartition(".")[0] for name in tested & set(FILES)}
+
+
+def test_one_module_says_where_the_package_lies():
+    """Who counts folders upwards counts wrongly once a file has moved, and nothing says so."""
+    counting = {
+        module
+        for module, file in FILES.items()
+        if re.search(r"__file__\W.*(parents\[[2-9]|parent\.parent)", file.read_text("utf-8"))
+    }
+    assert {"autograder.installation.bootstrap"} == counting
 
 
 def test_every_file_and_class_has_a_name_of_its_own():

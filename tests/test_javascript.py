@@ -13,6 +13,7 @@ import pytest
 
 from autograder.tape.recording.schema import from_json
 from autograder.view.scene.composition import build_scene
+from tests.npm import installed
 
 pytestmark = pytest.mark.slow  # fetches the compiler from npm, and uses it for nothing else
 
@@ -28,16 +29,7 @@ Check = Callable[[Path], list[str]]
 @pytest.fixture(scope="module")
 def errors(tmp_path_factory) -> Check:
     """Returns a function that gives the compiler's complaints about a file, one a line."""
-    npm = shutil.which("npm")
-    if npm is None:
-        pytest.skip("no npm: install Node.js 20 or later")
-    folder = tmp_path_factory.mktemp("npm")
-    command = [npm, "install", "--prefix", folder, "--cache", folder / "cache", "--no-audit", "--no-fund", COMPILER]
-    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-    if done.returncode:
-        reason = (done.stderr.splitlines() or ["no reason given"])[0]
-        pytest.skip(f"npm could not install {COMPILER} ({reason}); it has to reach its registry once")
-    compiler = folder / "node_modules" / ".bin" / ("tsc.cmd" if os.name == "nt" else "tsc")
+    compiler = installed(COMPILER, tmp_path_factory.mktemp("npm")) / ".bin" / ("tsc.cmd" if os.name == "nt" else "tsc")
 
     def complaints(file: Path) -> list[str]:
         found = subprocess.run([compiler, *SETTINGS, *LIBRARIES, file], capture_output=True, text=True)
@@ -50,14 +42,15 @@ def errors(tmp_path_factory) -> Check:
 @pytest.fixture
 def copy(tmp_path) -> Path:
     """A folder with copies of the module and its types."""
-    for name in ("graph.js", "scene.d.ts"):
+    for name in ("graph.js", "answer.js", "board.js", "counters.js", "scene.d.ts"):
         shutil.copy(ASSETS / name, tmp_path)
     return tmp_path
 
 
-def test_the_module_keeps_to_its_types(errors):
+@pytest.mark.parametrize("name", ["graph.js", "answer.js", "board.js", "counters.js"])
+def test_the_module_keeps_to_its_types(errors, name):
     """Strict checking finds nothing: no unknown name, no missing null check, no field that a scene does not have."""
-    assert [] == errors(ASSETS / "graph.js")
+    assert [] == errors(ASSETS / name)
 
 
 @pytest.mark.parametrize(

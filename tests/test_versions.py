@@ -6,6 +6,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import yaml
+
 from tests.versions.table import differences, heading, row
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -66,3 +68,19 @@ def test_the_page_has_the_oldest_release_that_may_be_installed():
 
     assert bound == rows[0][0]
     assert all(passed == facts and right == asked for _, passed, facts, right, asked in rows)
+
+
+def test_repo2docker_takes_the_environment():
+    """Binder builds environment.yml: nothing that repo2docker prefers lies beside it, and its `--editable .` is this project.
+
+    repo2docker looks into `binder/` and `.binder/` first, and takes a Dockerfile before environment.yml.
+    """
+    assert not [name for name in ("binder", ".binder", "Dockerfile") if (ROOT / name).exists()]
+    found = yaml.safe_load((ROOT / "environment.yml").read_text("utf-8"))
+    names = [one for one in found["dependencies"] if isinstance(one, str)]
+    pip = next(one["pip"] for one in found["dependencies"] if isinstance(one, dict))
+    assert any(name.startswith("python=3.") for name in names)
+    assert "pip" in names
+    assert any(name.startswith("jupyterlab=") for name in names)
+    assert ["--editable .[test,cluster]"] == pip
+    assert (ROOT / "pyproject.toml").is_file()

@@ -15,7 +15,7 @@ CORPUS = (
     "corpus/test_scripts.py",
     "corpus/test_truth.py",
     "repair/test_corpus.py",
-    "tape/test_observer_effect.py",
+    "tape/observe/test_observer_effect.py",
     "watch/test_like_explain.py",
 )
 SHARES = 12
@@ -24,7 +24,7 @@ SHARES = 12
 QUICK = ("corpus 0",)
 """The shares of the corpus that `test --quick` runs."""
 
-SLOW = ("corpus 8", "corpus 9", "corpus 10", "corpus 11", "grade/test_like_nbgrader.py")
+SLOW = ("corpus 8", "corpus 9", "corpus 10", "corpus 11", "grade/classes/test_like_nbgrader.py")
 """What only `test --slow` and `test --all` run as a whole: a third of the corpus, and a class graded by both graders."""
 
 THOROUGH = {
@@ -33,25 +33,25 @@ THOROUGH = {
     "course/test_lab.py",
     "course/test_release.py",
     "course/test_variants.py",
-    "grade/test_fair_grades.py",
-    "grade/test_foreign_code.py",
-    "grade/test_fuzz.py",
-    "grade/test_isolation.py",
-    "grade/test_memo.py",
-    "grade/test_rehearsal.py",
-    "grade/test_remote_names.py",
-    "grade/test_which_process.py",
-    "grade/test_stand_ins.py",
+    "grade/batch/test_fair_grades.py",
+    "grade/submission/test_foreign_code.py",
+    "grade/wire/test_fuzz.py",
+    "grade/sandbox/test_isolation.py",
+    "grade/submission/test_memo.py",
+    "grade/rehearsal/test_rehearsal.py",
+    "grade/submission/test_remote_names.py",
+    "grade/submission/test_which_process.py",
+    "grade/submission/test_stand_ins.py",
     "lessons/test_bad_input.py",
     "lessons/test_cases.py",
     "lessons/test_mutations.py",
-    "tape/test_atlas_truth.py",
-    "tape/test_budget.py",
-    "tape/test_explain.py",
-    "tape/test_internals.py",
-    "tape/test_modules.py",
-    "tape/test_one_meaning.py",
-    "tape/test_scale.py",
+    "tape/atlas/test_atlas_truth.py",
+    "tape/run/test_budget.py",
+    "tape/run/test_explain.py",
+    "tape/internals/test_internals.py",
+    "tape/run/test_modules.py",
+    "tape/run/test_one_meaning.py",
+    "tape/run/test_scale.py",
     "repair/test_several_files.py",
     "test_bootstrap.py",
     "test_explain.py",
@@ -67,11 +67,11 @@ LONGEST = (
     "browser",
     "fixture_class/test_stock_nbgrader.py",
     "test_package.py",
-    "grade/test_hostile.py",
-    "grade/test_resume.py",
+    "grade/sandbox/test_hostile.py",
+    "grade/batch/test_resume.py",
     "lessons/test_notebooks.py",
     "lessons/test_mutations.py",
-    "grade/test_like_nbgrader.py",
+    "grade/classes/test_like_nbgrader.py",
     "course/test_attempt.py",
     "test_house.py",
 )

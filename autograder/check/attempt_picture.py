@@ -11,6 +11,7 @@ import msgspec
 from autograder.check.expected import Expected
 from autograder.check.message import Incorrect, Unfinished, Unsolved
 from autograder.check.subject.subjects import Subject
+from autograder.locale.translations import translated
 from autograder.tape.oracle.gradient_comparison import nested
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Harm
@@ -66,6 +67,6 @@ class Attempt:
             verdict,
             outcome="silently-wrong" if silent else verdict.outcome,
             gradients=shown,
-            notes=(f"The check says: {wrong.verdict}.", *verdict.notes),
+            notes=(translated("The check says: {verdict}.", verdict=wrong.verdict), *verdict.notes),
         )
         return msgspec.structs.replace(found, verdict=verdict)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 _listeners: list[Callable[[str], None]] = []
-_listeners_to_failures: list[Callable[[str], None]] = []
+_listeners_to_failures: list[Callable[[str, str], None]] = []
 
 
 def on_pass(listener: Callable[[str], None]) -> None:
@@ -14,16 +14,19 @@ def on_pass(listener: Callable[[str], None]) -> None:
         _listeners.append(listener)
 
 
-def on_fail(listener: Callable[[str], None]) -> None:
-    """Calls `listener` with the exercise's id whenever a wrong answer to it is refused from now on."""
+def on_fail(listener: Callable[[str, str], None]) -> None:
+    """Calls `listener` with the exercise's id and the choice whenever a wrong answer to it is refused from now on.
+
+    The choice is the outcome or the value that was predicted, "" where the answer is a program.
+    """
     if listener not in _listeners_to_failures:
         _listeners_to_failures.append(listener)
 
 
-def failed(exercise: str) -> None:
+def failed(exercise: str, choice: str = "") -> None:
     """Tells the listeners that a wrong answer was refused."""
     for listener in _listeners_to_failures:
-        listener(exercise)
+        listener(exercise, choice)
 
 
 def passed(exercise: str, detail: str = "") -> None:

@@ -18,6 +18,7 @@ from autograder.check.subject.call_report import Array
 from autograder.check.subject.inputs import TensorInput
 from autograder.check.subject.learner_code import normal_form
 from autograder.check.subject.subjects import Subject
+from autograder.locale.translations import translated
 
 ROUNDS = 3  # an answer that is right once by luck, or that remembers a call, is not right three times
 
@@ -73,13 +74,14 @@ def check(
 
 def _held(expected: Expected, budget: bool) -> str:
     """Returns what the check compared, for the line that says that it passed."""
-    held = ["the values"] if expected.values.outputs else []
-    held += [f"what it leaves in {name}" for name in expected.written]
-    if expected.gradients:
-        names = ", ".join(expected.gradients)
-        held.append(f"the gradient{'s' if len(expected.gradients) > 1 else ''} of {names}")
-    held += ["the memory it takes"] if budget else []
-    drawn = f", in {ROUNDS} rounds with new numbers" if expected.call.arguments else ""
+    held = [translated("the values")] if expected.values.outputs else []
+    held += [translated("what it leaves in {name}", name=name) for name in expected.written]
+    if len(expected.gradients) == 1:
+        held.append(translated("the gradient of {name}", name=next(iter(expected.gradients))))
+    elif expected.gradients:
+        held.append(translated("the gradients of {names}", names=", ".join(expected.gradients)))
+    held += [translated("the memory it takes")] if budget else []
+    drawn = translated(", in {count} rounds with new numbers", count=ROUNDS) if expected.call.arguments else ""
     return f" ({'; '.join(held)}{drawn})"
 
 
@@ -90,10 +92,12 @@ def _require_own_work(
     for name in {one.__name__ for one in (like, given) if one is not None and subject.uses(one)}:
         raise Incorrect(
             message(
-                f"{exercise}: this is the check's own function",
-                saw=f"the answer uses {name}",
-                expected="an answer of your own",
-                look_at=f"the answer's cell; {name} will not be there when somebody else checks it",
+                translated("{exercise}: this is the check's own function", exercise=exercise),
+                saw=translated("the answer uses {name}", name=name),
+                expected=translated("an answer of your own"),
+                look_at=translated(
+                    "the answer's cell; {name} will not be there when somebody else checks it", name=name
+                ),
             )
         )
 
@@ -113,18 +117,28 @@ def _require_few_bytes(exercise: str, subject: Subject, expected: Expected, at_m
     if made is None or sum(one.nbytes for one in made) > allowed:
         largest = max(arguments, key=lambda name: arguments[name].nbytes)
         size = arguments[largest].nbytes
-        lines = [f"line {one.line}: {one.text}" for one in made or () if one.line and 2 * one.nbytes > size]
+        lines = [
+            translated("line {line}: {text}", line=one.line, text=one.text)
+            for one in made or ()
+            if one.line and 2 * one.nbytes > size
+        ]
         raise Incorrect(
             message(
-                f"{exercise}: right, but it copies more than it needs to",
-                saw=f"{_count(sum(one.nbytes for one in made or ()) / size)} the size of {largest}",
-                expected=f"at most {_count(allowed / size)} of that size",
-                look_at="; ".join(dict.fromkeys(lines)) or "the largest copy, and how much of it backward needs",
+                translated("{exercise}: right, but it copies more than it needs to", exercise=exercise),
+                saw=translated(
+                    "{tensors} the size of {name}",
+                    tensors=_count(sum(one.nbytes for one in made or ()) / size),
+                    name=largest,
+                ),
+                expected=translated("at most {tensors} of that size", tensors=_count(allowed / size)),
+                look_at="; ".join(dict.fromkeys(lines))
+                or translated("the largest copy, and how much of it backward needs"),
             )
         )
 
 
 def _count(tensors: float) -> str:
-    """Returns how much memory was taken, in tensors of one size; a remainder below a tenth is numbers beside them."""
-    whole = round(tensors, 1)
-    return f"{whole:g} new tensor{'' if whole == 1 else 's'}"
+    """Returns how much memory was taken, in tensors of one size; what is left of a tenth and more is said, too."""
+    whole = int(tensors + 0.1)
+    told = translated("1 new tensor") if whole == 1 else translated("{count} new tensors", count=whole)
+    return translated("{tensors} and smaller ones", tensors=told) if tensors - whole >= 0.1 else told

@@ -11,6 +11,7 @@ from autograder.check.expected import Expected
 from autograder.check.message import Incorrect, message
 from autograder.check.subject.call_report import Array, Report, array
 from autograder.check.values import ABSOLUTE, close, format_values
+from autograder.locale.translations import translated
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.verdict_types import Harm
 
@@ -24,10 +25,10 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, harm: C
         if got is None:
             raise Incorrect(
                 message(
-                    f"{exercise}: no gradient arrived at {name}",
-                    saw=f"{name}.grad is None",
-                    expected=f"the gradient of the value with respect to {name}",
-                    look_at=f"where the path from the result back to {name} is cut",
+                    translated("{exercise}: no gradient arrived at {name}", exercise=exercise, name=name),
+                    saw=translated("{name}.grad is None", name=name),
+                    expected=translated("the gradient of the value with respect to {name}", name=name),
+                    look_at=translated("where the path from the result back to {name} is cut", name=name),
                 )
             )
         if not close(got, right):
@@ -37,10 +38,16 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, harm: C
         if got is not None and got.tensor().abs().max() > ABSOLUTE:
             raise Incorrect(
                 message(
-                    f"{exercise}: a gradient arrived at {name}, which is not to be trained",
+                    translated(
+                        "{exercise}: a gradient arrived at {name}, which is not to be trained",
+                        exercise=exercise,
+                        name=name,
+                    ),
                     saw=f"{name}.grad = {format_values(got)}",
-                    expected=f"no gradient for {name}",
-                    look_at=f"which paths lead from the result back to {name}, and where to cut them",
+                    expected=translated("no gradient for {name}", name=name),
+                    look_at=translated(
+                        "which paths lead from the result back to {name}, and where to cut them", name=name
+                    ),
                 )
             )
 
@@ -50,13 +57,19 @@ def _raise_wrong_gradient(
 ) -> NoReturn:
     memory = ", ".join(expected.call.memory_cotangents)
     if memory:  # the same call was right before backward started in the caller's memory, too
-        verdict = f"{memory} has new values, but autograd does not know of the write"
-        wanted = f"a gradient that takes the write into {memory} into account"
-        where = f"how {memory} is written: under no_grad, or through .data, the caller's {memory} keeps its old history"
+        verdict = translated("{name} has new values, but autograd does not know of the write", name=memory)
+        wanted = translated("a gradient that takes the write into {name} into account", name=memory)
+        where = translated(
+            "how {name} is written: under no_grad, or through .data, the caller's {name} keeps its old history",
+            name=memory,
+        )
     else:
-        verdict = f"the gradient of {name} is wrong, and nothing warned you"
-        wanted = format_values(array(right), got) + ", the slope found by finite differences"
-        where = describe(harm()) or f"each path from the result back to {name}: one is cut, or gives another slope"
+        verdict = translated("the gradient of {name} is wrong, and nothing warned you", name=name)
+        values = format_values(array(right), got)
+        wanted = translated("{values}, the slope found by finite differences", values=values)
+        where = describe(harm()) or translated(
+            "each path from the result back to {name}: one is cut, or gives another slope", name=name
+        )
     raise Incorrect(
         message(
             f"{exercise}: {verdict}",
@@ -72,8 +85,14 @@ def describe(harm: Harm | None) -> str:
     if harm is None or not harm.mutated_at:
         return ""
     place = harm.mutated_at[-1]
-    needed = f"{harm.tensor}, which {harm.saved_by} keeps for backward"
+    told = translated(
+        "line {line}: {text} writes into the memory of {tensor}, which {node} keeps for backward",
+        line=place.line,
+        text=place.text,
+        tensor=harm.tensor,
+        node=harm.saved_by,
+    )
     kept = (
         words_on_node(harm.saved_by).partition(":")[0] if harm.edge is not None else ""
     )  # the rest would be the answer
-    return f"line {place.line}: {place.text} writes into the memory of {needed}" + (f" ({kept})" if kept else "")
+    return f"{told} ({kept})" if kept else told

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import NoReturn
 
 from autograder.check.expected import Expected
+from autograder.check.forbidden_names import require_without
 from autograder.check.gradients import compare_gradients, describe
-from autograder.check.message import Incorrect, NotAttempted, Unfinished, message
+from autograder.check.message import Incorrect, Unfinished, message, not_attempted
 from autograder.check.subject.call_report import Array, CallProblem, Report
 from autograder.check.values import format_values, same
+from autograder.locale.translations import translated
 from autograder.tape.recording.verdict_types import Harm
 
 
@@ -37,7 +39,7 @@ def judge(
         Incorrect: the answer is wrong; the message says why.
     """
     _require_attempt(exercise, report, given)
-    _require_words(exercise, report, without)
+    require_without(exercise, report.words, without, translated("the task above"))
     if report.problem is not None:
         _raise_problem(exercise, report.problem, harm)
     _compare_parameters(exercise, report, expected)
@@ -49,49 +51,44 @@ def judge(
 def _require_attempt(exercise: str, report: Report, given: str | None) -> None:
     stub = report.problem is not None and report.problem.type == "NotImplementedError"
     if stub or (given is not None and report.code == given):
-        raise NotAttempted(
-            message(
-                f"{exercise}: not attempted yet",
-                saw="the original program",
-                expected="your own version of it",
-                look_at=f'the task above; hint("{exercise}") gives a first hint',
-            )
-        )
-
-
-def _require_words(exercise: str, report: Report, without: tuple[str, ...]) -> None:
-    if used := [word for word in without if word in report.words]:
-        raise Incorrect(
-            message(
-                f"{exercise}: this name is not allowed here",
-                saw=f"{used[0]} in your code",
-                expected=f"an answer without {', '.join(without)}",
-                look_at="the task above",
-            )
-        )
+        raise not_attempted(exercise, translated("your own version of it"))
 
 
 def _raise_problem(exercise: str, problem: CallProblem, harm: Callable[[], Harm | None]) -> NoReturn:
-    where = f"line {problem.line}: {problem.text.strip()}" if problem.line else "the function that you defined"
+    where = translated("the function that you defined")
+    if problem.line:
+        where = translated("line {line}: {text}", line=problem.line, text=problem.text.strip())
     text = problem.message.partition(" Hint: ")[0]
     if "modified by an inplace operation" in problem.message:
-        verdict, expected = "backward refuses a saved tensor", "every saved tensor unchanged since it was saved"
-        where = describe(harm()) or "the write that comes after the operation that saved it"
+        verdict = translated("backward refuses a saved tensor")
+        expected = translated("every saved tensor unchanged since it was saved")
+        where = describe(harm()) or translated("the write that comes after the operation that saved it")
     elif "leaf Variable" in problem.message:
-        verdict, expected = "a leaf is written in place", "a leaf that keeps its value while autograd records"
+        verdict = translated("a leaf is written in place")
+        expected = translated("a leaf that keeps its value while autograd records")
+    elif "does not have a grad_fn" in problem.message:
+        verdict = translated("backward has nothing to start from")
+        expected = translated("a result that is computed, with recording on, from a leaf that requires grad")
+    elif "backward through the graph a second time" in problem.message:
+        verdict = translated("a graph is used again after backward has freed it")
+        expected = translated("a graph whose saved tensors are still there")
+    elif "NoneType" in problem.message and ".grad" in problem.text:
+        verdict = translated("a .grad is None")
+        expected = translated("the .grad of a leaf that backward has reached; the result of an operation has none")
     elif problem.type == "KeyboardInterrupt":
         told = message(
-            f"{exercise}: your own code did not finish",
-            saw="KeyboardInterrupt: stopped from outside",
-            expected="a function that returns",
+            translated("{exercise}: your own code did not finish", exercise=exercise),
+            saw=translated("KeyboardInterrupt: stopped from outside"),
+            expected=translated("a function that returns"),
             look_at=where,
         )
         raise Unfinished(told)
     elif problem.phase == "backward":
-        verdict, expected = "backward raises", "a backward that runs"
-        where = "how the returned values depend on the inputs"
+        verdict, expected = translated("backward raises"), translated("a backward that runs")
+        where = translated("how the returned values depend on the inputs")
     else:
-        verdict, expected = "your own code raises an error", "a function that runs on these inputs"
+        verdict = translated("your own code raises an error")
+        expected = translated("a function that runs on these inputs")
     raise Incorrect(message(f"{exercise}: {verdict}", saw=f"{problem.type}: {text}", expected=expected, look_at=where))
 
 
@@ -101,12 +98,17 @@ def _compare_parameters(exercise: str, report: Report, expected: Expected) -> No
         more, less = sorted(got - wanted), sorted(wanted - got)
         raise Incorrect(
             message(
-                f"{exercise}: the module has other parameters",
-                saw=", ".join(sorted(got)) or "no parameter",
+                translated("{exercise}: the module has other parameters", exercise=exercise),
+                saw=", ".join(sorted(got)) or translated("no parameter"),
                 expected=", ".join(sorted(wanted)),
-                look_at=f"{more[0]}: an optimizer would train it, too; a tensor that is not trained is no parameter"
+                look_at=translated(
+                    "{name}: an optimizer would train it, too; a tensor that is not trained is no parameter",
+                    name=more[0],
+                )
                 if more
-                else f"{less[0]}: a parameter that saved weights and the caller know by this name",
+                else translated(
+                    "{name}: a parameter that saved weights and the caller know by this name", name=less[0]
+                ),
             )
         )
 
@@ -118,10 +120,12 @@ def _compare_values(exercise: str, report: Report, expected: Expected) -> None:
     ):
         raise Incorrect(
             message(
-                f"{exercise}: the function returns a different structure",
+                translated("{exercise}: the function returns a different structure", exercise=exercise),
                 saw=", ".join([*report.outputs, *(f"{name} ({kind})" for name, kind in report.others.items())]),
-                expected=", ".join([*values.outputs, *values.others]) + f" (missing: {missing[0]})",
-                look_at="the return line",
+                expected=translated(
+                    "{names} (missing: {name})", names=", ".join([*values.outputs, *values.others]), name=missing[0]
+                ),
+                look_at=translated("the return line"),
             )
         )
     for name, right in values.outputs.items():
@@ -133,12 +137,14 @@ def _compare_values(exercise: str, report: Report, expected: Expected) -> None:
             drawn = bool(expected.call.arguments)
             raise Incorrect(
                 message(
-                    f"{exercise}: the function computes something else",
+                    translated("{exercise}: the function computes something else", exercise=exercise),
                     saw=f"{name} = {format_values(got, right)}",
-                    expected=f"{name} = {format_values(right, got)}" if drawn else f"another {name}",
-                    look_at="what the task asks for: a repair keeps the values"
+                    expected=f"{name} = {format_values(right, got)}"
                     if drawn
-                    else "the program above, line by line: which lines change this one?",
+                    else translated("another {name}", name=name),
+                    look_at=translated("what the task asks for: a repair keeps the values")
+                    if drawn
+                    else translated("the program above, line by line: which lines change this one?"),
                 )
             )
 
@@ -147,19 +153,28 @@ def _raise_no_value(exercise: str, name: str, kind: str, right: Array) -> NoRetu
     if kind == "ellipsis":
         raise Incorrect(
             message(
-                f"{exercise}: {name} is still open", saw="...", expected="a value of yours", look_at="the return line"
+                translated("{exercise}: {name} is still open", exercise=exercise, name=name),
+                saw="...",
+                expected=translated("a value of yours"),
+                look_at=translated("the return line"),
             )
         )
     nothing = kind == "NoneType"
     raise Incorrect(
         message(
-            f"{exercise}: {name} is None" if nothing else f"{exercise}: {name} is no tensor and no number",
-            saw="None" if nothing else f"a {kind}",
-            expected=f"{right.dtype} of shape {right.shape}",
-            look_at="the return line: a function without one returns None, and so does .grad of a tensor that is not "
-            "a leaf or that no backward has reached"
+            f"{exercise}: {name} is None"
             if nothing
-            else "the return line",
+            else translated("{exercise}: {name} is no tensor and no number", exercise=exercise, name=name),
+            saw="None" if nothing else translated("a {type}", type=kind),
+            expected=translated("{dtype} of shape {shape}", dtype=right.dtype, shape=right.shape)
+            if right.shape
+            else translated("a number, which stands without quotes"),
+            look_at=translated(
+                "the return line: a function without one returns None, and so does .grad of a tensor that is not a leaf or "
+                "that no backward has reached"
+            )
+            if nothing
+            else translated("the return line"),
         )
     )
 
@@ -170,12 +185,24 @@ def _compare_memory(exercise: str, report: Report, expected: Expected) -> None:
         if got is not None and same(got, right):
             continue
         dropped = not same(before, right) and got is not None and same(got, before)
-        verdict = f"the write into {name} is gone" if dropped else f"{name} is left with other values"
+        verdict = (
+            translated("the write into {name} is gone", name=name)
+            if dropped
+            else translated("{name} is left with other values", name=name)
+        )
         raise Incorrect(
             message(
                 f"{exercise}: {verdict}",
-                saw=f"{name} holds {format_values(got, right)} afterwards" if got else f"{name} is gone",
-                expected=f"{name} holds {format_values(right, got)}, in the memory that the caller passed in",
-                look_at="which line writes into it, and whether the name still refers to that memory by then",
+                saw=translated("{name} holds {values} afterwards", name=name, values=format_values(got, right))
+                if got
+                else translated("{name} is gone", name=name),
+                expected=translated(
+                    "{name} holds {values}, in the memory that the caller passed in",
+                    name=name,
+                    values=format_values(right, got),
+                ),
+                look_at=translated(
+                    "which line writes into it, and whether the name still refers to that memory by then"
+                ),
             )
         )

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from autograder.check.message import Unsolved, message
 from autograder.check.subject.subjects import LocalSubject, Subject
+from autograder.locale.translations import translated
 
 
 class LearnerNames(Protocol):
@@ -25,15 +26,19 @@ class LearnerNames(Protocol):
         ...
 
 
+def local_subject(name: str, target: Any) -> LocalSubject:
+    """Returns the subject for a function or class of this process; raises KeyError for anything else."""
+    if not (inspect.isfunction(target) or inspect.isclass(target)):
+        raise KeyError(name)
+    return LocalSubject(target)
+
+
 class KernelNames:
     """The learner's names in this process: the notebook's namespace, or the module that runs as a script."""
 
     def subject(self, name: str) -> Subject:
         """Returns a local subject for the function or class of that name."""
-        target = self.value(name)
-        if not (inspect.isfunction(target) or inspect.isclass(target)):
-            raise KeyError(name)
-        return LocalSubject(target)
+        return local_subject(name, self.value(name))
 
     def value(self, name: str) -> Any:
         """Returns the value of the name in the learner's namespace."""
@@ -81,9 +86,9 @@ class Missing(Unsolved):
     def __init__(self, name: str) -> None:
         super().__init__(
             message(
-                f"{name}: there is nothing to check",
-                saw=f"no function, class or value called {name}",
-                expected=f"the cell that defines {name} to have run",
-                look_at="that cell: run it; if it shows an error, fix that first",
+                translated("{name}: there is nothing to check", name=name),
+                saw=translated("no function, class or value called {name}", name=name),
+                expected=translated("the cell that defines {name} to have run", name=name),
+                look_at=translated("that cell: run it; if it shows an error, fix that first"),
             )
         )

@@ -6,9 +6,16 @@ nbgrader gives full marks to a grade cell that raises nothing, and none to one t
 
 from __future__ import annotations
 
-import textwrap
+import itertools
+import os
+
+from autograder.locale.line_breaks import columns, wrap_text
+from autograder.locale.translations import translated
 
 WIDTH = 76  # `nbgrader validate` cuts lines at 87 columns, its own indent included (nbgrader 0.9.6)
+
+
+VALIDATING = "NBGRADER_VALIDATING"  # nbgrader 0.9.6 sets it for the kernel that *Validate* starts
 
 
 class Unsolved(AssertionError):
@@ -22,18 +29,25 @@ class Unsolved(AssertionError):
         return str(self).splitlines()[0].partition(": ")[2]
 
     def print_first(self) -> None:
-        """Prints the message now, before a picture; the notebook then shows only its first line below."""
+        """Prints the message now, before a picture; the notebook then shows only the verdict below."""
         print(self)
         self.printed = True
 
     def _render_traceback_(self) -> list[str]:
         # IPython prints our frames otherwise, which say nothing about the learner's code (documented for IPython 9 in
         # "Integrating your objects with IPython").
-        return str(self).splitlines()[: 1 if self.printed else None]
+        lines = str(self).splitlines()
+        shown = self.printed and VALIDATING not in os.environ  # *Validate* shows no output but the error
+        return list(itertools.takewhile(lambda line: not line.startswith(" "), lines)) if shown else lines
 
 
 class NotAttempted(Unsolved):
     """The answer is still the original text."""
+
+    def _render_traceback_(self) -> list[str]:
+        exercise = str(self).partition(":")[0]
+        told = [translated("{exercise}: not attempted yet", exercise=exercise)]
+        return told if VALIDATING in os.environ else super()._render_traceback_()
 
 
 class Incorrect(Unsolved):
@@ -44,17 +58,27 @@ class Unfinished(Incorrect):
     """The answer was stopped from outside: it may never end, so it is not run again for a picture."""
 
 
+def not_attempted(exercise: str, expected: str) -> NotAttempted:
+    """Returns the message to an answer that is still the original text."""
+    return NotAttempted(
+        message(
+            translated("{exercise}: not attempted yet", exercise=exercise),
+            saw=translated("the original program"),
+            expected=expected,
+            look_at=translated('the task above; hint("{exercise}") gives a first hint', exercise=exercise),
+        )
+    )
+
+
 def message(verdict: str, *, saw: str, expected: str, look_at: str) -> str:
     """Returns the four lines a learner reads: the verdict, then what was seen, expected, and where to look.
 
     No line is longer than 76 columns; longer text is wrapped under its label.
     """
-    rows = (("saw", saw), ("expected", expected), ("look at", look_at))
-    return "\n".join(
-        [*textwrap.wrap(verdict, WIDTH, break_on_hyphens=False), *(_row(label, text) for label, text in rows)]
-    )
+    rows = ((translated("saw"), saw), (translated("expected"), expected), (translated("look at"), look_at))
+    return "\n".join([*wrap_text(verdict, WIDTH), *(_row(label, text) for label, text in rows)])
 
 
 def _row(label: str, text: str) -> str:
-    first, others = f"  {label:<9} ", " " * 12
-    return textwrap.fill(text, WIDTH, initial_indent=first, subsequent_indent=others, break_on_hyphens=False)
+    first, others = f"  {label}{' ' * (9 - columns(label))} ", " " * 12
+    return "\n".join(wrap_text(text, WIDTH, first, others))

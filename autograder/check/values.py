@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from autograder.check.subject.call_report import Array
+from autograder.locale.translations import translated
 
 # Central differences in float64 are good to about 1e-8 of the value; a wrong formula is off by far more.
 RELATIVE, ABSOLUTE = 1e-5, 1e-6
@@ -32,7 +33,10 @@ def format_values(values: Array, beside: Array | None = None) -> str:
     flat = values.tensor().reshape(-1)
     start = _first_difference(flat, beside.tensor().reshape(-1)) if beside and beside.shape == values.shape else 0
     shown = ", ".join(f"{number:.4g}" for number in flat[start : start + 4].tolist())
-    before, after = "… " if start else "", f", … {flat.numel()} in all" if flat.numel() > 4 else ""
+    before, after = (
+        "… " if start else "",
+        translated(", … {count} in all", count=flat.numel()) if flat.numel() > 4 else "",
+    )
     return f"[{before}{shown}{after}] ({values.dtype}, shape {tuple(values.shape)})"
 
 

@@ -10,18 +10,26 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from autograder.course.hints import hint as hint
-    from autograder.course.hints import model_answer as model_answer
-    from autograder.course.hints import reset as reset
-    from autograder.course.learner_progress import can_now as can_now
-    from autograder.course.learner_progress import progress as progress
+    from autograder.course.learner.error_index import find_error as find_error
+    from autograder.course.learner.hints import hint as hint
+    from autograder.course.learner.hints import model_answer as model_answer
+    from autograder.course.learner.hints import reset as reset
+    from autograder.course.learner.learner_progress import progress as progress
+    from autograder.course.learner.lesson_end import can_now as can_now
+    from autograder.course.learner.playing import play as play
+    from autograder.course.practice.quiz import quiz as quiz
+    from autograder.course.practice.review import review as review
 
 _MODULES = {
-    "can_now": "learner_progress",
-    "hint": "hints",
-    "model_answer": "hints",
-    "progress": "learner_progress",
-    "reset": "hints",
+    "can_now": "learner.lesson_end",
+    "find_error": "learner.error_index",
+    "hint": "learner.hints",
+    "model_answer": "learner.hints",
+    "play": "learner.playing",
+    "progress": "learner.learner_progress",
+    "quiz": "practice.quiz",
+    "reset": "learner.hints",
+    "review": "practice.review",
 }
 
 __all__ = [*_MODULES]
@@ -30,7 +38,7 @@ __all__ = [*_MODULES]
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from autograder.course.learner_progress import keep_progress
+    from autograder.course.learner.learner_progress import keep_progress
 
     keep_progress()
     value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -10,6 +12,8 @@ from nbformat import NotebookNode
 from nbgrader.utils import determine_grade, is_grade
 
 from autograder.course.canonical import NotebookError, read
+from autograder.locale.languages import VARIABLE, language
+from autograder.locale.translations import in_english
 
 SECONDS_A_CELL = 60
 
@@ -26,8 +30,12 @@ class ExerciseResult(NamedTuple):
     message: str
 
 
-def attempt(path: Path) -> list[ExerciseResult]:
+def attempt(path: Path, progress: Callable[[int, int], None] = lambda cell, cells: None) -> list[ExerciseResult]:
     """Returns the verdict of every grade cell, in the notebook's order; the file is not changed.
+
+    Args:
+        path: the notebook, as it was saved.
+        progress: is called before each cell with its number, from 1, and the number of cells.
 
     Raises:
         NotebookError: the file is missing, is not a notebook, or has no grade cells.
@@ -35,18 +43,25 @@ def attempt(path: Path) -> list[ExerciseResult]:
     notebook = read(path)
     cells = [cell for cell in notebook.cells if is_grade(cell) and cell.cell_type == "code"]
     if not cells:
-        raise NotebookError(f"{path} has no grade cells, so there is nothing to check. Name a lesson's notebook.")
+        raise NotebookError(
+            in_english("{path} has no grade cells, so there is nothing to check. Name a lesson's notebook.", path=path)
+        )
     client = nbclient.NotebookClient(
         notebook,
         timeout=SECONDS_A_CELL,
         allow_errors=True,
+        extra_arguments=[
+            "--log-level=ERROR"
+        ],  # ipykernel 7 warns of TCP at every start, which says nothing about the notebook
+        on_cell_start=lambda cell, cell_index: progress(cell_index + 1, len(notebook.cells)),
         resources={"metadata": {"path": str(path.resolve().parent)}},
     )
     try:
-        client.execute()
+        client.execute(env=os.environ | {VARIABLE: language()})
     except (nbclient.exceptions.CellTimeoutError, nbclient.exceptions.DeadKernelError) as error:
+        reason = str(error).splitlines()[0]
         raise NotebookError(
-            f"{path} did not finish: {str(error).splitlines()[0]}. Look for an infinite loop."
+            in_english("{path} did not finish: {reason}. Look for an infinite loop.", path=path, reason=reason)
         ) from None
     return [_verdict(cell) for cell in cells]
 

@@ -45,27 +45,40 @@ def exercises(path: Path) -> list[AuthorExercise]:
     Raises:
         AuthorError: an author's cell has no check after it, or its first line does not have the form its tag requires.
     """
+    try:
+        return exercises_of(read(path))
+    except AuthorError as error:
+        raise AuthorError(f"{path}: {error}") from None
+
+
+def exercises_of(notebook: NotebookNode) -> list[AuthorExercise]:
+    """Returns the exercises of a source notebook that was read already; as `exercises`."""
     found: list[AuthorExercise] = []
     stub, answers = "", []
-    for cell in read(path).cells:
+    for cell in notebook.cells:
         tags = cell.metadata.get("tags", [])
         kind = next((tag for tag in AUTHOR_TAGS if tag in tags), None)
         if kind:
             answers.append(_answer(kind, cell))
         elif "stub" in tags:
             stub = cell.source
-        elif cell.metadata.get("nbgrader", {}).get("grade"):
+        elif cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade"):  # a person grades the others
             found.append(AuthorExercise(cell.metadata.nbgrader.grade_id, stub, cell.source, tuple(answers)))
             stub, answers = "", []
     if answers:
-        raise AuthorError(f"{path}: the answer {answers[0].name!r} is followed by no check cell")
+        raise AuthorError(f"the answer {answers[0].name!r} is followed by no check cell")
     return found
 
 
 def setup(path: Path) -> str:
     """Returns the code before the first exercise: the imports that every answer may use."""
+    return setup_of(read(path))
+
+
+def setup_of(notebook: NotebookNode) -> str:
+    """Returns the code before the first exercise of a notebook that was read already."""
     sources = []
-    for cell in read(path).cells:
+    for cell in notebook.cells:
         if "stub" in cell.metadata.get("tags", []):
             break
         if cell.cell_type == "code":

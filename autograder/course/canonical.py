@@ -8,13 +8,16 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.errors import InputError
+from autograder.locale.languages import METADATA
+from autograder.locale.translations import in_english
 
 KERNEL = {
     "kernelspec": {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"},
     "language_info": {"name": "python"},
 }
 
-KEPT = ("nbgrader", "tags", "deletable", "editable")  # the last two are how nbgrader locks a cell in JupyterLab
+# nbgrader locks a cell in JupyterLab by "deletable" and "editable"; "jupyter" folds the source of a check.
+KEPT = ("nbgrader", "tags", "deletable", "editable", "jupyter")
 
 
 class NotebookError(InputError):
@@ -31,20 +34,32 @@ def read(path: Path) -> NotebookNode:
         notebook = nbformat.read(path, as_version=4)
         nbformat.validate(notebook)
     except FileNotFoundError:
-        raise NotebookError(f"There is no notebook {path}. Check the name, or see the lessons in notebooks/.") from None
+        raise NotebookError(
+            in_english("There is no notebook {path}. Check the name, or see the lessons in notebooks/.", path=path)
+        ) from None
     except (nbformat.reader.NotJSONError, UnicodeDecodeError):
         raise NotebookError(
-            f"{path} is not JSON, so it is not a notebook. Save it again from JupyterLab, or take a fresh copy."
+            in_english(
+                "{path} is not JSON, so it is not a notebook. Save it again from JupyterLab, or take a fresh copy.",
+                path=path,
+            )
         ) from None
     except (nbformat.ValidationError, AttributeError, KeyError, TypeError, OSError) as error:
         reason = str(error).splitlines()[0][:120]
-        raise NotebookError(f"{path} is not a valid notebook: {reason}. Take a fresh copy of the lesson.") from None
+        raise NotebookError(
+            in_english(
+                "{path} is not a valid notebook: {reason}. Take a fresh copy of the lesson.",
+                path=path,
+                reason=reason,
+            )
+        ) from None
     return notebook
 
 
 def canonical(notebook: NotebookNode) -> NotebookNode:
-    """Returns a copy without outputs, execution counts and editor metadata; every cell keeps its id."""
-    stored = nbformat.v4.new_notebook(metadata=KERNEL, nbformat_minor=5)
+    """Returns a copy without outputs, execution counts and editor metadata; every cell keeps its id, and the notebook its language."""
+    spoken = {METADATA: notebook.metadata[METADATA]} if METADATA in notebook.metadata else {}
+    stored = nbformat.v4.new_notebook(metadata=KERNEL | spoken, nbformat_minor=5)
     for cell in notebook.cells:
         kept = {key: cell.metadata[key] for key in KEPT if key in cell.metadata}
         new = {

@@ -5,10 +5,15 @@ from __future__ import annotations
 import functools
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
+from autograder.locale.languages import language, speaking
+from autograder.locale.translations import translated
+
 FOLDER = Path(__file__).parent / "lessons"
+BELIEFS = Path(__file__).parent / "beliefs.toml"
 
 
 class Exercise(msgspec.Struct, frozen=True):
@@ -26,7 +31,10 @@ class Aim(msgspec.Struct, frozen=True):
 
 
 class Lesson(msgspec.Struct, frozen=True):
-    """One lesson, which is one assignment: `name` is its folder below notebooks/ and solutions/, `minutes` the time to allow."""
+    """One lesson, which is one assignment: `name` is its folder below notebooks/ and solutions/, `minutes` the time to allow.
+
+    `predictions` has, for each prediction, the name of the belief that often leads to a wrong outcome or value.
+    """
 
     name: str
     title: str
@@ -34,12 +42,43 @@ class Lesson(msgspec.Struct, frozen=True):
     needs: str
     aims: tuple[Aim, Aim, Aim]
     exercises: tuple[Exercise, ...]
+    predictions: dict[str, dict[str, str]] = {}
+
+
+def lessons() -> tuple[Lesson, ...]:
+    """Returns every lesson in the course's order, in the reader's language."""
+    return _lessons_in(language())
 
 
 @functools.cache
-def lessons() -> tuple[Lesson, ...]:
-    """Returns every lesson in the course's order."""
+def _lessons_in(spoken: str) -> tuple[Lesson, ...]:
     files = sorted(FOLDER.glob("*.toml"))
-    return tuple(
-        msgspec.convert({"name": file.stem} | tomllib.loads(file.read_text("utf-8")), Lesson) for file in files
-    )
+    with speaking(spoken):
+        return tuple(
+            msgspec.convert({"name": file.stem} | _translated(tomllib.loads(file.read_text("utf-8"))), Lesson)
+            for file in files
+        )
+
+
+def beliefs() -> dict[str, str]:
+    """Returns, for each belief that leads to wrong predictions, what a learner reads about it, in the reader's language."""
+    return _translated(_beliefs())
+
+
+@functools.cache
+def _beliefs() -> dict[str, str]:
+    return tomllib.loads(BELIEFS.read_text("utf-8"))
+
+
+def belief_behind(prediction: str, choice: str) -> str | None:
+    """Returns the name of the belief that often leads to a wrong choice; None for an exercise that is no prediction."""
+    return next((of[choice] for lesson in lessons() if choice in (of := lesson.predictions.get(prediction, {}))), None)
+
+
+def _translated(data: Any) -> Any:
+    """Returns a lesson's data with each text in the reader's language; names have no translation and stay."""
+    if isinstance(data, dict):
+        return {key: _translated(item) for key, item in data.items()}
+    if isinstance(data, list):
+        return [_translated(item) for item in data]
+    return translated(data) if isinstance(data, str) else data

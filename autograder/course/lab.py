@@ -7,11 +7,11 @@ import hashlib
 import json
 import os
 import secrets
-import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -20,12 +20,19 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+import nbformat
 
+from autograder.course.canonical import read, write
+from autograder.course.glossary_links import lesson_in_language
 from autograder.course.paths import HOME, NOTEBOOKS, ROOT, WORK, lessons
 from autograder.errors import SetupError
-from autograder.requirements import require_clone
+from autograder.installation.requirements import require_clone
+from autograder.locale.languages import SOURCE as SOURCE_LANGUAGE
+from autograder.locale.languages import VARIABLE
+from autograder.locale.translations import in_english, translatable, translated
 
 FIRST_PORT = 8888
+KEPT = translatable("work/{name} holds your answers to an older release; it is kept. Move it away to get the new one.")
 # Plug-ins of nbgrader's labextension (0.9.6) that are the teacher's; "validate-assignment" stays for everyone.
 TEACHERS_PLUGINS = ("assignment-list", "course-list", "create-assignment", "formgrader", "menu")
 TEACHERS_SERVERS = ("formgrader", "assignment_list", "course_list")
@@ -35,7 +42,9 @@ class LabError(SetupError):
     """JupyterLab could not be opened; the message says why and what to do."""
 
 
-def open_lab(lesson: str | None, *, port: int | None, browser: bool, teacher: bool) -> int:
+def open_lab(
+    lesson: str | None, *, port: int | None, browser: bool, teacher: bool, spoken: str = SOURCE_LANGUAGE
+) -> int:
     """Returns JupyterLab's exit code once it stops; Ctrl-C stops it.
 
     A learner works on copies in `work/`, so that notebooks/ stays as released and an update never meets their answers.
@@ -46,6 +55,7 @@ def open_lab(lesson: str | None, *, port: int | None, browser: bool, teacher: bo
         port: where to serve; None takes the first free one from 8888.
         browser: whether to open a browser window.
         teacher: serve the whole clone, with nbgrader's tools, instead of the learner's copies.
+        spoken: the language of the lessons, hints and messages; any but English has its own folder in `work/`.
 
     Raises:
         LabError: there is no such lesson, the port is taken, or the folder cannot be written.
@@ -53,54 +63,85 @@ def open_lab(lesson: str | None, *, port: int | None, browser: bool, teacher: bo
     """
     page = _page(lesson)
     try:
-        _make_ready(teacher)
+        _make_ready(teacher, spoken)
     except OSError as error:
         raise LabError(
-            f"{error.filename or ROOT} cannot be written ({error.strerror}). Run the command in a folder of your own."
+            in_english(
+                "{folder} cannot be written ({reason}). Run the command in a folder of your own.",
+                folder=error.filename or ROOT,
+                reason=error.strerror,
+            )
         ) from None
     chosen = _port(port)
     token = secrets.token_hex(16)
     # The server must not outlive this process when it is stopped.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    folder = ROOT if teacher else WORK
+    folder = ROOT if teacher else work_folder(spoken)
     path = f"solutions/{page}" if teacher else page
-    address = f"http://127.0.0.1:{chosen}/lab/tree/{path}?token={token}"
-    with _server(folder, chosen, token) as server:
+    # JupyterLab 4.6 lists the page's own folder unless the address names another one; here the learner sees all lessons.
+    address = (
+        f"http://127.0.0.1:{chosen}/lab/tree/{path}?token={token}&file-browser-path=/{'solutions' if teacher else ''}"
+    )
+    with _server(folder, chosen, token, spoken) as server:
         _wait_until_up(server, f"http://127.0.0.1:{chosen}/api?token={token}")
-        print(f"autograder: {address}\n(Ctrl-C stops it)", flush=True)
+        stop = translated("(Ctrl-C stops it)")
+        print(f"autograder: {address}\n{stop}", flush=True)
         if browser:
             webbrowser.open(address)
         return server.wait()
     return 0  # stopped by Ctrl-C, as it should be
 
 
-def _make_ready(teacher: bool) -> None:
+def _make_ready(teacher: bool, spoken: str) -> None:
     if teacher:
         require_clone("lab --teacher")
     _write_settings(teacher)
-    for line in [] if teacher else hand_out():
+    for line in [] if teacher else hand_out(spoken):
         print(line)
 
 
-def hand_out() -> list[str]:
+def work_folder(spoken: str) -> Path:
+    """Returns the folder of a learner's copies in one language."""
+    return WORK if spoken == SOURCE_LANGUAGE else WORK / spoken
+
+
+def hand_out(spoken: str = SOURCE_LANGUAGE) -> list[str]:
     """Copies new lessons to `work/`, renews those that nobody has touched, and returns a line for each that it left alone."""
+    if spoken == SOURCE_LANGUAGE:
+        return _copy_to_work(NOTEBOOKS, WORK)
+    with tempfile.TemporaryDirectory(prefix="autograder-") as folder:
+        for path in lessons(NOTEBOOKS):
+            target = Path(folder) / path.relative_to(NOTEBOOKS)
+            target.parent.mkdir(exist_ok=True)
+            write(lesson_in_language(read(path), spoken), target)
+        return _copy_to_work(Path(folder), work_folder(spoken))
+
+
+def _copy_to_work(released: Path, work: Path) -> list[str]:
     record_file = HOME / "handed_out.json"
     handed = json.loads(record_file.read_text("utf-8")) if record_file.exists() else {}
     kept = []
-    for source in lessons(NOTEBOOKS):
-        name = str(source.relative_to(NOTEBOOKS))
-        target, fresh = WORK / name, _digest(source)
-        if not target.exists() or _digest(target) == handed.get(name):
+    for source in lessons(released):
+        target, fresh = work / source.relative_to(released), _digest(source)
+        name = target.relative_to(WORK).as_posix()
+        if not target.exists() or handed.get(name) in _digests(target):
             target.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copyfile(source, target)
+            _copy_for_this_kernel(source, target)
             handed[name] = fresh
         elif handed.get(name) != fresh:
-            kept.append(
-                f"autograder: work/{name} holds your answers to an older release; it is kept. Move it away to get the new one."
-            )
+            kept.append(f"autograder: {translated(KEPT, name=name)}")
     HOME.mkdir(exist_ok=True)
     record_file.write_bytes(msgspec.json.encode(handed))
     return kept
+
+
+def _copy_for_this_kernel(source: Path, target: Path) -> None:
+    """Copies a notebook with all that its kernel will say of its language, or JupyterLab 4.6 counts it as modified at once."""
+    from ipykernel.ipkernel import IPythonKernel
+
+    notebook = read(source)
+    notebook.metadata["language_info"] = dict(IPythonKernel.language_info)
+    nbformat.write(notebook, target)
 
 
 def _page(lesson: str | None) -> str:
@@ -109,13 +150,26 @@ def _page(lesson: str | None) -> str:
     wanted = lesson or "start"
     found = [page for page in pages if page.stem == wanted] or [page for page in pages if page.stem.startswith(wanted)]
     if len(found) != 1:
-        names = ", ".join(page.stem for page in pages)
-        raise LabError(f"{wanted!r} names {'more than one' if found else 'no'} lesson. Choose one of: {names}.")
+        known = {"lesson": repr(wanted), "names": ", ".join(page.stem for page in pages)}
+        if found:
+            raise LabError(in_english("{lesson} names more than one lesson. Choose one of: {names}.", **known))
+        raise LabError(in_english("{lesson} names no lesson. Choose one of: {names}.", **known))
     return str(found[0])
 
 
+def _digests(path: Path) -> tuple[str, str]:
+    """Returns the hash of a copy, and the one that earlier versions recorded, of all its bytes."""
+    return _digest(path), hashlib.sha256(path.read_bytes()).hexdigest()
+
+
 def _digest(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    """Returns a hash of a notebook, without what JupyterLab writes into one that is only opened and saved."""
+    content = path.read_bytes()
+    with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError):  # a learner's file may be anything
+        notebook = json.loads(content)
+        notebook["metadata"].pop("language_info", None)
+        content = json.dumps(notebook, sort_keys=True).encode()
+    return hashlib.sha256(content).hexdigest()
 
 
 def _port(wanted: int | None) -> int:
@@ -124,12 +178,14 @@ def _port(wanted: int | None) -> int:
             probe.bind(("127.0.0.1", port))
             return port
     if wanted:
-        raise LabError(f"port {wanted} is taken or not allowed. Leave --port out, or name another.")
-    raise LabError("no port from 8888 to 8987 is free. Name one with --port.")
+        raise LabError(
+            in_english("port {wanted} is taken or not allowed. Leave --port out, or name another.", wanted=wanted)
+        )
+    raise LabError(in_english("no port from 8888 to 8987 is free. Name one with --port."))
 
 
 @contextlib.contextmanager
-def _server(folder: Path, port: int, token: str) -> Iterator[subprocess.Popen[bytes]]:
+def _server(folder: Path, port: int, token: str, spoken: str) -> Iterator[subprocess.Popen[bytes]]:
     command = [
         sys.executable,
         "-m",
@@ -142,11 +198,12 @@ def _server(folder: Path, port: int, token: str) -> Iterator[subprocess.Popen[by
     command += ["--ServerApp.answer_yes=True", "--log-level=ERROR", "--LabApp.log_level=ERROR"]
     if os.name == "posix" and os.geteuid() == 0:
         command.append("--allow-root")
-    server = subprocess.Popen(command, cwd=ROOT, env=_environment(), start_new_session=True)
+    server = subprocess.Popen(command, cwd=ROOT, env=_environment() | {VARIABLE: spoken}, start_new_session=True)
     try:
         yield server
     except KeyboardInterrupt:
-        print("\nautograder: stopping JupyterLab", flush=True)
+        told = translated("stopping JupyterLab")
+        print(f"\nautograder: {told}", flush=True)
     finally:
         _stop(server)
 
@@ -182,6 +239,7 @@ def _write_settings(teacher: bool) -> None:
     hidden = {f"@jupyter/nbgrader:{name}": not teacher for name in TEACHERS_PLUGINS}
     hidden["@jupyterlab/apputils-extension:announcements"] = True  # it asks the network for news at every start
     servers = {f"nbgrader.server_extensions.{name}": teacher for name in TEACHERS_SERVERS}
+    servers |= {"nbgrader.server_extensions.validate_assignment": False, "autograder.course.short_validation": True}
     _write(config / "labconfig" / "page_config.json", {"disabledExtensions": hidden})
     _write(config / "jupyter_server_config.json", {"ServerApp": {"jpserver_extensions": servers}})
 
@@ -194,8 +252,14 @@ def _write(path: Path, settings: object) -> None:
 def _wait_until_up(server: subprocess.Popen[bytes], address: str) -> None:
     for _ in range(600):
         if server.poll() is not None:
-            raise LabError(f"JupyterLab ended at once with exit code {server.returncode}; see its messages above.")
+            raise LabError(
+                in_english(
+                    "JupyterLab ended at once with exit code {code}; see its messages above.", code=server.returncode
+                )
+            )
         with contextlib.suppress(urllib.error.URLError, ConnectionError), urllib.request.urlopen(address, timeout=5):
             return
         time.sleep(0.1)
-    raise LabError("JupyterLab did not answer within a minute. Run the command again, or name another --port.")
+    raise LabError(
+        in_english("JupyterLab did not answer within a minute. Run the command again, or name another --port.")
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from autograder.requirements import CLONE, PACKAGE
+from autograder.installation.requirements import CLONE, PACKAGE
 
 # Settings and progress; where the package is installed, the folder's name says what it belongs to.
 OWN = ".home" if CLONE else ".autograder"
@@ -26,6 +26,7 @@ NOTEBOOKS = CLONE / "notebooks" if CLONE else PACKAGE / "course" / "notebooks"
 WORK = ROOT / "work"
 CLASS = CLONE / "class" if CLONE else Path.cwd()
 VARIANTS = ROOT / "class" / "variants"
+LANGUAGES = ROOT / "class" / "languages"
 HOME = ROOT / OWN
 
 

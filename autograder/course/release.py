@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import difflib
 import logging
 import tempfile
@@ -13,10 +14,14 @@ from nbgrader.apps import NbGraderAPI
 from traitlets.config import Config, PyFileConfigLoader
 
 from autograder.course.canonical import canonical, read, write
-from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS, VARIANTS, lessons
+from autograder.course.glossary_links import lesson_in_language, with_glossary_links
+from autograder.course.paths import LANGUAGES, NOTEBOOKS, ROOT, SOLUTIONS, VARIANTS, lessons
 from autograder.course.teaching import page as teachers_page
-from autograder.course.variants import vary
+from autograder.course.variants.declared_changes import NOTHING, read_changes
+from autograder.course.variants.variant import vary
+from autograder.course.variants.variant_outcomes import check_numbers
 from autograder.errors import UnfinishedError
+from autograder.locale.languages import known_language
 
 
 class ReleaseError(UnfinishedError):
@@ -26,19 +31,49 @@ class ReleaseError(UnfinishedError):
 def build(destination: Path, source: Path = SOLUTIONS, seed: int | None = None) -> None:
     """Writes the release of every lesson below `source` into a folder, in canonical form, without using the gradebook.
 
-    With a seed, the programs have different numbers and the same faults and outcomes.
+    With a seed, it is that variant of each lesson.
 
     Raises:
         ReleaseError: a lesson is not a valid nbgrader source.
+        VariantError: the variant has another outcome than the lesson.
     """
-    api = NbGraderAPI(config=_config(destination, source))
-    api.log.setLevel(logging.CRITICAL)
+    config = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
+    config.CourseDirectory.root = str(ROOT)
     for lesson in sorted({path.parent.name for path in lessons(source)}):
-        result = api.generate_assignment(lesson, force=True, create=True)
-        if not result["success"]:
-            raise ReleaseError(f"{lesson} cannot be released: {_last_words(result)}")
+        release_assignment(lesson, config, source, destination)
+    changes = {} if seed is None else read_changes(source)
+    glossary = destination / "start" / "glossary.ipynb"
     for path in lessons(destination):
-        write(read(path) if seed is None else vary(read(path), seed), path)
+        released = read(path)
+        if seed is not None:
+            own = changes.get(path.parent.name, NOTHING)
+            check_numbers(released, seed, own)
+            released = vary(released, seed, own)
+        write(released if path.parent.name == "start" else with_glossary_links(released, glossary), path)
+
+
+def release_assignment(assignment: str, config: Config, source: Path, destination: Path) -> None:
+    """Lets nbgrader write the release of one assignment into a folder, without using the gradebook.
+
+    Args:
+        assignment: its folder's name below `source`.
+        config: nbgrader's; is copied.
+        source: the folder with the sources.
+        destination: gets a folder of the assignment's name.
+
+    Raises:
+        ReleaseError: it is not a valid nbgrader source.
+    """
+    own = copy.deepcopy(config)
+    own.CourseDirectory.source_directory = str(source)
+    own.CourseDirectory.release_directory = str(destination)
+    own.GenerateAssignment.no_database = True  # together: what `nbgrader generate_assignment --no-db` sets (0.9.6)
+    own.SaveCells.enabled = False
+    api = NbGraderAPI(config=own)
+    api.log.setLevel(logging.CRITICAL)
+    result = api.generate_assignment(assignment, force=True, create=True)
+    if not result["success"]:
+        raise ReleaseError(f"{assignment} cannot be released: {_last_words(result)}")
 
 
 def release() -> list[str]:
@@ -58,9 +93,22 @@ def release() -> list[str]:
 
 
 def release_variant(seed: int, folder: Path = VARIANTS) -> Path:
-    """Writes a release with different numbers and returns its folder; notebooks/ is not changed."""
+    """Writes one variant of every lesson and returns its folder; notebooks/ is not changed."""
     destination = folder / str(seed)
     build(destination, seed=seed)
+    return destination
+
+
+def release_language(spoken: str, folder: Path = LANGUAGES) -> Path:
+    """Writes the release in another language and returns its folder; notebooks/ is not changed.
+
+    Raises:
+        LanguageError: the course is not translated into it.
+    """
+    destination = folder / known_language(spoken)
+    build(destination)
+    for path in lessons(destination):
+        write(lesson_in_language(read(path), destination.name), path)
     return destination
 
 
@@ -93,16 +141,6 @@ def _differences(fresh: NotebookNode, stored: NotebookNode) -> list[str]:
 
 def _content(cell: NotebookNode) -> str:
     return repr((cell.cell_type, cell.source, cell.id, cell.get("outputs"), sorted(cell.metadata.items(), key=str)))
-
-
-def _config(destination: Path, source: Path) -> Config:
-    config = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
-    config.CourseDirectory.root = str(ROOT)
-    config.CourseDirectory.source_directory = str(source)
-    config.CourseDirectory.release_directory = str(destination)
-    config.GenerateAssignment.no_database = True  # together: what `nbgrader generate_assignment --no-db` sets (0.9.6)
-    config.SaveCells.enabled = False
-    return config
 
 
 def _last_words(result: dict[str, Any]) -> str:

@@ -13,7 +13,7 @@ from IPython.display import display
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome as Word
-from autograder.view.text.headline import MEANING
+from autograder.view.text.headline import meaning
 
 OUTCOMES = (
     ("w.mul_(2)", "loss = w.sum()"),
@@ -67,7 +67,7 @@ class Outcome(NamedTuple):
     @property
     def meaning(self) -> str:
         """What the word means, as the picture puts it."""
-        return MEANING[self.outcome]
+        return meaning(self.outcome)
 
 
 def measure_outcome(lines: tuple[str, ...]) -> Outcome:

@@ -10,6 +10,7 @@ import tomllib
 from pathlib import Path
 
 import msgspec
+from nbgrader.utils import is_grade
 
 from autograder.course import catalogue
 from autograder.course.author_cells import AuthorError, AuthorExercise, exercises
@@ -98,6 +99,7 @@ def _lesson(lesson: catalogue.Lesson, text: Teaching, source: Path) -> str:
             *(f"- {aim.can} ({_code(aim.shown_by)})" for aim in lesson.aims),
             f"\n**Ask the class:** {text.ask}\n",
             f"**To shorten it:** {text.shorten}\n",
+            *_written(source),
             "Misconceptions, and the wrong answers that show them:\n",
             *(line for misconception in text.misconceptions for line in _belief(misconception, found)),
             "\n<details><summary>All exercises, with each wrong answer and what the check says</summary>\n",
@@ -116,6 +118,16 @@ def _every_answer_exists(lesson: str, text: Teaching, found: dict[str, AuthorExe
                 raise AuthorError(
                     f"teaching.toml: {lesson} has no wrong answer {missing!r} to {name}. Use the words of the cell's first line."
                 )
+
+
+def _written(source: Path) -> list[str]:
+    """Returns what a good answer to each question says that only a person can grade."""
+    cells = [cell for cell in read(source).cells if cell.cell_type == "markdown" and is_grade(cell)]
+    return [
+        f"**A person grades** {_code((cell.metadata.nbgrader.grade_id,))}, {cell.metadata.nbgrader.points} points. "
+        f"A good answer: {' '.join(cell.source.split())}\n"
+        for cell in cells
+    ]
 
 
 def _points(source: Path) -> dict[str, int]:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from nbgrader.api import Gradebook, MissingEntry
-from sqlalchemy.engine import make_url
+from nbgrader.api import (
+    Assignment,
+    BaseCell,
+    Comment,
+    Grade,
+    Gradebook,
+    MissingEntry,
+    Notebook,
+    SubmittedAssignment,
+    SubmittedNotebook,
+)
 
 from autograder.errors import InputError
-from autograder.grade.batch.classroom import Classroom
-from autograder.grade.batch.scores import Score, read_scores
+from autograder.grade.batch.course.classroom import Classroom
+from autograder.grade.batch.records.scores import Score, read_scores
 
 
 class NotGradedError(InputError):
@@ -40,7 +48,7 @@ def read_class_grades(classroom: Classroom) -> ClassGrades:
     missing = NotGradedError(
         f"{classroom.assignment} has no grades yet. Run `autograder grade {classroom.assignment}` first"
     )
-    if not Path(make_url(classroom.gradebook).database or "").is_file():  # nbgrader would make an empty one
+    if not classroom.has_gradebook:  # nbgrader would make an empty one
         raise missing
     with Gradebook(classroom.gradebook, classroom.course_id) as book:
         try:
@@ -54,3 +62,26 @@ def read_class_grades(classroom: Classroom) -> ClassGrades:
         return ClassGrades(
             float(assignment.max_score), scores, {student: name for student, name in names.items() if name}
         )
+
+
+def read_cell_points(classroom: Classroom) -> dict[str, dict[tuple[str, str], float | None]]:
+    """Returns each student's points by notebook and cell; None while a person has still to give them."""
+    found: dict[str, dict[tuple[str, str], float | None]] = {}
+    is_waiting = Grade.needs_manual_grade & Grade.manual_score.is_(None)
+    with Gradebook(classroom.gradebook, classroom.course_id) as book:
+        for student, notebook, cell, points, waits in cell_rows(book, classroom, Grade, Grade.score, is_waiting):
+            found.setdefault(student, {})[notebook, cell] = None if waits else points
+    return found
+
+
+def cell_rows(book: Gradebook, classroom: Classroom, kind: type[Grade] | type[Comment], *columns: Any) -> Any:
+    """Returns a query of an assignment's grades or comments: student, notebook, cell, and the given columns of each."""
+    return (
+        book.db.query(SubmittedAssignment.student_id, Notebook.name, BaseCell.name, *columns)
+        .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)
+        .join(Notebook, Notebook.id == SubmittedNotebook.notebook_id)
+        .join(Assignment, Assignment.id == SubmittedAssignment.assignment_id)
+        .join(kind, kind.notebook_id == SubmittedNotebook.id)
+        .join(BaseCell, BaseCell.id == kind.cell_id)
+        .filter(Assignment.name == classroom.assignment)
+    )

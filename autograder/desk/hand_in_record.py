@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
 
+from autograder.course.file_replacement import replace_file
 from autograder.errors import InputError
 from autograder.printable import printable
 
@@ -70,11 +70,3 @@ def write_record(course: Path, assignment: str, record: dict[str, CollectedHandI
     """Writes what was collected, whole or not at all."""
     data = msgspec.json.format(msgspec.json.encode(record, order="deterministic"), indent=1)
     replace_file(record_folder(course, assignment) / FILE, data)
-
-
-def replace_file(path: Path, data: bytes) -> None:
-    """Writes a file so that a reader finds the old one or the new one, and never a part."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(f".{path.name}.writing")
-    fresh.write_bytes(data)
-    os.replace(fresh, path)

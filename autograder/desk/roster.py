@@ -12,23 +12,24 @@ from typing import NamedTuple
 from autograder.desk.table_file import TableError, TableFile, read_table
 from autograder.printable import printable
 
-# What a column says of a student, and the names it has. Canvas: gradebook_exporter.rb. Moodle: mod/assign/gradingtable.php.
-# Blackboard and Gradescope: the headings of their downloads, as public tools read them.
+# What a column says of a student, and the names it has. Canvas: gradebook_exporter.rb, and the list of its groups. Moodle:
+# mod/assign/gradingtable.php. nbgrader: "Managing the database". Blackboard and Gradescope: as public tools read their downloads.
 KINDS = {
     "student": ("student_id", "nbgrader_id"),
-    "login": ("SIS Login ID", "Username", "login"),
-    "number": ("SIS User ID", "ID number", "Student ID", "SID", "number"),
+    "login": ("SIS Login ID", "Username", "login_id", "login"),
+    "number": ("SIS User ID", "ID number", "Student ID", "SID", "user_id", "number"),
     "email": ("Email address", "Email"),
-    "canvas": ("ID",),
+    "canvas": ("ID", "canvas_user_id"),
     "name": ("Student", "Full name", "Name"),
-    "last name": ("Last Name", "LastName"),
-    "first name": ("First Name", "FirstName"),
-    "group": ("group",),
+    "last name": ("Last Name", "LastName", "last_name"),
+    "first name": ("First Name", "FirstName", "first_name"),
+    "group": ("group", "group_name"),
+    "role": ("Role",),
 }
 # Which column becomes nbgrader's id of a student, unless the teacher names one: the first that everybody has, each another.
 IDS = ("student", "login", "number", "email", "canvas", "name", "participant")
 PARTICIPANT = re.compile(r"\D*?(\d+)")  # Moodle's "Participant 17", in any language
-NOBODY = ("points possible", "student, test", "manual posting")
+NOBODY = re.compile(r".*(points possible|manual posting).*|student, test|test student", re.IGNORECASE)
 LONGEST_ID = 100
 
 
@@ -64,6 +65,10 @@ class Roster:
         """Returns who has this value; by "words" a name in any order, by "joined" a name without blanks and marks."""
         form = {"words": words_of, "joined": joined}.get(kind, same_word)
         return self._known.get((kind, form(value)), []) if value else []
+
+    def group(self, name: str) -> list[Person]:
+        """Returns the members of the group that has this name."""
+        return [one for one in self.people if name and same_word(one.group) == same_word(name)]
 
     def members(self, person: Person) -> list[Person]:
         """Returns everyone who hands in together with this person, the person included."""
@@ -102,8 +107,8 @@ def people_in(table: TableFile, student_column: str | None = None) -> list[tuple
                 f"{table.name} has no column {student_column!r}; it has {', '.join(map(printable, table.header))}"
             )
         columns["student"] = number
-    people = [_person(row, columns) for row in table.rows]
-    return [(number, person) for number, person in enumerate(people) if not _is_nobody(person)]
+    people = [(number, _person(row, columns)) for number, row in enumerate(table.rows) if not _is_staff(row, columns)]
+    return [(number, person) for number, person in people if not _is_nobody(person)]
 
 
 def is_student_id(text: str) -> bool:
@@ -145,12 +150,13 @@ def _plain(name: str) -> str:
 def _columns(table: TableFile) -> dict[str, int]:
     """Returns the number of each column that says something, by kind."""
     found = {kind: number for kind, names in KINDS.items() if (number := table.column(*names)) is not None}
-    if "canvas" in found and table.column("Section", "SIS Login ID") is None:
-        found["number"] = found.pop("canvas")  # only Canvas' own file has Canvas' ids
+    if "canvas" in found and table.column("Section", "SIS Login ID", "canvas_user_id") is None:
+        found["number"] = found.pop("canvas")  # only Canvas' own files have Canvas' ids
     participants = [PARTICIPANT.fullmatch(row[0].strip()) for row in table.rows]
     if table.rows and all(participants) and table.column("ID") != 0 and len(table.header) > 4:
         found["participant"] = 0  # Moodle's first column, whatever it is called
-        found.setdefault("name", 1)
+        if not all(row[1].rstrip().endswith("-") for row in table.rows):  # as a status does, where marking is anonymous
+            found.setdefault("name", 1)
         for number, cells in enumerate(zip(*table.rows, strict=True)):
             if "email" not in found and all("@" in cell for cell in cells):
                 found["email"] = number
@@ -165,7 +171,7 @@ def _columns(table: TableFile) -> dict[str, int]:
 
 
 def _person(row: list[str], columns: dict[str, int]) -> Person:
-    known = {kind: text for kind, number in columns.items() if (text := row[number].strip())}
+    known = {kind: text for kind, number in columns.items() if kind != "role" and (text := row[number].strip())}
     if "participant" in known and (found := PARTICIPANT.fullmatch(known["participant"])):
         known["participant"] = found[1]
     parts = (known.pop("last name", ""), known.pop("first name", ""))
@@ -207,4 +213,9 @@ def _is_date(text: str) -> bool:
 
 def _is_nobody(person: Person) -> bool:
     """Returns whether a row of Canvas' file is about no student: points, posting, the test student."""
-    return not (person.known or person.name) or any(word in person.name.casefold() for word in NOBODY)
+    return not (person.known or person.name) or NOBODY.fullmatch(person.name) is not None
+
+
+def _is_staff(row: list[str], columns: dict[str, int]) -> bool:
+    """Returns whether the row says that somebody is no student, as Gradescope's roster does of those who teach."""
+    return "role" in columns and row[columns["role"]].strip().casefold() not in ("", "student")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
@@ -23,12 +23,21 @@ class TableError(InputError):
 
 
 class Cell(NamedTuple):
-    """One cell of the text: where it begins and ends, quotes included, what it says, and whether a quote in it ends."""
+    """One cell of the text.
+
+    Attributes:
+        start: where it begins.
+        end: where it ends, quotes included.
+        text: what it says.
+        is_closed: whether a quote in it ends.
+        missing: how many delimiters have to be written before it, as a row may leave out empty cells at its end.
+    """
 
     start: int
     end: int
     text: str
     is_closed: bool
+    missing: int = 0
 
 
 class TableFile:
@@ -39,7 +48,7 @@ class TableFile:
         delimiter: what stands between cells: a comma, a semicolon or a tab.
 
     Raises:
-        TableError: it is no text in UTF-8 or UTF-16, holds no table, or a row has another number of cells than the first.
+        TableError: it is no text in UTF-8 or UTF-16, holds no table, or a row is cut off or has more cells than the first.
     """
 
     def __init__(self, path: Path, data: bytes) -> None:
@@ -79,10 +88,12 @@ class TableFile:
     def with_cells(self, changes: Mapping[tuple[int, int], str]) -> bytes:
         """Returns the file with other texts in these cells (row, from 0 below the header; column); all other bytes stay."""
         pieces, begun = [], 0
+        delimiters: dict[int, int] = defaultdict(int)  # that were written at the end of each row
         for (row, column), text in sorted(changes.items()):
             cell = self._cells[row + 1][column]
-            pieces += [self._text[begun : cell.start], self._quoted(text)]
-            begun = cell.end
+            missing = max(cell.missing - delimiters[row], 0)
+            pieces += [self._text[begun : cell.start], missing * self.delimiter, self._quoted(text)]
+            begun, delimiters[row] = cell.end, cell.missing
         return self._mark + "".join([*pieces, self._text[begun:]]).encode(self._encoding)
 
     def _quoted(self, text: str) -> str:
@@ -94,13 +105,17 @@ class TableFile:
         rows = [row for row in _rows(self._text, self.delimiter) if len(row) > 1 or row[0].text.strip()]
         if not rows or len(rows[0]) < 2:
             raise TableError(f"{self.name} holds no table: one line of column names, then a line for each student")
-        width = len(rows[0])
-        for number, row in enumerate(rows, 1):
-            if len(row) != width:
-                raise TableError(f"{self.name}: row {number} has {len(row)} cells, the first has {width}")
-            if any(not cell.is_closed for cell in row):
-                raise TableError(f"{self.name}: a quote begins in row {number} and never ends")
-        return rows
+        return [self._of_width(len(rows[0]), row, number) for number, row in enumerate(rows, 1)]
+
+    def _of_width(self, width: int, row: list[Cell], number: int) -> list[Cell]:
+        """Returns a row with as many cells as the first: spreadsheets leave out empty ones at the end, Canvas adds some."""
+        end = row[-1].end
+        is_cut_off = len(row) < width and end == len(self._text)
+        if is_cut_off or any(cell.text.strip() for cell in row[width:]):
+            raise TableError(f"{self.name}: row {number} has {len(row)} cells, the first has {width}")
+        if any(not cell.is_closed for cell in row):
+            raise TableError(f"{self.name}: a quote begins in row {number} and never ends")
+        return row[:width] + [Cell(end, end, "", True, missing) for missing in range(1, width - len(row) + 1)]
 
 
 def read_table(path: Path) -> TableFile:
@@ -119,8 +134,8 @@ def read_table(path: Path) -> TableFile:
 
 def _delimiter(text: str) -> str:
     """Returns what divides the first line; what stands in quotes does not count."""
-    first = re.sub(r'"(?:[^"]|"")*"', "", text).lstrip("\r\n").partition("\n")[0]
-    counted = Counter(letter for letter in first if letter in DELIMITERS)
+    first = re.match(r"[^\r\n]*", re.sub(r'"(?:[^"]|"")*"', "", text).lstrip("\r\n"))
+    counted = Counter(letter for letter in first[0] if letter in DELIMITERS) if first else Counter()
     return max(DELIMITERS, key=lambda letter: counted[letter])
 
 

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from autograder.tape.recording.json_object import explain_json as explain_json
     from autograder.tape.repair.with_repairs import explain_cell as explain_cell
     from autograder.tape.repair.with_repairs import explain_program as explain_program
-    from autograder.tape.run.source_text import ProgramError as ProgramError
+    from autograder.tape.run.programs.source_text import ProgramError as ProgramError
 
 _HOMES = {
-    "ProgramError": "run.source_text",
+    "ProgramError": "run.programs.source_text",
     "clone_on_save": "oracle.reference_gradients",
     "explain_cell": "repair.with_repairs",
     "explain_json": "recording.json_object",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from functools import cache
-from pathlib import Path
+from typing import Literal
 
-PACKAGE = Path(__file__).resolve().parent.parent
+from autograder.installation.requirements import PACKAGE
+from autograder.locale.translations import translated
+
+OTHERS = ("answer.js", "board.js")
+SAID = re.compile(r'\bsay\("([^"]+)"')
 
 
 @cache
@@ -19,3 +24,34 @@ def read_asset(name: str) -> str:
         if (folder / name).is_file():
             return (folder / name).read_text(encoding="utf-8")
     raise FileNotFoundError(f"{name} is missing: expected in {PACKAGE.parent / 'assets'}. Install autograder again.")
+
+
+def front_end_words() -> dict[str, str]:
+    """Returns what the front-end module itself says in the reader's language, by the English text; nothing in English."""
+    return {text: told for text in front_end_texts() if (told := translated(text)) != text}
+
+
+@cache
+def front_end_texts() -> list[str]:
+    """Returns what the front-end module itself says: the texts of its calls of `say`."""
+    return list(dict.fromkeys(SAID.findall(front_end())))
+
+
+@cache
+def front_end() -> str:
+    """Returns the front-end module with all that it can draw, joined from its files; `export default` has `initialize` and `render`.
+
+    Each file imports those before it and shares their top level here, so a name stands in one of them only.
+    """
+    return "\n".join([pictures("const"), *map(_joined, OTHERS)])
+
+
+@cache
+def pictures(kind: Literal["const", "var"]) -> str:
+    """Returns what draws a picture and asks for its version counters, as declarations; `var graph` is global in a classic script."""
+    return "\n".join([read_asset("graph.js").replace("export default", f"{kind} graph ="), _joined("counters.js")])
+
+
+def _joined(name: str) -> str:
+    """Returns a file without its imports and exports of names."""
+    return re.sub(r"^import .*|^export (?!default)", "", read_asset(name), flags=re.M)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import anywidget
 import traitlets
 
-from autograder.view.assets import read_asset
+from autograder.view.assets import front_end, read_asset
 
 
 class PictureWidget(anywidget.AnyWidget):
-    """A scene drawn by graph.js, which reads the trait `scene` and sends nothing back to the kernel."""
+    """A scene drawn by the front-end module, which reads the trait `scene`; where the program can be changed, it sets `arrangement`."""
 
-    _esm = read_asset("graph.js")
+    _esm = front_end()
     _css = read_asset("graph.css")
     scene = traitlets.Dict().tag(sync=True)
+    arrangement = traitlets.Dict().tag(sync=True)

@@ -11,13 +11,17 @@ from __future__ import annotations
 import importlib.util
 import os
 import secrets
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
 import msgspec
 
+from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
+from autograder.view.assets import front_end_words
 from autograder.view.draw.html import as_image, describe_picture, essence_html
+from autograder.view.scene.board import Choices
 from autograder.view.scene.composition import Scene, build_scene
 from autograder.view.scene.layout import load_igraph
 from autograder.view.text.report import as_text
@@ -33,13 +37,14 @@ RECORDING_TYPE = "application/vnd.autograder.recording+json"
 
 
 class ShownRecording(msgspec.Struct, frozen=True):
-    """A recording to be drawn by another process, and whether its picture hides the outcome."""
+    """A recording to be drawn by another process, and whether its picture hides the outcome or the versions."""
 
     recording: Recording
     predict: bool = False
+    counters: bool = False
 
 
-def mimebundle(recording: Recording, predict: bool = False, place: str = "") -> dict[str, str]:
+def mimebundle(recording: Recording, predict: bool = False, place: str = "", counters: bool = False) -> dict[str, str]:
     """Returns the forms that a notebook saves, as IPython's `display(..., raw=True)` takes them.
 
     Those of `drawn_mimebundle`; in a shell that has `takes_recordings` set, the recording itself, as a ShownRecording.
@@ -47,20 +52,23 @@ def mimebundle(recording: Recording, predict: bool = False, place: str = "") -> 
     Args:
         predict: hides the outcome until the reader opens the words.
         place: class name of the element that a live widget may replace; "" for none.
+        counters: hides the versions.
     """
     if getattr(_shell(), "takes_recordings", False):
-        shown = msgspec.json.encode(ShownRecording(recording, predict)).decode()
+        shown = msgspec.json.encode(ShownRecording(recording, predict, counters)).decode()
         return {RECORDING_TYPE: shown, "text/plain": recording.verdict.outcome}
-    return drawn_mimebundle(recording, predict, place)
+    return drawn_mimebundle(recording, predict, place, counters)
 
 
-def drawn_mimebundle(recording: Recording, predict: bool = False, place: str = "") -> dict[str, str]:
+def drawn_mimebundle(
+    recording: Recording, predict: bool = False, place: str = "", counters: bool = False
+) -> dict[str, str]:
     """Returns "text/html", the static picture with up to 16 steps in words, and "text/plain", the verdict with up to 4 steps.
 
     Where both take more than 30 kB, the picture has fewer steps in words.
     """
-    scene, brief = build_scene(recording, predict), as_text(recording, BRIEF)
-    top = "" if predict else essence_html(recording)
+    scene, brief = build_scene(recording, predict, counters=counters), as_text(recording, BRIEF)
+    top = "" if predict or counters else essence_html(recording)
     for steps in (STEPS, STEPS // 2, BRIEF, 1):
         picture = top + _static(scene, as_text(recording, steps), place)
         if len(picture.encode()) + len(brief.encode()) <= MOST_BYTES:
@@ -70,14 +78,21 @@ def drawn_mimebundle(recording: Recording, predict: bool = False, place: str = "
 
 def _static(scene: Scene, words: str, place: str) -> str:
     """Returns the static picture as HTML that passes JupyterLab's sanitizer: no script, no style, no id."""
-    title = "What this program does, in words" if scene.ask is not None else "In words"
+    title = translated("What this program does, in words") if scene.ask is not None else translated("In words")
     return (
         f'<div class="{escape(place)}"><img alt="{escape(describe_picture(scene))}" src="{as_image(scene)}">'
         f"<details><summary>{title}</summary><pre>{escape(words)}</pre></details></div>"
     )
 
 
-def widget(recording: Recording, predict: bool = False, place: str = "", from_start: bool = False) -> Any:
+def widget(
+    recording: Recording,
+    predict: bool = False,
+    place: str = "",
+    from_start: bool = False,
+    is_playable: bool = False,
+    counters: bool = False,
+) -> Any:
     """Returns a live widget, for a layout of ipywidgets. To show a picture in a cell use `show`, whose output can be saved.
 
     Needs anywidget, which the extra `course` installs.
@@ -86,16 +101,25 @@ def widget(recording: Recording, predict: bool = False, place: str = "", from_st
         predict: the learner chooses an outcome before the last steps are shown.
         place: class name of the element of the page that it replaces; "" where it is displayed itself.
         from_start: it opens at the first step, not at the one that decides the outcome.
+        is_playable: it has a button that asks for the program as cards.
+        counters: the learner sets the version counters before they are shown.
     """
     from autograder.view.live import PictureWidget
 
-    scene = build_scene(recording, predict, place)
+    scene = build_scene(recording, predict, place, counters)
+    scene.is_playable = is_playable
     if from_start:
         scene = msgspec.structs.replace(scene, start=0, from_start=True)
     return PictureWidget(scene=msgspec.to_builtins(scene))
 
 
-def show(recording: Recording, predict: bool = False, from_start: bool = False) -> None:
+def show(
+    recording: Recording,
+    predict: bool = False,
+    from_start: bool = False,
+    playground: Callable[[], Callable[[Any], None] | None] | None = None,
+    counters: bool = False,
+) -> None:
     """Displays a recording: in a notebook the picture, live while a kernel runs; in a terminal the text.
 
     No widget is made where anywidget is not installed (the extra `course` installs it), nor while nbgrader executes a notebook:
@@ -104,18 +128,63 @@ def show(recording: Recording, predict: bool = False, from_start: bool = False) 
     Args:
         predict: the learner chooses an outcome before the last steps are shown.
         from_start: a live picture opens at the first step, not at the one that decides the outcome.
+        playground: asked where the picture is live. Returns what is given it, and answers when a reader changes its program; None
+            where the program cannot be changed.
+        counters: the learner sets the version counters before they are shown.
     """
-    shell = _shell()
-    if shell is None:
+    if _shell() is None:
         print(as_text(recording), end="")
         return
+
+    def alive(place: str) -> Any:
+        attach = playground() if playground is not None else None
+        picture = widget(recording, predict, place, from_start, attach is not None, counters)
+        if attach is not None:
+            attach(picture)
+        return picture
+
+    show_forms(lambda place: mimebundle(recording, predict, place, counters), alive)
+
+
+def show_forms(forms: Callable[[str], dict[str, str]], alive: Callable[[str], Any]) -> None:
+    """Displays the forms that a notebook saves, and replaces them in the page by a live widget where there can be one.
+
+    Args:
+        forms: returns the saved ones, in an element of the class that it is given; "" for none.
+        alive: returns the widget that replaces the element of that class.
+    """
     from IPython.display import display
 
-    live = "NBGRADER_EXECUTION" not in os.environ and importlib.util.find_spec("anywidget") is not None
-    place = f"autograder-{secrets.token_hex(6)}" if live else ""
-    display(mimebundle(recording, predict, place), raw=True)
+    place = f"autograder-{secrets.token_hex(6)}" if _can_live() else ""
+    display(forms(place), raw=True)
     if place:
-        _replace(shell, widget(recording, predict, place, from_start))
+        _replace(_shell(), alive(place))
+
+
+def show_choices(name: str, question: str, options: list[tuple[str, str]]) -> None:
+    """Displays the buttons of an open prediction, which write into its answer's cell; nothing where no widget can live.
+
+    Args:
+        name: the variable that holds the prediction.
+        options: each word with its meaning.
+    """
+    if not (draws_here() and _can_live()) or getattr(_shell(), "takes_recordings", False):
+        return
+
+    def alive(place: str) -> Any:
+        from autograder.view.live import PictureWidget
+
+        choices = msgspec.to_builtins(Choices(name, question, options))
+        return PictureWidget(scene={"place": place, "choices": choices, "words": front_end_words()})
+
+    words = "\n".join([question, *(f"{word}: {meaning}" for word, meaning in options)])
+    html = f"<p>{escape(question)}</p>"
+    show_forms(lambda place: {"text/html": f'<div class="{place}">{html}</div>', "text/plain": words}, alive)
+
+
+def _can_live() -> bool:
+    """Returns whether a widget can be displayed: anywidget is there, and nbgrader is not executing the notebook."""
+    return "NBGRADER_EXECUTION" not in os.environ and importlib.util.find_spec("anywidget") is not None
 
 
 def draws_here() -> bool:

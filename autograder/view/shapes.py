@@ -7,11 +7,11 @@ until a frame gives it one; `s` is the storage that a shape belongs to; `opens` 
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Any
 
 import msgspec
 
+from autograder.locale.line_breaks import columns
 from autograder.view.keys import Key
 
 Shape = list[Any]
@@ -77,16 +77,6 @@ def path(route: str, **attributes: Any) -> Shape:
     return shape("path", d=route, **attributes)
 
 
-def columns(words: str) -> int:
-    """Returns the width of a text in columns: two for a wide (East Asian) character, none for a combining mark."""
-    if words.isascii():
-        return len(words)
-    return sum(
-        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
-        for letter in words
-    )
-
-
 def clip(words: str, limit: int) -> str:
     """Returns the text on one line, cut to `limit` columns with an ellipsis."""
     words = " ".join(words.split())
@@ -98,15 +88,3 @@ def clip(words: str, limit: int) -> str:
             break
         kept += letter
     return kept.rstrip() + "…"
-
-
-def wrap(words: str, limit: int) -> list[str]:
-    """Returns the text in lines of at most `limit` columns, broken at spaces; a longer word is clipped."""
-    lines = [""]
-    for word in words.split():
-        longer = f"{lines[-1]} {word}".strip()
-        if columns(longer) <= limit:
-            lines[-1] = longer
-        else:
-            lines.append(clip(word, limit))
-    return [line for line in lines if line]

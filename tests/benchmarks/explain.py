@@ -21,32 +21,34 @@ from pathlib import Path
 
 from autograder.course.paths import ROOT
 
-GPT = Path(__file__).with_name("programs") / "gpt.py"
+PROGRAMS = Path(__file__).with_name("programs")
 ROWS = (
-    ("--steps", "1"),
-    ("--steps", "60"),
-    ("--steps", "800"),
-    ("--steps", "1", "--harmful"),
-    ("--steps", "60", "--harmful"),
+    ("gpt.py", "--steps", "1"),
+    ("gpt.py", "--steps", "60"),
+    ("gpt.py", "--steps", "800"),
+    ("gpt.py", "--steps", "1", "--harmful"),
+    ("gpt.py", "--steps", "60", "--harmful"),
+    ("maml.py", "--steps", "3"),
+    ("maml.py", "--steps", "30"),
 )
 MEGABYTE = 1 << 20
 
 
-def measure(what: str, budget: float, words: list[str]) -> dict[str, object]:
+def measure(what: str, budget: float, file: str, words: list[str]) -> dict[str, object]:
     """Returns what a plain run, the first answer or the whole answer takes in this process."""
     import torch  # noqa: F401 - its start is not measured
 
-    from autograder.tape.repair.program_factory import factory_of_file
+    from autograder.tape.repair.trial.program_factory import factory_of_file
     from autograder.tape.repair.with_repairs import explain_program
     from autograder.tape.run.budget import Budget
-    from autograder.tape.run.command_line import CommandLine
+    from autograder.tape.run.programs.command_line import CommandLine
 
     began, found = time.process_time(), {}
     if what == "plain":
-        sys.argv = [str(GPT), *words]
-        runpy.run_path(str(GPT), run_name="__main__")
+        sys.argv = [file, *words]
+        runpy.run_path(file, run_name="__main__")
     else:
-        factory = factory_of_file(GPT, None, CommandLine(tuple(words)))
+        factory = factory_of_file(file, None, CommandLine(tuple(words)))
         verdict = explain_program(factory, repair=what == "whole", budget=Budget(budget)).verdict
         found = {"outcome": verdict.outcome, "runs": verdict.runs, "fixes": len(verdict.fixes)}
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / MEGABYTE
@@ -69,7 +71,7 @@ def main() -> int:
     parser.add_argument("words", nargs="*")
     chosen = parser.parse_args()
     if chosen.one:
-        print(json.dumps(measure(chosen.one, chosen.budget, chosen.words)))
+        print(json.dumps(measure(chosen.one, chosen.budget, str(PROGRAMS / chosen.words[0]), chosen.words[1:])))
         return 0
     good = True
     for words in ROWS:

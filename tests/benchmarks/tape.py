@@ -5,8 +5,8 @@
 Each row is measured in a process of its own, on one thread: times are medians of warm calls, ratios are of processor time, and the
 peak is what the first call adds to the process's largest resident size, after a small program of the same kind. The plain run and
 the recording (which runs it several times) do the whole step; torchlens is given the forward pass alone, and torchviz a finished
-graph to describe, undrawn. Exit code 1 where recording fails or grows faster than the program; 2 with `--strict`, where a package
-is missing.
+graph to describe, undrawn. Exit code 1 where recording fails, costs more than AIM times torchlens' trace of the same transformer, or
+grows faster than the program; 2 with `--strict`, where a package is missing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ import time
 from collections.abc import Callable
 from importlib.metadata import version
 from importlib.util import find_spec
-from itertools import pairwise
 from math import nan
 from statistics import median
 
@@ -36,10 +35,23 @@ from torch.nn import functional
 
 from autograder import tape
 from autograder.course.paths import ROOT
+from tests.benchmarks.networks import gpt, resnet
 
 MORE = ("chain 500", "chain 2000")  # to see where torchviz ends
-PROGRAMS = ("lesson", "resnet 16", "resnet 64", "chain 100", "chain 500", "chain 1000", "chain 2000", "chain 10000")
+PROGRAMS = (
+    "lesson",
+    "gpt 2 32 2",
+    "gpt 4 128 8",
+    "resnet 16",
+    "resnet 64",
+    "chain 100",
+    "chain 500",
+    "chain 1000",
+    "chain 2000",
+    "chain 10000",
+)
 LIMIT, CALLS, ENOUGH = 60, 6, 15  # seconds of a process; calls in it, fewer where they have taken so many seconds
+AIM = 2  # times the cost of torchlens' trace that recording a transformer's step may have
 MOST = 2  # times the cost of one operation among 1,000 that one among 10,000 may have: a square would make it ten
 NEEDED = {"torchlens": ("graphviz", "safetensors", "tqdm"), "torchviz": ("graphviz",)}  # beyond our own packages
 
@@ -59,40 +71,20 @@ class Chain(nn.Module):
         return h.sum()
 
 
-class Residual(nn.Module):
-    """A residual block."""
-
-    def __init__(self, before: int, after: int):
-        super().__init__()
-        stride = 1 if before == after else 2
-        first, second = _convolution(before, after, 3, stride), _convolution(after, after, 3, 1)
-        self.layers = nn.Sequential(first, nn.ReLU(inplace=True), second)
-        self.shortcut = nn.Identity() if before == after else _convolution(before, after, 1, stride)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Returns the block's output."""
-        return functional.relu(self.layers(x) + self.shortcut(x))
-
-
-def _convolution(before: int, after: int, size: int, stride: int) -> nn.Sequential:
-    convolution = nn.Conv2d(before, after, size, stride, size // 2, bias=False)
-    return nn.Sequential(convolution, nn.BatchNorm2d(after))
-
-
-def resnet(width: int) -> nn.Sequential:
-    """Returns a network with the layers of ResNet-18 (which itself begins 64 channels wide) for small images."""
-    widths = [width * factor for factor in (1, 1, 1, 2, 2, 4, 4, 8, 8)]
-    stem = [_convolution(3, width, 3, 1), nn.ReLU(inplace=True)]
-    head = [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(widths[-1], 10)]
-    return nn.Sequential(*stem, *(Residual(before, after) for before, after in pairwise(widths)), *head)
+def _case(kind: str, *sizes: str) -> tuple[nn.Module, Tensor, Tensor | None]:
+    """Returns a network with its inputs, and the labels where it is trained: two images, or 64 tokens for each of a batch."""
+    if kind == "gpt":
+        layers, width, batch = map(int, sizes)
+        return gpt(layers, width), torch.randint(0, 256, (batch, 64)), torch.randint(0, 256, (batch * 64,))
+    if kind == "resnet":
+        return resnet(int(sizes[0])), torch.randn(2, 3, 32, 32), torch.tensor([3, 7])
+    return Chain(int(*sizes or (6,))), torch.ones(4), None
 
 
 def call_of(tool: str, program: str) -> Callable[[], object]:
-    """Returns what is timed; the program is `lesson`, `chain OPERATIONS` or `resnet WIDTH`, the last a training step on two images."""
-    kind, _, size = program.partition(" ")
-    trains, labels = kind == "resnet", torch.tensor([3, 7])
-    model = resnet(int(size)) if trains else Chain(int(size or 6))
-    inputs = torch.randn(2, 3, 32, 32) if trains else torch.ones(4)
+    """Returns what is timed: `lesson`, `chain OPERATIONS`, or a training step of `gpt LAYERS WIDTH BATCH` or `resnet WIDTH`."""
+    model, inputs, labels = _case(*program.split())
+    trains = labels is not None
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01, momentum=0.9)
 
     def loss() -> Tensor:
@@ -113,7 +105,8 @@ def call_of(tool: str, program: str) -> Callable[[], object]:
 
 def measure(tool: str, program: str) -> dict[str, float]:
     """Returns the seconds, the seconds of the processor, and the bytes of the peak, measured in this process."""
-    call_of(tool, "resnet 4" if program.startswith("resnet") else "chain 10")()
+    small = {"gpt": "gpt 1 8 1", "resnet": "resnet 4"}
+    call_of(tool, small.get(program.split()[0], "chain 10"))()
     # A process begins with the peak of the one that started it, which has loaded no more than this one by now.
     call, peaks, taken = call_of(tool, program), [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss], [(0.0, 0.0)]
     while len(taken) <= CALLS and sum(seconds for seconds, _ in taken) < ENOUGH:
@@ -176,6 +169,11 @@ def main() -> int:
     table, known = compared(["plain", "autograder", *others])
     Console(width=120).print(table)
     good = all(("autograder", program) in known for program in PROGRAMS if program not in MORE)
+    for program in PROGRAMS:
+        if program.startswith("gpt") and {("autograder", program), ("torchlens", program)} <= known.keys():
+            ratio = known["autograder", program]["cpu"] / known["torchlens", program]["cpu"]
+            print(f"{program}: recording a step costs {ratio:.2f} times torchlens' trace (aim {AIM})")
+            good = good and ratio <= AIM
     for size in (100, 1000) if good else ():
         small, large = (known["autograder", f"chain {many}"] for many in (size, 10 * size))
         more = {what: large[what] / 10 / (small[what] or nan) for what in ("cpu", "peak")}

@@ -20,35 +20,16 @@ import torch
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Column, Table
-from torch import Tensor, nn
+from torch import nn
 from torch.nn import functional
 
 from autograder import watch
 from autograder.tape.watch import job_watch
-from tests.benchmarks.tape import resnet
+from tests.benchmarks.networks import gpt, resnet
 
 AIM, MARK = 1.3, 1.0
 PROGRAMS = ("perceptron", "gpt 2 32 2", "gpt 4 128 8", "gpt 6 384 8", "resnet 16", "resnet 64")
 TURN = 2  # steps in a turn
-
-
-class Block(nn.Module):
-    """A transformer block, as in nanoGPT."""
-
-    def __init__(self, width: int, heads: int):
-        super().__init__()
-        self.heads, self.first, self.second = heads, nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attention, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Returns the block's output."""
-        batch, length, width = x.shape
-        parts = self.attention(self.first(x)).split(width, dim=2)
-        q, k, v = (part.view(batch, length, self.heads, width // self.heads).transpose(1, 2) for part in parts)
-        mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(mixed.transpose(1, 2).contiguous().view(batch, length, width))
-        return x + self.mlp(self.second(x))
 
 
 def step_of(program: str) -> Callable[[], None]:
@@ -56,9 +37,7 @@ def step_of(program: str) -> Callable[[], None]:
     kind, *sizes = program.split()
     if kind == "gpt":
         layers, width, batch = map(int, sizes)
-        model = nn.Sequential(
-            nn.Embedding(256, width), *(Block(width, 4) for _ in range(layers)), nn.Linear(width, 256), nn.Flatten(0, 1)
-        )
+        model = gpt(layers, width)
         inputs, labels = torch.randint(0, 256, (batch, 64)), torch.randint(0, 256, (batch * 64,))
         optimizer: torch.optim.Optimizer = torch.optim.AdamW(model.parameters(), foreach=True)
     else:

@@ -4,6 +4,8 @@ import re
 
 import pytest
 
+from tests.browser.late_write import LATE_WRITE
+
 IMPORTS = "import torch\nfrom autograder.check import check, constant, leaf, predicted, result"
 ANSWER = """
 def product_and_pixels(x, w1, w2):
@@ -25,15 +27,24 @@ def given(x, w1, w2):
 check("product_and_pixels", like=given, x=constant("n", 3), w1=leaf(3, "m"), w2=leaf("m"))
 """
 PREDICTION = 'late_write = "correct"'
-PROGRAM = """
-@predicted("late_write")
-def program():
-    w = torch.tensor([1.0, 2.0], requires_grad=True)
-    h = w.exp()
-    h.mul_(2)
-    h.sum().backward()
-    return {"w": w.grad}
-"""
+
+
+def overlapping(controls) -> list[tuple[str, str]]:
+    """Returns the texts of each two controls that stand on each other, whatever the width of the page."""
+    boxes = [
+        (one.inner_text() or one.get_attribute("aria-label"), one.bounding_box())
+        for one in controls
+        if one.is_visible()
+    ]
+    return [
+        (name, other)
+        for number, (name, a) in enumerate(boxes)
+        for other, b in boxes[number + 1 :]
+        if a["x"] + a["width"] > b["x"] + 1
+        and b["x"] + b["width"] > a["x"] + 1
+        and a["y"] + a["height"] > b["y"] + 1
+        and b["y"] + b["height"] > a["y"] + 1
+    ]
 
 
 @pytest.mark.parametrize("theme", ["JupyterLab Light", "JupyterLab Dark"])
@@ -61,7 +72,7 @@ def test_a_wrong_answer_shows_its_own_run(page, jupyterlab, theme, request):
 
 def test_a_wrong_prediction_says_first_what_happened(page, jupyterlab):
     """You predicted this, it was that; then the picture."""
-    jupyterlab.write("prediction.ipynb", IMPORTS, PREDICTION, PROGRAM.strip())
+    jupyterlab.write("prediction.ipynb", IMPORTS, PREDICTION, LATE_WRITE.strip())
     jupyterlab.open(page, "prediction.ipynb")
     jupyterlab.run_all(page)
     output = page.locator(".jp-CodeCell").nth(2).locator(".jp-OutputArea")
@@ -71,5 +82,9 @@ def test_a_wrong_prediction_says_first_what_happened(page, jupyterlab):
 
     assert shown.startswith("late_write: something else happened. You predicted correct. It was raises-backward.")
     assert "step 1 of" in picture.inner_text()
+    for width in (1600, 1280, 900, 640):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(200)
+        assert [] == overlapping(picture.locator(".top :is(button, .slider, .step, .badge)").all())
     picture.get_by_text("the step that decides").click()
     assert "h.mul_(2)" in picture.locator(".now").first.inner_text()

@@ -67,6 +67,8 @@ def test_a_picture_lives_in_jupyterlab(notebook, jupyterlab, page, tmp_path):
     assert "Your prediction was right" in second.locator(".question").inner_text()
 
     ground = "getComputedStyle(document.querySelector('.autograder')).backgroundColor"
+    jupyterlab.choose(page, "Settings", "Theme", "JupyterLab Light")  # the server keeps what another test chose
+    page.wait_for_function("document.body.dataset.jpThemeLight === 'true'")
     light = page.evaluate(ground)
     jupyterlab.choose(page, "Settings", "Theme", "JupyterLab Dark")
     page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")

@@ -271,6 +271,11 @@ def test_nothing_is_cut_off(opened, width):
         page.click("[aria-label=forward]")
 
 
+MOVING = """[...document.querySelectorAll(".autograder *")].map((element) => getComputedStyle(element))
+    .some((style) => style.animationName !== "none" || parseFloat(style.transitionDuration) > 0)"""
+"""Whether the style moves anything: an animation itself may be over before a slow machine looks."""
+
+
 def test_reduced_motion_is_respected(browser: Browser, tmp_path: Path):
     """Nothing moves where the reader's system asks for no motion; the control shows that something does otherwise."""
     file = tmp_path / "page.html"
@@ -282,11 +287,11 @@ def test_reduced_motion_is_respected(browser: Browser, tmp_path: Path):
         page.goto(file.as_uri())
         page.click("[aria-label='first step']")
         page.click("[aria-label=forward]")
-        moving[motion] = page.evaluate("document.getAnimations().length")
+        moving[motion] = page.evaluate(MOVING)
         context.close()
 
-    assert 0 == moving["reduce"]
-    assert 0 < moving["no-preference"]
+    assert not moving["reduce"]
+    assert moving["no-preference"]
 
 
 def test_hostile_names_stay_text(page: Page, tmp_path: Path):

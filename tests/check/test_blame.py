@@ -93,7 +93,7 @@ def test_any_other_answer_is_told_why(line, phrase):
 def shown(monkeypatch):
     """Returns the recordings that the check shows, as they come."""
     recordings = []
-    monkeypatch.setattr("autograder.check.culprits.show", recordings.append)
+    monkeypatch.setattr("autograder.check.programs.culprits.show", recordings.append)
     return recordings
 
 

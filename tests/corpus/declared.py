@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 from autograder.tape import record
+from autograder.tape.internals.process_groups import process_groups_kept
 from autograder.tape.recording.verdict_types import Verdict
 from tests.corpus.oracles import close, reference, run
 from tests.corpus.programs import Program
@@ -19,14 +20,15 @@ def assert_declared(program: Program, beside: Callable[[], AbstractContextManage
     the context of that run. What looks for its own source (`torch.jit.script`) finds it.
     """
     linecache.cache[program.file] = (len(program.source), None, program.source.splitlines(keepends=True), program.file)
-    seen = run(program)
+    with process_groups_kept():
+        seen = run(program)
     if seen.raised:
         assert program.outcome == seen.raised, seen.message
         return
     if program.truth:
         right = reference(program)
     else:
-        with beside():
+        with beside(), process_groups_kept():
             right = run(program, clone_on_save=True).gradients
     assert program.outcome == ("correct" if close(seen.gradients, right) else "silently-wrong"), (seen, right)
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from autograder.tape import record, record_file
 from autograder.tape.recording.schema import Recording
-from autograder.tape.repair.program_factory import factory_of_file, factory_of_text
 from autograder.tape.repair.repairs import Repairs, find_repairs
+from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_text
 from tests.corpus import oracles, watch
 from tests.corpus.programs import Program
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from autograder.tape import explain_json, explain_program
-from autograder.tape.repair.program_factory import ProgramFactory, factory_of_file, factory_of_module
-from autograder.tape.run.command_line import CommandLine
+from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_file, factory_of_module
+from autograder.tape.run.programs.command_line import CommandLine
 from autograder.view.text.first_screen import as_screen
 from tests.corpus.script_runs import in_child, run_script, same_training
 from tests.corpus.whole_scripts import Place, Script

@@ -3,9 +3,11 @@
 import nbformat
 import pytest
 
+from autograder.course.attempt import attempt
 from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS
 from tests.commands import autograder
 from tests.fixture_class.submissions import Lesson
+from tests.grade import plain_course
 
 NOTEBOOK = "02_mutating_a_saved_tensor/02_mutating_a_saved_tensor.ipynb"
 
@@ -42,3 +44,19 @@ def test_check_says_whether_all_passes(tmp_path, kind, code):
     word = "correct" if kind == "answer" else "not attempted"
     assert len(lesson.exercises) == sum(line.endswith(word) for line in done.stdout.splitlines())
     assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_each_cell_is_announced_and_nothing_else_is_said(tmp_path, capfd):
+    """The callback gets each cell's number before it runs; the kernel's own warnings do not reach the terminal."""
+    cells = [
+        nbformat.v4.new_code_cell("1 + 1"),
+        plain_course.known(nbformat.v4.new_code_cell("assert True"), "mine", points=1),
+    ]
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), tmp_path / "mine.ipynb")
+    announced = []
+
+    results = attempt(tmp_path / "mine.ipynb", lambda *numbers: announced.append(numbers))
+
+    assert [(1, 2), (2, 2)] == announced
+    assert [("mine", "correct")] == [(result.exercise, result.status) for result in results]
+    assert ("", "") == capfd.readouterr()

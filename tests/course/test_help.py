@@ -1,15 +1,28 @@
 """Hints, progress and the messages about them."""
 
+import html
 import json
 import subprocess
 import sys
 from collections import Counter
+from types import SimpleNamespace
 
+import nbformat
 import pytest
 
 from autograder.check.events import passed
-from autograder.course import catalogue, hints, learner_progress
-from autograder.course.paths import ROOT
+from autograder.check.message import NotAttempted
+from autograder.course import catalogue
+from autograder.course.author_cells import exercises_of, setup, setup_of
+from autograder.course.canonical import read
+from autograder.course.learner import hints, learner_progress, lesson_end
+from autograder.course.learner.twin import SEEDS, twin_of
+from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS
+from autograder.course.variants.declared_changes import NOTHING, chosen_names, read_changes
+from autograder.course.variants.handout import mark_variant
+from autograder.course.variants.own_variant import OwnVariant
+from autograder.course.variants.variant import vary
+from tests.lessons.namespace import Namespace
 
 
 @pytest.fixture
@@ -18,6 +31,7 @@ def store(tmp_path, monkeypatch):
     own = learner_progress.Store(tmp_path / "home" / "progress.json")
     monkeypatch.setattr(learner_progress, "store", own)
     monkeypatch.setattr(hints, "store", own)
+    monkeypatch.setattr(lesson_end, "store", own)
     monkeypatch.setattr(hints, "_shown", Counter())
     monkeypatch.setattr(hints, "wrong_answers", Counter())
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
@@ -43,7 +57,7 @@ def test_an_unknown_exercise_is_told_with_those_there_are(ask, capsys):
     told = capsys.readouterr().out.splitlines()
     assert "Which exercise? Write one of these names, in quotes:" == told[0]
     assert len(catalogue.lessons()) == len(told[1:])
-    assert "  lesson 0: drain, fresh_state, read_counters, three_states" == told[1]
+    assert "  lesson 0: drain, fresh_state, read_counters, three_states, product_then_zero" == told[1]
 
 
 def test_a_prediction_is_no_exercise(capsys):
@@ -56,7 +70,7 @@ def test_the_map_numbers_the_lessons_as_they_call_each_other(store):
     """Each row begins with the lesson's number, and its title leads to its notebook."""
     shown = learner_progress.CourseMap({"drain"})
     assert "0  Names, objects, storage" in repr(shown).splitlines()[0]
-    assert "■□□□ 1 of 4" in repr(shown).splitlines()[0]
+    assert "■□□□□ 1 of 5" in repr(shown).splitlines()[0]
     assert 'href="../06_clinic/06_clinic.ipynb">Clinic</a>' in shown._repr_html_()
 
 
@@ -79,24 +93,121 @@ def test_nobody_has_to_stay_stuck(store, capsys, monkeypatch):
     hints.model_answer("shifted_exp")
     assert "the sum goes into new memory" in capsys.readouterr().out
     assert ({"shifted_exp"}, set()) == (store.seen(), store.passed())
-    learner_progress.can_now("02")
+    lesson_end.can_now("02")
     assert "To practise again, because you saw the model answer first: shifted_exp" in capsys.readouterr().out
+
+
+def test_who_saw_the_answer_can_pass_a_twin(store, capsys, monkeypatch):
+    """A new cell has another form of the program and its check; the answer to the first is not the answer to the twin."""
+    cells = []
+    monkeypatch.setattr(hints, "get_ipython", lambda: SimpleNamespace(set_next_input=cells.append))
+    monkeypatch.setattr(hints, "_shown", Counter({"open_gate": 3}))
+    monkeypatch.setattr(hints, "wrong_answers", Counter({"open_gate": 3}))
+    hints.model_answer("open_gate")
+    assert "A twin to pass instead" in capsys.readouterr().out
+    (twin,) = cells
+    source = lesson_notebook(SOLUTIONS)
+    first = next(one for one in exercises_of(read(source)) if one.id == "open_gate")
+    assert first.stub not in twin
+    assert 'check("open_gate"' in twin
+    learner = Namespace()
+    learner.run(setup(source))
+    with pytest.raises(NotAttempted):
+        learner.run(twin)
+
+
+@pytest.mark.parametrize("lesson", catalogue.lessons(), ids=lambda lesson: lesson.name)
+def test_nearly_every_exercise_has_a_twin_whose_own_answer_passes(lesson):
+    """The twin is one of the class's variants; with the variant's model answer in place of the program its check passes."""
+    source = read(SOLUTIONS / lesson.name / f"{lesson.name}.ipynb")
+    changes = read_changes(SOLUTIONS).get(lesson.name, NOTHING)
+    exercises = [one.id for one in lesson.exercises]
+    twins = {one: twin_of(one, source, changes) for one in exercises}
+    assert len(exercises) - 2 <= sum(twin is not None for twin in twins.values())
+    known = {(one.id, one.stub): one for seed in SEEDS for one in exercises_of(vary(source, seed, changes))}
+    one = exercises[0]
+    variant = next(
+        found for (name, stub), found in known.items() if name == one and twins[one].startswith(f"{stub}\n\n\n")
+    )
+    learner = Namespace()
+    learner.run(setup_of(source))
+    learner.run(twins[one].replace(variant.stub, variant.of_kind("answer")[0].source))
+
+
+@pytest.fixture
+def handed_out(tmp_path, monkeypatch):
+    """The folder of a student whose lesson 02 is a variant, and what the variant of the source says."""
+    changes = read_changes(SOLUTIONS)["02_mutating_a_saved_tensor"]
+    seed = next(one for one in range(50) if "v" == chosen_names(changes, one)["d"])
+    path = lesson_notebook(NOTEBOOKS)
+    varied = vary(read(path), seed, changes)
+    mark_variant(varied, seed, changes)
+    nbformat.write(varied, tmp_path / path.name)
+    monkeypatch.chdir(tmp_path)
+    return {one.id: one for one in exercises_of(vary(read(lesson_notebook(SOLUTIONS)), seed, changes))}
+
+
+def lesson_notebook(folder):
+    """Returns the notebook of lesson 02 below a folder."""
+    return folder / "02_mutating_a_saved_tensor" / "02_mutating_a_saved_tensor.ipynb"
+
+
+def test_a_variant_speaks_of_itself(handed_out, store, capsys, monkeypatch):
+    """In a student's own variant, reset, hint and the model answer have its names; elsewhere those of the lesson."""
+    cells = []
+    monkeypatch.setattr(hints, "get_ipython", lambda: SimpleNamespace(set_next_input=cells.append))
+    hints.reset("clear_after_use")
+    assert [handed_out["clear_after_use"].stub] == cells
+    assert "def clear_after_use(v, " in cells[0]
+    store.add("clear_after_use")
+    capsys.readouterr()
+    hints.model_answer("clear_after_use")
+    assert (
+        handed_out["clear_after_use"].of_kind("answer")[0].source.removeprefix("# answer: ") + "\n"
+        == capsys.readouterr().out
+    )
+    monkeypatch.chdir(SOLUTIONS)
+    hints.reset("clear_after_use")
+    assert "def clear_after_use(d, w2)" in cells[1]
+
+
+def test_a_hint_has_the_names_of_the_variant_and_no_other_words_change():
+    """A name is changed where it stands alone, not inside a word and not behind an apostrophe."""
+    own = OwnVariant(1, {}, {"d": "v", "s": "g", "own": "mine"})
+    assert "v and g: the caller's own d_ is read" == own.in_words("d and s: the caller's own d_ is read")
 
 
 def test_can_now_is_true_only_of_what_passed(store, capsys):
     """A line is marked once every exercise that shows it has passed, and not before."""
-    learner_progress.can_now("02")
+    lesson_end.can_now("02")
     assert "[x]" not in capsys.readouterr().out
     store.add("shifted_exp")
     store.add("open_gate")
-    learner_progress.can_now("02")
+    lesson_end.can_now("02")
     *aims, onward = capsys.readouterr().out.splitlines()
     assert ["[x]", "[ ]", "[ ]"] == [line[:3] for line in aims]
     assert onward.startswith("Next: 3, .data against .detach().")
-    assert (
-        'href="../03_data_against_detach/03_data_against_detach.ipynb"'
-        in learner_progress.WayOnward(catalogue.lessons()[2])._repr_html_()
+    card = lesson_end.LessonEnd(catalogue.lessons()[2], store)._repr_html_()
+    assert 'href="../03_data_against_detach/03_data_against_detach.ipynb"' in card
+    assert 'href="../start/start.ipynb"' in card
+    assert (1, 2) == (card.count("☑"), card.count("☐"))
+
+
+def test_the_card_names_what_to_practise_again(store):
+    """An answer seen before it passed, and a belief behind several wrong predictions of this lesson, but not one of another lesson."""
+    lesson = catalogue.lessons()[2]
+    belief = lesson.predictions["prediction_late_write"]["correct"]
+    elsewhere = next(
+        name for name in catalogue.beliefs() if not any(name in of.values() for of in lesson.predictions.values())
     )
+    store.mark_seen("shifted_exp")
+    for name in (belief, elsewhere, belief, elsewhere):
+        store.add_belief(name)
+    for told in (repr(lesson_end.LessonEnd(lesson, store)), lesson_end.LessonEnd(lesson, store)._repr_html_()):
+        assert "shifted_exp" in told.partition("To practise again")[2]
+        text = html.unescape(told).replace("<code>", "`").replace("</code>", "`")
+        assert catalogue.beliefs()[belief] in text
+        assert catalogue.beliefs()[elsewhere] not in text
 
 
 def test_a_pass_is_counted_once_and_can_be_reset(store):

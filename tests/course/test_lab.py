@@ -38,16 +38,41 @@ def test_an_update_renews_what_nobody_touched_and_keeps_answers(clone):
     """A new release replaces an untouched copy; a copy with answers stays, and one line says so."""
     lab.hand_out()
     touched, untouched = lessons(clone / "work")[:2]
-    touched.write_text(touched.read_text() + "\n")
+    touched.write_text(touched.read_text().replace("You need", "I need", 1))
     mine = touched.read_text()
     for copy in (touched, untouched):
         released = clone / "notebooks" / copy.relative_to(clone / "work")
-        released.write_text(released.read_text().replace('"nbformat": 4', '"nbformat":  4'))
+        released.write_text(released.read_text().replace("You need", "Now you need", 1))
 
     told = lab.hand_out()
     assert mine == touched.read_text()
-    assert (clone / "notebooks" / untouched.relative_to(clone / "work")).read_text() == untouched.read_text()
+    assert "Now you need" in untouched.read_text()
     assert [True] == [touched.parent.name in line for line in told]
+
+
+def test_a_copy_is_what_jupyterlab_would_save_of_it(clone):
+    """The kernel's own account of its language stands in it, so opening it changes nothing; one without it counts as untouched."""
+    lab.hand_out()
+    copy = lessons(clone / "work")[0]
+    notebook = json.loads(copy.read_text())
+    told = "from ipykernel.ipkernel import IPythonKernel as K; import json; print(json.dumps(K.language_info))"
+    assert json.loads(subprocess.check_output([sys.executable, "-c", told])) == notebook["metadata"].pop(
+        "language_info"
+    )
+    copy.write_text(json.dumps(notebook))
+    released = clone / "notebooks" / copy.relative_to(clone / "work")
+    released.write_text(released.read_text().replace("You need", "Now you need", 1))
+    assert [] == lab.hand_out()
+    assert "Now you need" in copy.read_text()
+
+
+def test_a_file_that_is_no_notebook_is_kept(clone):
+    """What a learner has put where a lesson was is theirs."""
+    lab.hand_out()
+    copy = lessons(clone / "work")[0]
+    copy.write_text("[1, 2")
+    lab.hand_out()
+    assert "[1, 2" == copy.read_text()
 
 
 @pytest.mark.parametrize(("word", "told"), [("nothing", "names no lesson"), ("0", "names more than one lesson")])

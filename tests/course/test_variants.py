@@ -17,7 +17,10 @@ from autograder.check.subject.inputs import use_seed
 from autograder.course.author_cells import exercises, setup
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
-from autograder.course.variants import TAG, VariantError, redraw, vary
+from autograder.course.variants.declared_changes import VariantError
+from autograder.course.variants.number_variants import TAG, redraw
+from autograder.course.variants.variant import vary
+from autograder.course.variants.variant_outcomes import check_numbers
 from tests.lessons.namespace import Namespace
 
 SEEDS = range(20)
@@ -76,6 +79,7 @@ def test_all_seeds_keep_the_outcomes(path):
     assert tagged
     changed = []
     for seed in SEEDS:
+        check_numbers(notebook, seed)
         varied = vary(notebook, seed)
         signed = [cell for cell in varied.cells if "checksum" in cell.metadata.get("nbgrader", {})]
         assert [] == [cell.id for cell in signed if cell.metadata.nbgrader.checksum != compute_checksum(cell)]
@@ -157,7 +161,7 @@ def test_a_variant_with_another_outcome_is_refused():
     )
     cells = [nbformat.v4.new_code_cell("import torch"), nbformat.v4.new_code_cell(program, metadata={"tags": [TAG]})]
     with pytest.raises(VariantError, match="fragile is correct instead of raises-backward"):
-        [vary(nbformat.v4.new_notebook(cells=cells), seed) for seed in SEEDS]
+        [check_numbers(nbformat.v4.new_notebook(cells=cells), seed) for seed in SEEDS]
 
 
 def test_a_variant_is_the_same_program_in_plain_pytorch():

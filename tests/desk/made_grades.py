@@ -27,17 +27,20 @@ def open_gradebook(course: Path) -> Gradebook:
 
 def give_grades(
     course: Path,
-    points: Mapping[str, Mapping[str, float]],
+    points: Mapping[str, Mapping[str, float | None]],
     assignment: str = ASSIGNMENT,
     cells: Mapping[str, float] = MAX_POINTS,
     handed_in: Mapping[str, datetime.datetime] | None = None,
+    comments: tuple[str, ...] = (),
 ) -> None:
-    """Writes a gradebook with the points of each student's cells, and a feedback page for each."""
+    """Writes a gradebook with the points of each student's cells (None: waits for a person), and a feedback page for each."""
     with open_gradebook(course) as book:
         book.add_assignment(assignment)
         book.add_notebook(assignment, assignment)
         for name, most in cells.items():
             book.add_grade_cell(name, assignment, assignment, max_score=most, cell_type="code")
+        for name in comments:
+            book.add_solution_cell(name, assignment, assignment)
         _insert(book, assignment, points, handed_in or {})
     for student in points:
         page = course / "feedback" / student / assignment / f"{assignment}.html"
@@ -48,7 +51,7 @@ def give_grades(
 def _insert(
     book: Gradebook,
     assignment: str,
-    points: Mapping[str, Mapping[str, float]],
+    points: Mapping[str, Mapping[str, float | None]],
     handed_in: Mapping[str, datetime.datetime],
 ) -> None:
     notebook = book.find_notebook(assignment, assignment)
@@ -63,9 +66,14 @@ def _insert(
         ],
         api.SubmittedNotebook: [{"id": books[one], "assignment_id": work[one], "notebook_id": notebook.id} for one in points],
         api.Grade: [
-            {"id": uuid4().hex, "cell_id": cells[name], "notebook_id": books[one], "auto_score": score, "needs_manual_grade": False}
+            {"id": uuid4().hex, "cell_id": cells[name], "notebook_id": books[one], "auto_score": score, "needs_manual_grade": score is None}
             for one, earned in points.items()
             for name, score in earned.items()
+        ],
+        api.Comment: [
+            {"id": uuid4().hex, "cell_id": cell.id, "notebook_id": books[one]}
+            for one in points
+            for cell in notebook.solution_cells
         ],
     }  # fmt: skip
     for table, listed in rows.items():

@@ -1,17 +1,23 @@
 """The report on a simulated class says what was planted, and its numbers are those of an independent computation."""
 
 import json
+import re
 import time
 
 import numpy
 import pytest
+from bs4 import BeautifulSoup
 
 from autograder import cli
 from autograder.desk.class_grades import NotGradedError
 from autograder.desk.report.item_statistics import cronbach_alpha, item_statistics
 from autograder.desk.report.normal_form import normal_form, without_comments
-from autograder.desk.report.report_page import histogram
+from autograder.desk.report.notebook_report import report as notebook_report
+from autograder.desk.report.report_page import histogram, report_html
 from autograder.desk.report.written_report import whole_report
+from autograder.desk.report.wrong_answers import GivenAnswer, group_wrong_answers, verdict_of
+from autograder.grade.batch.course.classroom import ClassError
+from autograder.grade.submission.notebook_grade import CellGrade
 from tests.desk import made_class
 from tests.desk.made_grades import give_grades
 from tests.desk.simulated_class import ASSIGNMENT, BELIEFS, simulate
@@ -169,3 +175,83 @@ def test_comments_are_taken_out_and_strings_are_not():
     """A `#` in a string is none."""
     assert 'x = "#1"\ny = 2' == without_comments('x = "#1"  # Ann\ny = 2 # 4711\n')
     assert "not python ( # x" == without_comments("not python ( # x")
+
+
+def test_a_notebook_shows_the_page_in_a_frame(simulated):
+    """By the beginning of its name; the frame holds the page to the letter, runs nothing, and a terminal gets the beliefs."""
+    folder, truth, whole = simulated
+    shown = notebook_report("simul", folder)
+    frame = BeautifulSoup(shown._repr_html_(), "html.parser").iframe
+    assert not frame["sandbox"]
+    assert report_html(*shown.whole) == frame["srcdoc"]
+    first, second, *_ = repr(shown).splitlines()
+    assert first.startswith("simulated: 400 students, mean")
+    assert second.split(maxsplit=1) == [str(whole.named[0].students), whole.named[0].belief]
+    shown.save(folder / "saved.html")
+    assert frame["srcdoc"] == (folder / "saved.html").read_text("utf-8")
+    with pytest.raises(ClassError, match="there is no assignment 'other'"):
+        notebook_report("other", folder)
+
+
+@pytest.mark.parametrize("width", [360, 900])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_page_fits_a_screen(simulated, browser, width, scheme):
+    """Nothing stands out to the right, on a telephone either; text and paper differ in both colour schemes."""
+    folder, _, _ = simulated
+    page = browser.new_page(viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page.set_content(report_html(*whole_report(ASSIGNMENT, folder)))
+    assert width >= page.evaluate("document.documentElement.scrollWidth")
+    ink, paper = page.evaluate(
+        "[getComputedStyle(document.body).color, getComputedStyle(document.body).backgroundColor]"
+    )
+    brightness = [sum(map(int, re.findall(r"\d+", colour)[:3])) for colour in (ink, paper)]
+    assert (brightness[0] < brightness[1]) == (scheme == "light")
+    assert abs(brightness[0] - brightness[1]) > 400
+    page.close()
+
+
+def test_on_paper_every_example_is_seen(simulated, browser):
+    """Printing opens what is folded, and begins the names on a page of their own."""
+    folder, _, _ = simulated
+    page = browser.new_page(viewport={"width": 900, "height": 800})
+    page.set_content(report_html(*whole_report(ASSIGNMENT, folder)))
+    hidden = "[...document.querySelectorAll('details pre')].filter(one => !one.checkVisibility({contentVisibilityAuto: true})).length"
+    assert page.evaluate(hidden) > 0
+    page.emulate_media(media="print")
+    assert 0 == page.evaluate(hidden)
+    named = "getComputedStyle([...document.querySelectorAll('section')].at(-1)).breakBefore"
+    assert "page" == page.evaluate(named)
+    page.close()
+
+
+@pytest.mark.parametrize(
+    ("reason", "verdict"),
+    [
+        ("f: the gradient is wrong\n  saw  1", "the gradient is wrong"),
+        ("f: you predicted\nraises-forward. It was correct.\n  saw  x", "you predicted raises-forward. It was correct"),
+        ("NameError: name 'x' is not defined", "NameError: name 'x' is not defined"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_the_verdict_is_the_whole_sentence(reason, verdict):
+    """However many lines it takes; neither the exercise's name nor what follows."""
+    assert verdict == verdict_of(reason)
+
+
+@pytest.mark.parametrize(
+    ("answers", "shown_by", "example"),
+    [
+        pytest.param(
+            {"ann": "x = 1  # ann", "ben": "x = 1 # fill in"}, "ben", "x = 1", id="the comment was handed out"
+        ),
+        pytest.param({"ann": "x = 1  # ann", "ben": "x  =  1"}, "ben", "x  =  1", id="one without"),
+        pytest.param({"ann": "x = 1  # ann", "ben": "x = 1  # ben"}, "", "x = 1", id="all with"),
+        pytest.param({"ann": "x = ( # ann"}, "", "x = ( # ann", id="no Python"),
+    ],
+)
+def test_a_picture_is_of_the_example_and_shows_no_comment(answers, shown_by, example):
+    """The picture beside an example is that student's, and of nobody who wrote a comment, which may be a name."""
+    grade = CellGrade(status="incorrect", points=0.0, max_points=1.0, reason="f: wrong\n  saw 1.5")
+    given = [GivenAnswer(student, code, grade) for student, code in answers.items()]
+    [group] = group_wrong_answers(given, {}, "x = ...  # fill in")
+    assert (shown_by, example) == (group.shown_by, group.example)

@@ -16,9 +16,12 @@ from autograder.course.canonical import read
 OUTCOMES = {
     "prediction_late_write": "raises-backward",
     "prediction_early_write": "correct",
+    "prediction_early_slope": 1,
     "prediction_relu_then_add": "raises-backward",
     "prediction_times_three": "correct",
+    "prediction_total_squared": "raises-backward",
     "prediction_backward_twice": "raises-backward",
+    "prediction_anomaly": "saving",
 }
 
 
@@ -48,7 +51,7 @@ class Lesson:
 
     def right(self, kind: str = "answer") -> dict[str, str]:
         """Returns right answers to everything: the model answers, or the first of the other right ones."""
-        predictions = {name: f'{name} = "{outcome}"' for name, outcome in OUTCOMES.items()}
+        predictions = {name: f"{name} = {outcome!r}" for name, outcome in OUTCOMES.items()}
         return predictions | {
             exercise.id: exercise.of_kind(kind)[0].source for exercise in self.exercises.values() if exercise.answers
         }

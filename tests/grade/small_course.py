@@ -5,7 +5,7 @@ from __future__ import annotations
 import nbformat
 
 from autograder.grade.submission.notebook_grade import NotebookGrade
-from autograder.grade.submission.source import AssignmentSource
+from autograder.grade.submission.teacher.source import AssignmentSource
 
 KNOWN = {"grade": False, "solution": False, "locked": False, "schema_version": 3, "task": False}
 

@@ -17,7 +17,7 @@ from autograder.course.author_cells import AUTHOR_TAGS
 from autograder.course.canonical import read
 from tests.lessons.namespace import Namespace
 
-SHOWN = ("predicted", "observed", "culprit")
+SHOWN = ("predicted", "predicted_value", "observed", "culprit")
 """The decorators whose functions are programs without arguments that a learner sees run."""
 
 
@@ -44,8 +44,9 @@ def ran(path: Path) -> tuple[Ran, ...]:
     cells = []
     for cell in read(path).cells:
         tags = tuple(cell.metadata.get("tags", []))
-        is_check = cell.metadata.get("nbgrader", {}).get("grade") and not names_of_programs(cell.source)
-        if cell.cell_type != "code" or is_check or {"stub", *AUTHOR_TAGS} & set(tags):
+        if cell.cell_type != "code" or {"stub", *AUTHOR_TAGS} & set(tags):
+            continue
+        if cell.metadata.get("nbgrader", {}).get("grade") and not names_of_programs(cell.source):
             continue
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):

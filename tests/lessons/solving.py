@@ -9,7 +9,8 @@ from nbformat import NotebookNode
 
 from autograder.check.message import Unsolved
 from autograder.course.author_cells import AuthorExercise, exercises, setup
-from autograder.tape.recording.verdict_types import OUTCOMES
+from autograder.course.variants import variant_proof
+from tests.lessons.cells import names_of_programs, undecorated
 from tests.lessons.namespace import Namespace
 
 
@@ -26,11 +27,22 @@ def verdict(path: Path, exercise: AuthorExercise, answer: str) -> Unsolved | Non
 
 
 def candidates(exercise: AuthorExercise) -> list[str]:
-    """Returns every answer that a prediction may have: the four outcomes, or each line of the program below it."""
+    """Returns answers that a prediction may have: the four outcomes, each line of the program below it, or its value and others."""
     name = exercise.stub.partition(" ")[0]
-    lines = [line.strip() for line in exercise.check.splitlines() if line.startswith("    ")]
-    words = [f"{name} = {line!r}" for line in lines] if "@culprit" in exercise.check else []
-    return words or [f'{name} = "{outcome}"' for outcome in OUTCOMES]
+    if "@predicted_value" in exercise.check:
+        return [f"{name} = {value!r}" for value in values(exercise.check)]
+    return variant_proof.candidates(exercise, {})
+
+
+def values(check: str) -> list:
+    """Returns what the program of a check cell returns in plain PyTorch, and other values of that kind."""
+    learner = Namespace()
+    learner.run("import warnings\n\nimport torch\nfrom torch import nn")
+    learner.run(undecorated(check))
+    (name,) = names_of_programs(check)
+    value = learner.names[name]()
+    others = [0, 1, None, "saving", "writing", "same", "different", [0.0, 0.0, 0.0], [[2, 8], [2, 8]], [3, 3]]
+    return [value, *(other for other in others if other != value)]
 
 
 def right_answers(path: Path) -> dict[str, str]:

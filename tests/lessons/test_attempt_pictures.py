@@ -4,8 +4,9 @@ import re
 
 import pytest
 
-from autograder.check import attempt_picture
+from autograder.check import attempt_picture, events
 from autograder.check.message import Incorrect
+from autograder.check.programs import outcome
 from autograder.course.author_cells import exercises
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.view.notebook import drawn_mimebundle
@@ -16,7 +17,7 @@ WRONG = [
     pytest.param(path, exercise, answer, id=f"{exercise.id}: {answer.name}")
     for path in lessons(SOLUTIONS)
     for exercise in exercises(path)
-    if re.search(r"^check\(", exercise.check, re.MULTILINE)
+    if re.search(r"^check(_outcome)?\(", exercise.check, re.MULTILINE)
     for answer in exercise.of_kind("wrong")
 ]
 
@@ -25,8 +26,9 @@ WRONG = [
 def shown(monkeypatch):
     """Returns the recordings that checks show, as a notebook would draw them."""
     recordings = []
-    monkeypatch.setattr(attempt_picture, "draws_here", lambda: True)
-    monkeypatch.setattr(attempt_picture, "show", recordings.append)
+    for module in (attempt_picture, outcome):
+        monkeypatch.setattr(module, "draws_here", lambda: True)
+        monkeypatch.setattr(module, "show", recordings.append)
     return recordings
 
 
@@ -51,3 +53,42 @@ def test_each_wrong_answer_has_its_picture(path, exercise, answer, shown, capsys
         assert scene.frames[scene.start].line in {f"line0.{number}" for number in harmful}
     elif "backward refuses a saved tensor" in told:
         pytest.fail(f"no line is named: {told}")
+
+
+def test_a_program_with_another_outcome_counts_as_a_try(shown, monkeypatch):
+    """Where a program of one's own has the wrong outcome, the learner comes nearer to the model answer, as elsewhere."""
+    tried = []
+    monkeypatch.setattr(events, "_listeners_to_failures", [lambda exercise, choice: tried.append(exercise)])
+    path, exercise = next(one.values[:2] for one in WRONG if "silent_without_data" == one.values[1].id)
+    answer = exercise.stub.replace("    loss.backward()", "    out.detach().zero_()\n    loss.backward()")
+    assert "a different outcome" in str(verdict(path, exercise, answer))
+    assert ([exercise.id], 1) == (tried, len(shown))
+
+
+MANY = "".join(f"    t{number} = d * {number}.0\n" for number in range(300))
+ODD = {
+    "prints three megabytes": (
+        "    print('x' * 3_000_000)\n    f = d * w2\n    d[:] = 1.0\n    return f",
+        "refuses a saved tensor",
+    ),
+    "raises in its own repr": (
+        "    class Odd:\n        def __repr__(self):\n            raise ValueError\n\n    return Odd()",
+        "no tensor and no number",
+    ),
+    "is 300 lines long": (f"{MANY}    f = d * w2\n    d[:] = 1.0\n    return f", "refuses a saved tensor"),
+    "calls itself for ever": ("    return clear_after_use(d, w2)", "your own code raises an error"),
+    "leaves the program": ("    raise SystemExit(3)", "your own code raises an error"),
+}
+
+
+@pytest.mark.parametrize(("body", "phrase"), ODD.values(), ids=ODD)
+def test_an_odd_answer_gets_its_verdict_and_at_most_a_short_picture(body, phrase, shown):
+    """Whatever an answer does, the check says why it is refused, and what is drawn of it stays small."""
+    path, exercise = next(
+        (path, one) for path in lessons(SOLUTIONS) for one in exercises(path) if one.id == "clear_after_use"
+    )
+    raised = verdict(path, exercise, f"def clear_after_use(d, w2):\n{body}\n")
+    assert Incorrect is type(raised)
+    assert phrase in str(raised)
+    assert len(shown) <= 1
+    assert all(30_000 >= sum(len(form.encode()) for form in drawn_mimebundle(one).values()) for one in shown)

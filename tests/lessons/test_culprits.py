@@ -6,13 +6,14 @@ import re
 
 import pytest
 
-from autograder.check.message import Incorrect, NotAttempted, Unsolved
+from autograder.check.message import Incorrect, NotAttempted
 from autograder.course.author_cells import exercises, setup
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
 from autograder.view.notebook import drawn_mimebundle
 from tests.lessons.namespace import Namespace
+from tests.lessons.solving import verdict
 
 CULPRITS = [
     pytest.param(path, exercise, id=exercise.id)
@@ -20,18 +21,6 @@ CULPRITS = [
     for exercise in exercises(path)
     if exercise.check.startswith("@culprit(")
 ]
-
-
-def after(path, exercise, answer: str) -> Unsolved | None:
-    """Returns what the check cell raises after this answer, None where it passes."""
-    learner = Namespace()
-    learner.run(setup(path))
-    learner.run(answer)
-    try:
-        learner.run(exercise.check)
-    except Unsolved as raised:
-        return raised
-    return None
 
 
 def recorded(path, exercise) -> Recording:
@@ -62,7 +51,7 @@ def test_its_picture_takes_little_of_a_saved_notebook(path, exercise):
 @pytest.mark.parametrize(("path", "exercise"), CULPRITS)
 def test_what_is_handed_out_names_no_line(path, exercise):
     """An untouched cell is not attempted, and gives no marks."""
-    assert NotAttempted is type(after(path, exercise, exercise.stub))
+    assert NotAttempted is type(verdict(path, exercise, exercise.stub))
 
 
 @pytest.mark.parametrize(("path", "exercise"), CULPRITS)
@@ -71,7 +60,7 @@ def test_exactly_the_harmful_lines_pass(path, exercise, monkeypatch):
     harmful = harmful_lines(path, exercise)
     name = exercise.stub.partition(" ")[0]
     lines = [line.strip() for line in inspect.cleandoc(exercise.check).splitlines()[2:] if line.strip()]
-    verdicts = {line: after(path, exercise, f"{name} = {line!r}") for line in dict.fromkeys(lines)}
+    verdicts = {line: verdict(path, exercise, f"{name} = {line!r}") for line in dict.fromkeys(lines)}
     assert harmful == {line for line, verdict in verdicts.items() if verdict is None}
     assert 1 == len(harmful)
     assert {Incorrect} == {type(verdict) for verdict in verdicts.values() if verdict is not None}

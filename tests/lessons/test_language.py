@@ -72,7 +72,7 @@ def long_sentences(source: str) -> list[str]:
 
 
 def long_cells(cells) -> list[str]:
-    """Returns the ids of code cells with too many lines; checks, programs and authors' cells may be longer."""
+    """Returns the ids of code cells with too many lines; imports, checks, programs and authors' cells may be longer."""
     free = {"stub", *AUTHOR_TAGS}
     return [
         f"{cell.id}: {len(cell.source.splitlines())} lines"
@@ -80,6 +80,7 @@ def long_cells(cells) -> list[str]:
         if cell.cell_type == "code"
         and not free & set(cell.metadata.get("tags", []))
         and not cell.metadata.get("nbgrader", {}).get("grade")
+        and not cell.source.startswith(("import ", "from "))
         and not cell.source.startswith(tuple(f"@{name}" for name in SHOWN))
         and len([line for line in cell.source.splitlines() if line.strip()]) > LONGEST_CELL
     ]

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 from autograder.tape.diagnose.record import record_program
-from autograder.tape.repair.fix_text import apply_fix
-from autograder.tape.repair.program_factory import factory_of_text
 from autograder.tape.repair.repairs import Repairs, find_repairs
+from autograder.tape.repair.source.fix_text import apply_fix
+from autograder.tape.repair.trial.program_factory import factory_of_text
 from tests.commands import autograder
 
 LOOP = """import torch
@@ -185,7 +185,7 @@ def test_the_diff_is_one_that_patch_applies(tmp_path):
     """`--diff` prints the best repair; after `patch` the program is correct."""
     path = tmp_path / "train.py"
     path.write_text(LOOP)
-    done = autograder("explain", "train.py", "--diff", cwd=tmp_path)
+    done = autograder("explain", "train.py", "--diff", "--budget", 600, cwd=tmp_path)
     assert 1 == done.returncode
     subprocess.run(["patch", "-p1"], input=done.stdout, text=True, cwd=tmp_path, check=True, capture_output=True)
     assert "correct" == record_program(factory_of_text(path.read_text(), "train.py").original).verdict.outcome

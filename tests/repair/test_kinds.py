@@ -1,11 +1,11 @@
 import pytest
 
 from autograder.tape.diagnose.record import record_program
-from autograder.tape.repair import search
-from autograder.tape.repair.fix_text import apply_fix
+from autograder.tape.repair import candidates
 from autograder.tape.repair.kinds.registry import KINDS
-from autograder.tape.repair.program_factory import factory_of_text
 from autograder.tape.repair.repairs import Repairs, find_repairs
+from autograder.tape.repair.source.fix_text import apply_fix
+from autograder.tape.repair.trial.program_factory import factory_of_text
 from tests.repair.plain import flat, plain, slopes
 from tests.repair.programs import BROKEN, Broken
 
@@ -15,7 +15,7 @@ UNTRACKED = {"mark_dirty"}
 
 def repaired(broken: Broken, monkeypatch) -> Repairs:
     """Returns what the one kind can do for the program."""
-    monkeypatch.setattr(search, "KINDS", (broken.kind,))
+    monkeypatch.setattr(candidates, "KINDS", (broken.kind,))
     factory = factory_of_text(broken.source, "broken.py", function=broken.function)
     return find_repairs(factory, record_program(factory.original).verdict)
 

@@ -6,12 +6,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+from autograder.tape import explain_program
 from autograder.tape.diagnose.record import record, record_program
 from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict
-from autograder.tape.repair import search
-from autograder.tape.repair.fix_text import apply_fix
-from autograder.tape.repair.program_factory import factory_of_file, factory_of_text
+from autograder.tape.repair import candidates, search
 from autograder.tape.repair.repairs import find_repairs
+from autograder.tape.repair.source.fix_text import apply_fix
+from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_text
 from autograder.tape.run import budget
 from tests.repair.plain import flat, plain, slopes
 
@@ -183,3 +184,126 @@ def by_differences(source: str) -> Verdict:
     place = Place("text.py", 4, "")
     harm = Harm("h", (place,), None, place, "MulBackward0", None, None, True)
     return Verdict("correct" if right else "silently-wrong", None, () if right else (harm,), {"w": Gradient(got, true)})
+
+
+class CountedRuns(budget.Budget):
+    """A budget that ends after so many runs, however long they take."""
+
+    most = 16
+
+    @property
+    def left(self) -> float:
+        """As many seconds as nobody needs, until the runs are spent."""
+        return 1000.0 * max(0, self.most - self.runs)
+
+
+MANY_CHANGES = """
+import torch
+torch.manual_seed(0)
+w = torch.randn(4, 4, requires_grad=True)
+for _ in range(3):
+    a = torch.sigmoid(w)
+    b = torch.tanh(a * 2)
+    c = b.exp()
+    d = c.relu()
+    e = d + 1
+    e.mul_(2)
+    f = e.sqrt()
+    f += a
+    f.sum().backward()
+"""
+
+
+def test_time_is_kept_for_the_proof_of_what_works():
+    """Of a program with more changes than there is time for, the first one that works is proven, not every other one tried."""
+    found = explain_program(factory_of_text(MANY_CHANGES), budget=CountedRuns())
+    assert "f = f + a" == found.verdict.fixes[0].after.strip()
+    assert found.verdict.fixes[0].proven
+
+
+def test_it_is_said_where_the_time_was_too_short():
+    """Where the runs are spent before anything is proven, the reason is the time, and not that nothing helps."""
+    little = CountedRuns()
+    little.most = 6
+    notes = explain_program(factory_of_text(MANY_CHANGES), budget=little).verdict.notes
+    assert any("No repair was proven in the time that was given" in note for note in notes)
+
+
+def test_a_time_that_is_measured_is_no_change():
+    """A name that holds another number in each run says nothing about a repair."""
+    (first, *_) = repairs_of(
+        "import time\n" + HEAD + "h = w.exp()\nh += 1\nh.sum().backward()\nended = time.perf_counter()\n"
+    ).fixes
+    assert ("", "same losses and gradients") == (first.changes, first.effect)
+
+
+def test_a_kind_that_fails_does_not_cost_the_others(monkeypatch):
+    """Its failure shows as a note, and the repair that another kind proposes is offered."""
+
+    def broken(_program):
+        raise IndexError("of its own")
+        yield
+
+    monkeypatch.setattr(candidates, "KINDS", (broken, *candidates.KINDS))
+    found = repairs_of(
+        "import torch\nw = torch.ones(2, requires_grad=True)\nh = w.exp()\nh.add_(1)\nh.sum().backward()\n"
+    )
+
+    assert "h = h.add(1)" in [fix.after for fix in found.fixes]
+    assert [note for note in found.notes if "of its own" in note and "Please report" in note]
+
+
+METHOD_WRITES_SELF = """
+import torch
+class Memory:
+    def __init__(self):
+        self.total = torch.zeros(2)
+    def clear(self):
+        self.total *= 0
+        self += 1
+    def __iadd__(self, more):
+        return self
+memory = Memory()
+w = torch.ones(2, requires_grad=True)
+h = w.exp()
+h.add_(1)
+memory.clear()
+h.sum().backward()
+"""
+
+
+def test_a_method_that_writes_into_itself_is_no_obstacle():
+    """`self` is no argument of the call: other writes of the program are repaired, and no kind fails."""
+    found = repairs_of(METHOD_WRITES_SELF)
+
+    assert "h = h.add(1)" in [fix.after for fix in found.fixes]
+    assert not [note for note in found.notes if "report" in note]
+
+
+SHARED_BY_TWO_LOSSES = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+encoder, critic = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)), nn.Linear(2, 1)
+first, second = torch.optim.SGD(encoder.parameters(), 0.1), torch.optim.SGD(critic.parameters(), 0.1)
+for epoch in range(1):
+    for x in torch.randn(2, 4, 3):
+        first.zero_grad()
+        code = torch.tanh(encoder(x))
+        (critic(code).mean() + code.square().mean()).backward(retain_graph=True)
+        first.step()
+        second.zero_grad()
+        fake = critic(code * 2).square().mean()
+        real = critic(torch.randn(4, 2)).mean()
+        total = 0.5 * (fake + real)
+        total.backward()
+        second.step()
+"""
+
+
+def test_what_two_losses_share_is_detached_however_far_from_backward():
+    """The shared tensor stands in a statement that leads to the second loss by another one; the loop's own names are no state."""
+    found = repairs_of(SHARED_BY_TWO_LOSSES)
+
+    assert "fake = critic(code.detach() * 2).square().mean()" in [fix.after for fix in found.fixes]
+    assert found.fixes[0].proven

@@ -5,10 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from autograder.tape.diagnose.record import record
-from autograder.tape.repair.edits import EditableSource, delete, wrap
-from autograder.tape.repair.fix_text import apply_fix, as_fix
-from autograder.tape.repair.program_factory import factory_of_text
 from autograder.tape.repair.repairs import find_repairs
+from autograder.tape.repair.source.carried_names import carried_names
+from autograder.tape.repair.source.edits import EditableSource, delete, wrap
+from autograder.tape.repair.source.fix_text import apply_fix, as_fix
+from autograder.tape.repair.trial.program_factory import factory_of_text
 from tests.repair.plain import flat, plain
 
 HEAD = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\n"
@@ -92,3 +93,25 @@ def test_fix_holds_the_whole_change(before, after):
     """Whatever was changed, making the fix on the old text gives the new one."""
     old, new = "\n".join(before), "\n".join(after)
     assert new == apply_fix(old, as_fix(old, new, "any"))
+
+
+@pytest.mark.parametrize(
+    ("body", "carried"),
+    [
+        pytest.param("for x in data:\n    h = cell(x, h)", ["h"], id="read, then assigned"),
+        pytest.param("for x in data:\n    z = noise()\n    y = net(z)\n    x = x + y", [], id="assigned, then read"),
+        pytest.param(
+            "for epoch in data:\n    for x in epoch:\n        z = noise()\n        x = z", [], id="in an inner loop"
+        ),
+        pytest.param(
+            "for x in data:\n    if x:\n        h = start()\n    h = cell(x, h)", ["h"], id="assigned in one branch"
+        ),
+        pytest.param(
+            "for x in data:\n    if x:\n        h = a()\n    else:\n        h = b()\n    h = f(h)", [], id="in both"
+        ),
+        pytest.param("while True:\n    with gate() as g:\n        self.h = g(self.h)", ["self.h"], id="an attribute"),
+    ],
+)
+def test_a_name_is_carried_where_a_round_reads_what_the_last_one_left(body, carried):
+    """Names that are assigned before they are read, and the loop's own, start afresh in each round."""
+    assert carried == carried_names(ast.parse(body).body[0])

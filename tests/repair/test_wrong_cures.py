@@ -1,8 +1,8 @@
 import pytest
 
 from autograder.tape.diagnose.record import record
-from autograder.tape.repair.program_factory import factory_of_text
 from autograder.tape.repair.repairs import find_repairs, prove_by_recording
+from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.tape.repair.wrong_cures import wrong_cures
 from tests.repair.plain import flat, plain
 

@@ -223,6 +223,46 @@ PROGRAMS = (
         (("state.sum().backward()", "state.sum().backward()\n    state = state.detach()"),),
     ),
     FaultyProgram(
+        "memory_that_the_first_round_only_writes", "graph used again", "raises-backward",
+        """
+        class Memory(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.value, self.memory = nn.Linear(2, 2), None
+
+            def forward(self, x):
+                v = self.value(x)
+                read = v if self.memory is None else v @ self.memory
+                self.memory = v.transpose(0, 1) @ v  # fault
+                return read
+
+        net = Memory()
+        for _ in range(2):
+            net(torch.ones(3, 2)).pow(2).mean().backward()
+        """,
+        (("self.memory = v.transpose(0, 1) @ v", "self.memory = (v.transpose(0, 1) @ v).detach()"),),
+    ),
+    FaultyProgram(
+        "table_that_is_kept", "graph used again", "raises-backward",
+        """
+        class Angles(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.frequencies, self.cached = nn.Parameter(torch.ones(2)), None
+
+            def forward(self):
+                if self.cached is None:
+                    angles = torch.arange(3.0)[:, None] * self.frequencies
+                    self.cached = angles.repeat(1, 2).sin()  # fault
+                return self.cached
+
+        net = Angles()
+        for _ in range(2):
+            net().cos().sum().backward()
+        """,
+        (("if self.cached is None", "if True"),),
+    ),
+    FaultyProgram(
         "two_losses_of_one_graph", "graph used again", "raises-backward",
         """
         net = nn.Linear(2, 3)

@@ -20,7 +20,7 @@ import torch
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))  # as tests/conftest.py has it
-FACTS = ("tests/tape/test_facts.py", "tests/tape/test_internals.py")
+FACTS = ("tests/tape/internals/test_facts.py", "tests/tape/internals/test_internals.py")
 
 
 def main(output: str, sample: str, workers: str) -> None:

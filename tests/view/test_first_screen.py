@@ -49,6 +49,20 @@ def test_it_fits_with_long_notes_and_repairs_too(recorded):
     assert any("more lines" in line for line in lines)
 
 
+def test_it_fits_where_everything_is_long_and_nothing_is_proven(recorded):
+    """A long error, harm and change around far lines of code: what neither writes nor saves gives way."""
+    base, long = recorded("raises_backward"), "a word and " * 40
+    error = msgspec.structs.replace(base.verdict.error, message=long)
+    harm = msgspec.structs.replace(base.verdict.harms[0], tensor="a_long_name." * 12)
+    fix = Fix("a kind", 8, "old", "\n".join(["new"] * 9), False, "changes what is computed", long)
+    shown = with_verdict(base, error=error, harms=(harm, harm_at(harm, 3)), fixes=(fix,), notes=(long,) * 3)
+    lines = view.as_screen(shown).splitlines()
+
+    assert len(lines) <= LINES
+    marks = {line[0] for line in lines if line[1:6].strip().isdigit() or line[2:6].strip().isdigit()}
+    assert {">", "+"} <= marks
+
+
 def test_the_first_harm_is_told_in_a_sentence_with_its_code(recorded):
     """Which line, through which alias, what it overwrites, who keeps that, and by how much the gradient is off."""
     told = " ".join(view.as_screen(recorded("silently_wrong")).split())

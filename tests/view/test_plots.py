@@ -44,3 +44,13 @@ def test_without_a_gradient_there_is_no_plot(recorded):
     """A run that raised left nothing to compare."""
     with pytest.raises(ValueError, match="has no gradient to compare"):
         plots.plot_gradients(recorded("raises_backward"), "w2")
+
+
+def test_losses_are_drawn_with_their_ends():
+    """One line for each run, told apart by its dashes too; the legend has the last loss."""
+    axes = plots.plot_losses({"as written": [1.0, 0.1], "as meant": [1.0, 0.01]})
+    assert [[1.0, 0.1], [1.0, 0.01]] == [list(line.get_ydata()) for line in axes.lines]
+    assert 2 == len({line.get_linestyle() for line in axes.lines})
+    assert ["as written: 0.1 at the end", "as meant: 0.01 at the end"] == [
+        t.get_text() for t in axes.get_legend().get_texts()
+    ]

@@ -6,16 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from autograder.locale.line_breaks import columns, join_lines, wrap_text
+from autograder.locale.translations import join_names
 from autograder.view import shapes
 from autograder.view.draw.markup import write_svg
 from autograder.view.scene.code_tokens import highlight
-from autograder.view.text.naming import count_noun, join_few, join_names
+from autograder.view.text.naming import count_noun, join_few
 
 
 @pytest.mark.parametrize(("words", "cells"), [("loss", 4), ("", 0), ("損失", 4), ("e\u0301", 1)])
 def test_text_is_measured_in_cells(words, cells):
     """East Asian characters take two cells, combining marks none."""
-    assert cells == shapes.columns(words)
+    assert cells == columns(words)
 
 
 @given(st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Zl", "Zp"]), max_size=60), st.integers(1, 20))
@@ -23,16 +25,16 @@ def test_clipped_text_fits_and_says_that_it_was_cut(words, limit):
     """Never wider than the limit; what fits is only freed of needless spaces."""
     clipped = shapes.clip(words, limit)
 
-    assert shapes.columns(clipped) <= limit
+    assert columns(clipped) <= limit
     assert clipped == " ".join(words.split()) or clipped.endswith("…")
 
 
 @given(st.lists(st.text("abcdefgh", min_size=1, max_size=8), max_size=12), st.integers(8, 20))
 def test_wrapped_text_loses_no_word(words, limit):
     """Each line fits, and the lines together are the words."""
-    lines = shapes.wrap(" ".join(words), limit)
+    lines = wrap_text(" ".join(words), limit)
 
-    assert all(shapes.columns(line) <= limit for line in lines)
+    assert all(columns(line) <= limit for line in lines)
     assert words == " ".join(lines).split()
 
 
@@ -66,4 +68,17 @@ def test_lists_read_as_sentences():
     """Up to three things by name, more as a count."""
     assert ["", "a", "a and b", "a, b and c"] == [join_names(list("abc")[:count]) for count in range(4)]
     assert "a, b, c and 2 more" == join_few(list("abcde"))
-    assert ("1 step", "2 steps") == (count_noun(1, "step", "steps"), count_noun(2, "step", "steps"))
+    assert ("1 step", "2 steps") == (
+        count_noun(1, "{count} step", "{count} steps"),
+        count_noun(2, "{count} step", "{count} steps"),
+    )
+
+
+def test_chinese_is_wrapped_between_letters():
+    """No line is wider than it may be, none begins with a stop, names stay whole, and joined again the lines are the text."""
+    text = "`h += y` 覆盖了 h，而 AddmmBackward0（第 13 行）为反向传播保留着它。"
+    for width in range(20, 40):
+        lines = wrap_text(text, width, "- ", "  ")
+        assert all(columns(line) <= width and line[2:3] not in "，。）" for line in lines)
+        assert text == join_lines([lines[0][2:], *lines[1:]])
+    assert text.replace(" ", "") == "".join(wrap_text(text, 10)).replace(" ", "")

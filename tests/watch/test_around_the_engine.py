@@ -7,13 +7,13 @@ import pytest
 import torch
 
 import autograder
+from autograder.tape.internals.process_groups import process_groups_kept
 from autograder.tape.watch.job_watch import JobWatch
 from tests.corpus.oracles import fresh_torch, namespace_of
 from tests.corpus.programs import HERE, Program, programs
 
 FOLDERS = ("engine", "threads", "checkpoints", "compiled")
 CORPUS = [one for folder in FOLDERS for one in programs(HERE / folder) if "inductor" not in one.name]
-CORPUS = [one for one in CORPUS if "/ddp_" not in one.name]  # gloo's threads can wait for ever as it is let go
 BLIND = {
     "hooks/save_on_cpu[bug]": "hooks that hand out no tensor",
     "hooks/hooks_in_a_list[bug]": "hooks that hand out no tensor",
@@ -27,6 +27,13 @@ SEEN = [
     for one in CORPUS
     if one.tensor and one.name not in BLIND and not one.name.startswith(("backends", "training/e"))
 ]
+
+
+@pytest.fixture(autouse=True)
+def groups_kept():
+    """A DistributedDataParallel is let go before its process group, as `process_groups_kept` explains."""
+    with process_groups_kept():
+        yield
 
 
 def watched(program: Program, check: str) -> tuple[JobWatch, BaseException | None]:

@@ -6,11 +6,11 @@ import pytest
 
 from autograder.tape.run.engine import Listener
 from autograder.tape.run.once import run_once
-from autograder.tape.run.program import from_source
+from autograder.tape.run.programs.program import from_source
 from autograder.tape.watch.job_watch import watch
 from tests.corpus.once import recorded
 from tests.corpus.programs import programs
-from tests.tape.test_observer_effect import Witness
+from tests.tape.observe.test_observer_effect import Witness
 
 CORPUS = programs()
 REFUSED = [program for program in CORPUS if program.outcome == "raises-backward" and program.harm]

@@ -8,9 +8,9 @@ from typing import Any
 
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.schema import Recording
-from autograder.tape.run.budget import Budget
-from autograder.tape.run.program import Program
-from autograder.tape.run.source_text import ProgramError, code_of
+from autograder.tape.run.budget import Budget, budget_in_force
+from autograder.tape.run.programs.program import Program
+from autograder.tape.run.programs.source_text import ProgramError, code_of
 
 SECONDS, ALL_RUNS = 2.0, 6.0
 """How long one run, and all runs together, may take: a picture is help, not a verdict."""
@@ -27,7 +27,7 @@ def record_call(target: Callable[..., Any], call: Callable[[], object]) -> Recor
         code = code_of(getattr(target, "forward", target) if isinstance(target, type) else target)
         text = "".join(linecache.getlines(code.co_filename))
         program = Program("your answer", text, lambda _backwards: call(), code.co_filename, (target,))
-        with Budget(ALL_RUNS).in_force():
+        with Budget(min(ALL_RUNS, budget_in_force().left)).in_force():
             return record_program(program, SECONDS) if text else None
     except ProgramError as error:
         return error.recording if isinstance(error.recording, Recording) else None

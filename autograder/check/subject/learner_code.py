@@ -104,9 +104,18 @@ def functions_used(target: Callable[..., Any]) -> set[Callable[..., Any]]:
 
 
 def words_of(tree: ast.AST) -> tuple[str, ...]:
-    """Returns every name and attribute in a piece of code, sorted."""
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return tuple(sorted(names | {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}))
+    """Returns every name and attribute in a piece of code, and every part of what it imports, sorted."""
+    return tuple(sorted({word for node in ast.walk(tree) for word in _words(node)}))
+
+
+def _words(node: ast.AST) -> list[str]:
+    if isinstance(node, ast.Name):
+        return [node.id]
+    if isinstance(node, ast.Attribute):
+        return [node.attr]
+    if isinstance(node, ast.alias):
+        return node.name.split(".")
+    return (node.module or "").split(".") if isinstance(node, ast.ImportFrom) else []
 
 
 def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:

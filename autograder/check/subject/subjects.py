@@ -7,7 +7,7 @@ import functools
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 import msgspec
@@ -18,6 +18,7 @@ from autograder.check.subject.attempt_recording import record_call
 from autograder.check.subject.call_report import Argument, Call, CallProblem, ProgramText, Report, array
 from autograder.check.subject.learner_code import functions_used, line_of, normal_form, words
 from autograder.tape import record
+from autograder.tape.oracle.weighted_sum import weighted_sum
 from autograder.tape.recording.schema import Recording
 
 
@@ -30,6 +31,10 @@ class Subject(Protocol):
 
     def program(self) -> ProgramText:
         """Calls the function without arguments, records it, and returns its outcome."""
+        ...
+
+    def program_recording(self) -> Recording | None:
+        """Returns what autograd held while `program` ran; None where that was in another process."""
         ...
 
     def recording(self, request: Call) -> Recording | None:
@@ -46,6 +51,7 @@ class LocalSubject:
 
     def __init__(self, target: Callable[..., Any]) -> None:
         self.target = target
+        self._program: Recording | None = None
 
     def call(self, request: Call) -> Report:
         """Returns what the call did; afterwards modes, dtype, seed and warning filters are restored."""
@@ -68,9 +74,14 @@ class LocalSubject:
 
     def program(self) -> ProgramText:
         """Returns the outcome of recording the function once, and the words that its code uses."""
-        verdict = record(self.target).verdict
+        self._program = record(self.target)
+        verdict = self._program.verdict
         error = f"{verdict.error.type}: {verdict.error.message}" if verdict.error else ""
         return ProgramText(verdict.outcome, error, self.words, self.code)
+
+    def program_recording(self) -> Recording | None:
+        """Returns what autograd held while `program` ran; None before that."""
+        return self._program
 
     def recording(self, request: Call) -> Recording | None:
         """Returns what autograd held during such a call, with fresh inputs each time that it runs."""
@@ -169,20 +180,12 @@ class _Run:
             action()
         except (
             Exception,
-            KeyboardInterrupt,
-        ) as error:  # an endless loop is interrupted, by hand or by a grader's time limit
+            KeyboardInterrupt,  # an endless loop is interrupted, by hand or by a grader's time limit
+            SystemExit,  # of an answer that calls exit
+        ) as error:
             line, text = line_of(self.target, traceback.extract_tb(error.__traceback__))
             return CallProblem(phase, type(error).__name__, str(error), line, text)
         return None
-
-
-def weighted_sum(pairs: Sequence[tuple[torch.Tensor, torch.Tensor]]) -> torch.Tensor:
-    """Returns the real scalar whose gradients equal those of `backward` with these cotangents; shapes must be equal.
-
-    Given cotangents, `backward` loads sympy to compare shapes (PyTorch 2.13): 0.4 s of a process's first check.
-    """
-    with torch.enable_grad():
-        return torch.stack([(output * cotangent.conj()).sum().real for output, cotangent in pairs]).sum()
 
 
 def _flatten(path: str, value: Any, outputs: dict[str, torch.Tensor], others: dict[str, str]) -> None:

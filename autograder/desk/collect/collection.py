@@ -13,14 +13,14 @@ import msgspec
 from autograder.desk.collect.claims import Claim, claims_of, question_of
 from autograder.desk.collect.download import DownloadError, open_download
 from autograder.desk.collect.hand_in_files import ReadableHandIn, readable
-from autograder.desk.collect.notebook_names import NotebookShape, cells_of
+from autograder.desk.collect.notebook_names import shapes_in
 from autograder.desk.collect.platforms.nbgrader_folders import parse_time
 from autograder.desk.collect.platforms.platform_registry import platform_of
 from autograder.desk.collect.questions import Answers, MatchQuestion, read_answers, write_questions
 from autograder.desk.collect.submitted_folder import HandInFiles, Placing, keep_earlier, place
 from autograder.desk.hand_in_record import CollectedHandIn, read_record, record_folder, write_record
 from autograder.desk.roster import Person, Roster
-from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.grade.batch.course.classroom import Classroom, open_class
 from autograder.printable import printable
 
 START = datetime.datetime.min.replace(tzinfo=datetime.UTC)
@@ -85,7 +85,7 @@ def collect(
         ClassError: there is no such course or assignment.
     """
     classroom = open_class(course, assignment, before_hand_in=True)
-    shapes = _shapes(classroom)
+    shapes = shapes_in(classroom.sources / classroom.assignment)
     folder = record_folder(classroom.folder, assignment)
     answers = read_answers(folder, zone)
     record = read_record(classroom.folder, assignment)
@@ -166,11 +166,6 @@ class _Desk:
             upload_name=hand_in.upload_name,
             notebooks={name: one.how for name, one in claim.work.found.found.items()},
         )
-
-
-def _shapes(classroom: Classroom) -> list[NotebookShape]:
-    paths = sorted((classroom.sources / classroom.assignment).glob("*.ipynb"))
-    return [NotebookShape(path.stem, cells_of(json.loads(path.read_text("utf-8"))) or frozenset()) for path in paths]
 
 
 def _check_assignment(works: list[ReadableHandIn], download: Path, assignment: str) -> None:

@@ -6,6 +6,7 @@ import json
 import re
 import unicodedata
 from collections.abc import Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 from autograder.desk.collect.download import DownloadedFile, DownloadError
@@ -42,6 +43,12 @@ class FoundNotebooks(NamedTuple):
     found: dict[str, FoundNotebook]
     unknown: dict[str, str]
     spare: list[str]
+
+
+def shapes_in(folder: Path) -> list[NotebookShape]:
+    """Returns the notebooks of an assignment whose sources lie in a folder."""
+    paths = sorted(folder.glob("*.ipynb"))
+    return [NotebookShape(path.stem, cells_of(json.loads(path.read_text("utf-8"))) or frozenset()) for path in paths]
 
 
 def find_notebooks(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from autograder.desk.collect.downloaded_hand_in import DownloadedHandIn
-from autograder.desk.roster import Person, Roster, id_from_name, is_student_id
+from autograder.desk.roster import Person, Roster, id_from_name, is_student_id, joined, words_of
 
 # By a name alone only where there is no better mark; kinds of `DownloadedHandIn.identities` that another column answers.
 SAME_AS = {"words without group": "words"}
@@ -30,6 +30,8 @@ def match_people(hand_in: DownloadedHandIn, roster: Roster, answers: dict[str, s
     """
     if hand_in.key in answers:
         return [_answered(answers[hand_in.key], hand_in, roster)]
+    if (team := roster.group(hand_in.name)) and not roster.find("words", hand_in.name):
+        return [Match(person, f"by the group {hand_in.name}") for person in team]
     found = [_match(identity, hand_in, roster) for identity in hand_in.identities]
     return found or [Match(None, "the download does not say whose it is")]
 
@@ -48,11 +50,19 @@ def _match(identity: dict[str, str], hand_in: DownloadedHandIn, roster: Roster) 
     for kind, value in identity.items():
         column = "login" if kind.startswith("login ") else SAME_AS.get(kind, kind)
         found = roster.find(column, value)
+        if column == "participant":
+            found = [person for person in found if _may_be(hand_in.name, person.name)]
         if len(found) == 1:
             return Match(found[0], "by name" if column in BY_NAME else "")
         if found:
             return Match(None, f"{len(found)} students have this name")
     return Match(None, "no student of the roster has this name or number")
+
+
+def _may_be(shown: str, listed: str) -> bool:
+    """Returns whether two names may be one person's: Moodle numbers teams and participants each by itself, and leaves out marks."""
+    shares_a_word = bool(set(words_of(shown).split()) & set(words_of(listed).split()))
+    return not listed or shares_a_word or joined(listed) in joined(shown)
 
 
 def _named_by_platform(identity: dict[str, str], hand_in: DownloadedHandIn) -> Match:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from autograder.desk.hand_in_record import CollectedHandIn
-from autograder.grade.batch.classroom import Classroom
-from autograder.grade.submission.submitted_files import attachments, digest, plain_file
+from autograder.grade.batch.course.classroom import Classroom
+from autograder.grade.submission.submitted.submitted_files import attachments, digest, plain_file
 from autograder.grade.wire.limits import Limits
 
 WRITING = ".autograder-collecting"

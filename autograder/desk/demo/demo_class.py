@@ -37,6 +37,7 @@ LAST = [
 ]
 COUNT, ABSENT, LATE = 42, 2, (5, 17, 23)
 OUTCOMES = ("raises-forward", "raises-backward", "correct", "silently-wrong")
+NUMBERS = ("0.0", "1.0", "2.0", "4.0")
 # Shares of the wrong answers of an exercise, in the order of its author's cells: one belief is common, the others are not.
 SHARES = (8, 4, 2, 1, 1, 1, 1, 1)
 UNNAMED = "    return None"  # what some write that no author thought of
@@ -141,7 +142,7 @@ def _hand_in(
 def _answer(stub: str, exercise: AuthorExercise | None, skill: float, chance: random.Random) -> str:
     """Returns what somebody of this skill writes instead of what was handed out."""
     if exercise is None or not exercise.answers:
-        return stub.replace('"..."', f'"{chance.choice(OUTCOMES)}"')
+        return _prediction(stub, chance)
     drawn = chance.random()
     if drawn < skill:
         return _code(chance.choice(exercise.of_kind("right", "answer")))
@@ -152,6 +153,14 @@ def _answer(stub: str, exercise: AuthorExercise | None, skill: float, chance: ra
     wrong = exercise.of_kind("wrong")
     shares = SHARES[: len(wrong)] + (1,) * (len(wrong) - len(SHARES))
     return _code(chance.choices(wrong, shares)[0])
+
+
+def _prediction(stub: str, chance: random.Random) -> str:
+    """Returns a guess at what a program does: one of the words beside it or of the four outcomes, or some numbers."""
+    code, _, comment = stub.partition("#")
+    words = re.findall(r'"([\w-]+)"', comment) or OUTCOMES
+    guessed = code.replace('"..."', f'"{chance.choice(words)}"')
+    return re.sub(r"\.\.\.", lambda _: chance.choice(NUMBERS), guessed).rstrip()
 
 
 def _code(answer: Answer) -> str:

@@ -1,1 +1,3 @@
-"""What a class did and believes, from the records that grading kept."""
+"""The report on a class: a page, numbers as JSON, and `report("02")` in a notebook."""
+
+from autograder.desk.report.notebook_report import report as report

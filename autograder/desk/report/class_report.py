@@ -18,8 +18,15 @@ from autograder.desk.report.grading_records import (
     read_records,
 )
 from autograder.desk.report.item_statistics import ItemStatistics, cronbach_alpha, item_statistics
-from autograder.desk.report.wrong_answers import GivenAnswer, WrongAnswers, group_wrong_answers, named_forms, wrong
-from autograder.grade.batch.classroom import Classroom
+from autograder.desk.report.wrong_answers import (
+    GivenAnswer,
+    WrongAnswers,
+    group_wrong_answers,
+    handed_out,
+    named_forms,
+    wrong,
+)
+from autograder.grade.batch.course.classroom import Classroom
 from autograder.grade.policy.course_policy import CoursePolicy, read_policy
 
 FAR_BEHIND = 0.4  # share of the points below which somebody is named
@@ -34,7 +41,7 @@ class ExerciseReport(msgspec.Struct, frozen=True):
         id: nbgrader's.
         max_points: that it gives.
         statistics: difficulty and discrimination.
-        correct: how many have all points.
+        correct: how many have all points; of a question that gives none, nobody.
         not_attempted: how many left it as it was.
         hidden_decided: how many lost points to a hidden part of the test.
         waiting: how many wait for a person.
@@ -123,7 +130,7 @@ def class_report(classroom: Classroom) -> ClassReport:
         scores=sorted(scores),
         mean=statistics.fmean(scores),
         median=statistics.median(scores),
-        alpha=cronbach_alpha(points),
+        alpha=cronbach_alpha([[one or 0.0 for one in row] for row in points]),
         exercises=reports,
         beliefs=_beliefs(teaching, named),
         named=_by_frequency(named),
@@ -139,11 +146,11 @@ class _Notebooks:
 
     def __init__(self, classroom: Classroom) -> None:
         self.classroom = classroom
-        self.named = {
-            exercise: forms
-            for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb"))
-            for exercise, forms in named_forms(path).items()
-        }
+        self.named: dict[str, dict[str, str]] = {}
+        self.stubs: dict[str, str] = {}
+        for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb")):
+            self.named |= named_forms(path)
+            self.stubs |= handed_out(path)
         self._answers: dict[tuple[str, str], dict[tuple[str, ...], str]] = {}
 
     def answer(self, student: str, cell: TestedCell, cells: list[TestedCell]) -> str:
@@ -168,37 +175,39 @@ def _counting(records: ClassRecords, policy: CoursePolicy) -> tuple[ClassRecords
     return msgspec.structs.replace(records, rows=kept, scores=scores), len(out)
 
 
-def _points(records: ClassRecords, student: str, cell: TestedCell) -> float:
-    grade = records.grade(student, cell)
-    return (grade.points or 0.0) if grade else 0.0
+def _points(records: ClassRecords, student: str, cell: TestedCell) -> float | None:
+    """Returns the points of a cell, as the gradebook has them; None while a person has still to give them."""
+    return records.points.get(student, {}).get((cell.notebook, cell.id), 0.0)
 
 
 def _exercise(records: ClassRecords, cell: TestedCell, found: ItemStatistics, notebooks: _Notebooks) -> ExerciseReport:
     grades = {student: grade for student in records.rows if (grade := records.grade(student, cell)) is not None}
-    given = (GivenAnswer(student, "", grade) for student, grade in grades.items())
+    attempted = (GivenAnswer(student, "", grade) for student, grade in grades.items())
     answers = [
-        msgspec.structs.replace(one, code=notebooks.answer(one.student, cell, records.cells)) for one in wrong(given)
+        msgspec.structs.replace(one, code=notebooks.answer(one.student, cell, records.cells))
+        for one in wrong(attempted)
     ]
-    groups = group_wrong_answers(answers, notebooks.named.get(cell.id, {}))
+    groups = group_wrong_answers(answers, notebooks.named.get(cell.id, {}), notebooks.stubs.get(cell.id, ""))
     statuses = [grade.status for grade in grades.values()]
+    given = [_points(records, student, cell) for student in grades]
     return ExerciseReport(
         id=cell.id,
         max_points=cell.max_points,
         statistics=found,
-        correct=statuses.count("correct"),
+        correct=sum(one is not None and one >= cell.max_points > 0 for one in given),
         not_attempted=statuses.count("not attempted"),
         hidden_decided=sum(one.grade.hidden for one in answers),
-        waiting=statuses.count("for a person"),
+        waiting=given.count(None),
         wrong=groups,
         picture=_picture(groups, cell, notebooks),
     )
 
 
 def _picture(groups: list[WrongAnswers], cell: TestedCell, notebooks: _Notebooks) -> tuple[str, str]:
-    """Returns the picture that grading drew beside the test of the first group, and what it says in words."""
-    if not groups:
+    """Returns the picture that grading drew of the first group's example, and what it says in words."""
+    if not groups or not groups[0].shown_by:
         return "", ""
-    found = PICTURE.search(notebooks.opened(groups[0].students[0], cell).shown(cell.id))
+    found = PICTURE.search(notebooks.opened(groups[0].shown_by, cell).shown(cell.id))
     return (found[2], found[1]) if found else ("", "")
 
 
@@ -241,7 +250,7 @@ def _questions(reports: list[ExerciseReport]) -> list[str]:
 
 def _worth(report: ExerciseReport) -> float:
     # A question is best discussed where some know the answer and many share one wrong one (Mazur, "Peer Instruction": 30 to 70 %).
-    difficulty = report.statistics.difficulty
+    difficulty = report.statistics.difficulty or 0.0
     return len(report.wrong[0].students) * (1.0 if 0.3 <= difficulty <= 0.7 else 0.5)
 
 

@@ -12,9 +12,9 @@ from sqlalchemy import create_engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from autograder.course.canonical import read
-from autograder.desk.class_grades import NotGradedError, read_class_grades
-from autograder.grade.batch.classroom import Classroom
-from autograder.grade.batch.scores import Score
+from autograder.desk.class_grades import NotGradedError, read_cell_points, read_class_grades
+from autograder.grade.batch.course.classroom import Classroom
+from autograder.grade.batch.records.scores import Score
 from autograder.grade.submission.notebook_grade import CellGrade
 
 
@@ -49,6 +49,7 @@ class ClassRecords(msgspec.Struct, frozen=True):
         cells: the graded cells, in the source's order.
         rows: by student, in the order of their ids.
         scores: by student, with marks that a person gave and late penalties.
+        points: by student and by a cell's notebook and id, as the gradebook has them; None while a person has still to give them.
     """
 
     assignment: str
@@ -56,6 +57,7 @@ class ClassRecords(msgspec.Struct, frozen=True):
     cells: list[TestedCell]
     rows: dict[str, RecordedRow]
     scores: dict[str, Score]
+    points: dict[str, dict[tuple[str, str], float | None]] = {}
 
     def grade(self, student: str, cell: TestedCell) -> CellGrade | None:
         """Returns a student's grade of a cell; None if there is none."""
@@ -85,7 +87,8 @@ def read_records(classroom: Classroom) -> ClassRecords:
         raise NotGradedError(
             f"{classroom.assignment} was not graded by `autograder grade`, which keeps what the report is made of. Grade it again"
         )
-    return ClassRecords(classroom.assignment, grades.max_points, tested_cells(classroom), rows, grades.scores)
+    points = read_cell_points(classroom)
+    return ClassRecords(classroom.assignment, grades.max_points, tested_cells(classroom), rows, grades.scores, points)
 
 
 def tested_cells(classroom: Classroom) -> list[TestedCell]:

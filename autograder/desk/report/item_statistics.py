@@ -16,27 +16,30 @@ class ItemStatistics(msgspec.Struct, frozen=True):
     """The statistics of one cell.
 
     Attributes:
-        difficulty: mean share of the points, from 0 to 1; 1 is easy.
+        difficulty: mean share of the points, from 0 to 1; 1 is easy. None for a cell that gives no points, or nobody has any yet.
         discrimination: from -1 to 1; None where all have the same points, in the cell or in the rest.
     """
 
-    difficulty: float
+    difficulty: float | None
     discrimination: float | None
 
 
-def item_statistics(points: Sequence[Sequence[float]], most: Sequence[float]) -> list[ItemStatistics]:
+def item_statistics(points: Sequence[Sequence[float | None]], most: Sequence[float]) -> list[ItemStatistics]:
     """Returns the statistics of each cell.
 
     Args:
-        points: for each student the points in each cell.
+        points: for each student the points in each cell; None where a person has still to give them, which counts nowhere.
         most: what each cell gives.
     """
-    totals = [sum(row) for row in points]
+    totals = [sum(one or 0.0 for one in row) for row in points]
     found = []
     for number, highest in enumerate(most):
-        own = [row[number] for row in points]
-        rest = [total - one for total, one in zip(totals, own, strict=True)]
-        found.append(ItemStatistics(statistics.fmean(own) / highest if highest else 1.0, _correlation(own, rest)))
+        pairs = [
+            (one, total - one) for row, total in zip(points, totals, strict=True) if (one := row[number]) is not None
+        ]
+        own, rest = [one for one, _ in pairs], [other for _, other in pairs]
+        difficulty = statistics.fmean(own) / highest if own and highest else None
+        found.append(ItemStatistics(difficulty, _correlation(own, rest)))
     return found
 
 

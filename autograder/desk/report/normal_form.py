@@ -22,14 +22,19 @@ def normal_form(source: str) -> str:
 def without_comments(source: str) -> str:
     """Returns the code without its comments, in which people write their names; what is no Python, as it is."""
     lines = source.splitlines()
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(source).readline):
-            if token.type == tokenize.COMMENT:
-                line, column = token.start
-                lines[line - 1] = lines[line - 1][:column].rstrip()
-    except (tokenize.TokenError, SyntaxError):
-        return source
+    for token in comments_of(source):
+        line, column = token.start
+        lines[line - 1] = lines[line - 1][:column].rstrip()
     return "\n".join(lines).strip("\n")
+
+
+def comments_of(source: str) -> list[tokenize.TokenInfo]:
+    """Returns the comments of some code; none of what is no Python."""
+    try:
+        tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
+    except (tokenize.TokenError, SyntaxError):
+        return []
+    return [token for token in tokens if token.type == tokenize.COMMENT]
 
 
 def _own_names(tree: ast.Module) -> dict[str, str]:

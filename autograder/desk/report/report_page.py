@@ -17,6 +17,9 @@ from pygments.lexers import PythonLexer
 from autograder.desk.report.class_report import ClassReport, ExerciseReport
 from autograder.desk.report.course_report import AssignmentChange, CourseLine
 from autograder.desk.report.wrong_answers import WrongAnswers
+from autograder.locale.languages import language
+from autograder.locale.translated_templates import translated_templates
+from autograder.locale.translations import translated
 
 TEMPLATES = Path(__file__).parent / "template"
 BARS = 10
@@ -58,6 +61,7 @@ def report_html(report: ClassReport, change: AssignmentChange | None = None, cou
         bars=histogram(report.scores, report.max_points),
         questions=[_question(exercises[name]) for name in report.questions],
         exercises=[_exercise(one) for one in report.exercises],
+        language=language(),
         code_light=Markup(HtmlFormatter(style="friendly").get_style_defs(".code")),
         code_dark=Markup(HtmlFormatter(style="github-dark").get_style_defs(".code")),
     )
@@ -78,9 +82,9 @@ def histogram(scores: Sequence[float], most: float) -> list[HistogramBar]:
 
 @cache
 def _template() -> jinja2.Template:
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True)
+    environment = translated_templates(TEMPLATES)
     environment.filters["number"] = lambda number: "–" if number is None else f"{round(float(number), 2):g}"
-    environment.filters["percent"] = lambda share: f"{round(100 * share)} %"
+    environment.filters["percent"] = lambda share: "–" if share is None else f"{round(100 * share)} %"
     environment.filters["words"] = lambda name: name.replace("_", " ")
     environment.filters["code"] = lambda text: Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
     return environment.get_template("report.html.j2")
@@ -103,7 +107,9 @@ def _exercise(report: ExerciseReport) -> dict[str, Any]:
 def _title(group: WrongAnswers) -> str:
     """Returns the name of a group; where it has none an answer of one line is its own."""
     lines = group.example.strip().splitlines()
-    return group.name or (f"`{lines[0]}`" if len(lines) == 1 else f"{group.message} (no name yet)")
+    return group.name or (
+        f"`{lines[0]}`" if len(lines) == 1 else translated("{message} (no name yet)", message=group.message)
+    )
 
 
 def _code(source: str) -> Markup:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import glob
 import json
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from autograder.course.file_replacement import replace_file
+from autograder.course.paths import SOLUTIONS
 from autograder.desk.class_grades import NotGradedError
-from autograder.desk.hand_in_record import replace_file
 from autograder.desk.report.class_report import ClassReport, class_report
 from autograder.desk.report.course_report import (
     AssignmentChange,
@@ -20,7 +22,9 @@ from autograder.desk.report.course_report import (
 )
 from autograder.desk.report.report_page import report_html
 from autograder.errors import InputError
-from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.grade.batch.course.classroom import Classroom, open_class
+from autograder.grade.batch.course.course_config import read_course
+from autograder.locale.translations import translated
 from autograder.printable import printable
 
 ALL = "all"
@@ -41,11 +45,16 @@ class WholeReport(NamedTuple):
 def whole_report(assignment: str, course: Path) -> WholeReport:
     """Returns the report on an assignment; for "all" on the last one, with the whole course.
 
+    Args:
+        assignment: its name, or a beginning that no other has.
+        course: its folder.
+
     Raises:
         ClassError: there is no such assignment.
         NotGradedError: it has no grades.
     """
-    classroom = _last(course) if assignment == ALL else open_class(course, assignment, before_hand_in=True)
+    name = _full_name(assignment, course)
+    classroom = _last(course) if assignment == ALL else open_class(course, name, before_hand_in=True)
     report = class_report(classroom)
     return WholeReport(report, change_since(classroom, report), course_lines(classroom) if assignment == ALL else [])
 
@@ -65,7 +74,13 @@ def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bo
             raise ReportError(f"the page cannot be written to {printable(str(target))} ({error.strerror})") from None
     if as_json:
         return json.dumps({"version": 1} | msgspec.to_builtins(whole._asdict()), indent=2)
-    return f"{len(whole.report.scores)} students; the page is {target}"
+    return translated("{count} students; the page is {file}", count=len(whole.report.scores), file=target)
+
+
+def _full_name(beginning: str, course: Path) -> str:
+    places = {read_course(course.resolve()).sources, SOLUTIONS} if course.is_dir() else set()
+    found = {path.parent.name for place in places for path in place.glob(f"{glob.escape(beginning)}*/*.ipynb")}
+    return found.pop() if len(found) == 1 else beginning
 
 
 def _last(course: Path) -> Classroom:

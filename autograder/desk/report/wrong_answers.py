@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -10,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from autograder.course.author_cells import AuthorError, exercises
-from autograder.desk.report.normal_form import normal_form, without_comments
+from autograder.desk.report.normal_form import comments_of, normal_form, without_comments
 from autograder.grade.submission.notebook_grade import CellGrade
 
 
@@ -27,10 +28,11 @@ class WrongAnswers(msgspec.Struct, frozen=True):
 
     Attributes:
         name: what the source calls it; "" if it does not name it.
-        message: the first line of what the test said.
+        message: the verdict in what the test said.
         students: who gave it.
-        example: the answer of one of them.
+        example: the answer of one of them, without comments.
         hidden: whether a hidden part of the test decided.
+        shown_by: beside whose test a picture of the example stands; "" where it may show a comment, and so a name.
     """
 
     name: str
@@ -38,6 +40,7 @@ class WrongAnswers(msgspec.Struct, frozen=True):
     students: tuple[str, ...]
     example: str
     hidden: bool
+    shown_by: str = ""
 
 
 def named_forms(source: Path) -> dict[str, dict[str, str]]:
@@ -52,7 +55,15 @@ def named_forms(source: Path) -> dict[str, dict[str, str]]:
     }
 
 
-def group_wrong_answers(answers: list[GivenAnswer], named: Mapping[str, str]) -> list[WrongAnswers]:
+def handed_out(source: Path) -> dict[str, str]:
+    """Returns for each exercise of a source notebook what learners begin with."""
+    try:
+        return {exercise.id: exercise.stub for exercise in exercises(source)}
+    except AuthorError:
+        return {}
+
+
+def group_wrong_answers(answers: list[GivenAnswer], named: Mapping[str, str], stub: str = "") -> list[WrongAnswers]:
     """Returns the groups, the largest first.
 
     Answers belong together if they have the same normal form, or if the test said the same of both to the letter: all students
@@ -62,6 +73,7 @@ def group_wrong_answers(answers: list[GivenAnswer], named: Mapping[str, str]) ->
     Args:
         answers: the wrong ones to one exercise.
         named: the name of each normal form that the source names.
+        stub: what was handed out, whose comments name nobody.
     """
     forms = {one.student: normal_form(one.code) for one in answers}
     by_message: dict[str, set[str]] = defaultdict(set)
@@ -73,14 +85,14 @@ def group_wrong_answers(answers: list[GivenAnswer], named: Mapping[str, str]) ->
         names = by_message.get(one.grade.reason, set())
         name = named.get(forms[one.student]) or (next(iter(names)) if len(names) == 1 and _says_much(one) else "")
         groups[name, "" if name else _effect(one, forms[one.student])].append(one)
-    found = [_group(name, listed) for (name, _), listed in groups.items()]
+    found = [_group(name, listed, stub) for (name, _), listed in groups.items()]
     return sorted(found, key=lambda group: (-len(group.students), group.name, group.message))
 
 
-def first_line(reason: str) -> str:
-    """Returns what a test said, without the exercise's name."""
-    line = reason.strip().partition("\n")[0]
-    return re.sub(r"^\w+: (?=[a-z])", "", line)
+def verdict_of(reason: str) -> str:
+    """Returns the verdict of what a test said, without the exercise's name: what stands before the first indented line."""
+    lines = itertools.takewhile(lambda line: not line.startswith("  "), reason.strip().splitlines())
+    return re.sub(r"^(?!\w*(?:Error|Exception): )\w+: (?=[a-z])", "", " ".join(lines)).removesuffix(".")
 
 
 def _says_much(one: GivenAnswer) -> bool:
@@ -89,18 +101,24 @@ def _says_much(one: GivenAnswer) -> bool:
 
 
 def _effect(one: GivenAnswer, form: str) -> str:
-    return one.grade.reason if _says_much(one) else f"{first_line(one.grade.reason)}\n{form}"
+    return one.grade.reason if _says_much(one) else f"{verdict_of(one.grade.reason)}\n{form}"
 
 
-def _group(name: str, listed: list[GivenAnswer]) -> WrongAnswers:
-    example = min(listed, key=lambda one: (len(one.code), one.student))
+def _group(name: str, listed: list[GivenAnswer], stub: str) -> WrongAnswers:
+    example = min(listed, key=lambda one: (_has_own_comment(one.code, stub), len(one.code), one.student))
     return WrongAnswers(
         name=name,
-        message=first_line(example.grade.reason) or example.grade.status,
+        message=verdict_of(example.grade.reason) or example.grade.status,
         students=tuple(sorted(one.student for one in listed)),
         example=without_comments(example.code),
         hidden=any(one.grade.hidden for one in listed),
+        shown_by="" if _has_own_comment(example.code, stub) else example.student,
     )
+
+
+def _has_own_comment(code: str, stub: str) -> bool:
+    """Returns whether a learner has written a comment; code that is no Python may hold any."""
+    return any(comment.string not in stub for comment in comments_of(code)) or ("#" in code and not comments_of(code))
 
 
 def wrong(grades: Iterator[GivenAnswer]) -> list[GivenAnswer]:

@@ -11,7 +11,7 @@ import re
 from autograder.desk.returning.worksheet import GradeColumn, WorksheetForm, choose_column, without_id
 from autograder.desk.table_file import TableError, TableFile
 
-COLUMN = re.compile(r"^(?P<title>.*?)\s*(?:\[Total Pts:(?P<kind>[^\]]*)\]\s*)?\|(?P<id>\d+)$")
+COLUMN = re.compile(r"^(?P<title>.*?)\s*(?:\[Total Pts:(?P<kind>[^\]]*)\]\s*(?:\|\d+)?|\|\d+)$")
 
 
 def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> GradeColumn:

@@ -6,19 +6,20 @@ import io
 import zipfile
 from collections.abc import Mapping
 
-from autograder.grade.batch.classroom import Classroom
-from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
+from autograder.grade.batch.course.classroom import Classroom
+from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission, plain_file
 
 LARGEST_PAGE = 64 * 2**20
 WHEN = (1980, 1, 1, 0, 0, 0)  # the same pages make the same zip
 
 
 def feedback_pages(classroom: Classroom, student: str) -> dict[str, bytes]:
-    """Returns a student's pages by their names; none if there is no feedback."""
+    """Returns a student's pages by their names; none if there is no feedback. What the student handed in is none of them."""
     pages = {}
-    for path in sorted(classroom.feedback(student).glob("*.html")):
+    for notebook in classroom.notebooks():
+        name = f"{notebook.stem}.html"
         try:
-            pages[path.name] = plain_file(path, LARGEST_PAGE)
+            pages[name] = plain_file(classroom.feedback(student) / name, LARGEST_PAGE)
         except (OSError, UnreadableSubmission):
             continue  # nbgrader writes plain files there; anything else is none of ours
     return pages

@@ -26,6 +26,8 @@ def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> Grad
             raise TableError(f"{table.name} has no column {wanted!r}")
         return GradeColumn(number, table.header[number])
     maximum = table.column(*MAXIMUM)
+    if maximum is None and (number := table.column("Grade")) is not None:
+        return GradeColumn(number, table.header[number])  # somebody took the column of maximum grades out
     if maximum is None:
         maximum = next((number for number in range(FIRST, len(table.header)) if _is_maximum(table, number)), None)
     if maximum is None or maximum < FIRST:

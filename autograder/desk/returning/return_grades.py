@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from autograder.course.file_replacement import replace_file
 from autograder.desk.class_grades import ClassGrades, read_class_grades
-from autograder.desk.hand_in_record import CollectedHandIn, read_record, replace_file
+from autograder.desk.hand_in_record import CollectedHandIn, read_record
 from autograder.desk.returning.blackboard_worksheet import BLACKBOARD_FORM
 from autograder.desk.returning.canvas_worksheet import CANVAS_FORM
 from autograder.desk.returning.feedback_zip import feedback_pages, zip_of
@@ -17,7 +18,7 @@ from autograder.desk.returning.row_match import match_rows
 from autograder.desk.returning.worksheet import GradeColumn, WorksheetForm, number_in
 from autograder.desk.roster import Person, Roster, people_in
 from autograder.desk.table_file import TableError, TableFile, read_table
-from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.grade.batch.course.classroom import Classroom, open_class
 from autograder.grade.policy.course_policy import read_policy
 from autograder.printable import printable
 
@@ -79,8 +80,7 @@ class _Return:
         found: dict[str, bytes] = {}
         for row, student in self.rows.items():
             entry, person = self.record.get(student), self.people[row]
-            known = person.known | ({"participant": entry.key} if entry and entry.platform == "moodle" else {})
-            start = self.form.feedback_name(student, known, person.name, entry.upload_name if entry else "")
+            start = self.form.feedback_name(student, person.known, person.name, entry.upload_name if entry else "")
             if start:
                 found |= {f"{start}{name}": page for name, page in feedback_pages(self.classroom, student).items()}
         return found

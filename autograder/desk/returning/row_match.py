@@ -61,8 +61,10 @@ def _known(
         entry = record.get(student)
         listed = roster.find("student", student)
         marks = (listed[0].known if listed else {}) | (entry.known if entry else {}) | {"student": student}
-        if entry and entry.platform in ("canvas", "moodle"):
-            marks["canvas" if entry.platform == "canvas" else "participant"] = entry.key
+        if (
+            entry and entry.platform == "canvas" and "canvas" not in marks
+        ):  # a group's hand-in has the number of one member
+            marks["canvas"] = entry.key
         known |= {
             (kind, same_word(value)): student
             for kind, value in marks.items()

@@ -15,7 +15,8 @@ from autograder.desk.report.grading_records import TestedCell, graded_notebook, 
 from autograder.desk.report.normal_form import without_comments
 from autograder.desk.similar.shared_parts import SimilarPair, similar_pairs, whole
 from autograder.errors import InputError
-from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.grade.batch.course.classroom import Classroom, open_class
+from autograder.locale.translated_templates import translated_templates
 from autograder.printable import printable
 
 TEMPLATES = Path(__file__).parent / "template"
@@ -102,5 +103,4 @@ def _shown(pair: SimilarPair, report: SimilarReport) -> dict[str, object]:
 
 @cache
 def _template() -> jinja2.Template:
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True)
-    return environment.get_template("similar.html.j2")
+    return translated_templates(TEMPLATES).get_template("similar.html.j2")

@@ -4,34 +4,38 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.metadata
-import platform
 import secrets
 from collections.abc import Callable, Iterator
-from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import msgspec
 
-from autograder.grade.batch.classroom import Classroom, open_class, register
-from autograder.grade.batch.course_config import forbids_one_process, limits_of
+from autograder.grade.batch.course.classroom import Classroom, open_class, register
+from autograder.grade.batch.course.course_config import forbids_one_process, limits_of
+from autograder.grade.batch.course.hand_in import HandIn, is_about_the_machine
 from autograder.grade.batch.feedback.feedback_files import write_feedback
-from autograder.grade.batch.gradebook import GradeOrigin, GradingRecords, GradingRun, StoppedError
-from autograder.grade.batch.hand_in import HandIn, is_about_the_machine
+from autograder.grade.batch.records.gradebook import (
+    GradedStudent,
+    GradeOrigin,
+    GradingRecords,
+    GradingRun,
+    StoppedError,
+)
+from autograder.grade.batch.records.grading_lock import only_client
 from autograder.grade.batch.rehearsals import rehearsals_of
 from autograder.grade.batch.student_row import StudentRow, row_of, unchanged_row, with_problems, with_score
 from autograder.grade.rehearsal.rehearsal import Rehearsal, beside_the_answers
 from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
-from autograder.grade.sandbox.isolation.levels import STRONGEST, require_level
-from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
-from autograder.grade.submission.judging_plan import JudgingPlan, all_in_one_process
+from autograder.grade.sandbox.isolation.levels import STRONGEST, known_level, require_level
+from autograder.grade.sandbox.launch import parallel_jobs
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.where.local_processes import GraderProcesses, GradingTerms, Job
+from autograder.grade.submission.teacher.judging_plan import JudgingPlan, all_in_one_process
+from autograder.grade.where.grading_job import Graders, GradingPlace, GradingTerms, Job, JobResult
+from autograder.grade.where.machine_facts import deciding_versions
+from autograder.grade.where.this_machine import ThisMachine
 from autograder.grade.wire.limits import Limits
 from autograder.printable import printable
-
-PACKAGES = ("torch", "nbgrader", "ipython")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,7 +76,7 @@ def grade_assignment(
     course: Path,
     options: Options,
     on_progress: Callable[[BatchProgress], None] = lambda progress: None,
-    servers: ServerPool | None = None,
+    place: GradingPlace | None = None,
     on_rehearsal: Callable[[list[Rehearsal]], None] = lambda rehearsals: None,
     on_step: OnStep = unseen,
 ) -> list[StudentRow]:
@@ -83,7 +87,7 @@ def grade_assignment(
         course: the class's folder; holds submitted/STUDENT/ASSIGNMENT/*.ipynb.
         options: how to grade.
         on_progress: called after each submission.
-        servers: at the level asked for; the caller closes them. None makes some, if there is anything to grade.
+        place: where submissions are graded; the caller closes it. None grades on this machine.
         on_rehearsal: called with what was found of the sources, before the first student's folder is opened.
         on_step: called when one of a rehearsal's hand-ins is begun.
 
@@ -91,21 +95,24 @@ def grade_assignment(
         ClassError: there is no such class or assignment.
         IsolationError: the machine does not reach the level; nothing is graded.
         StoppedError: the gradebook stays locked or the disk is full; run again with `resume`.
+        BusyError: another client grades the assignment.
     """
     classroom = open_class(course, assignment)
-    return grade_classroom(classroom, options, on_progress, servers, on_rehearsal, on_step)
+    with only_client(classroom.gradebook, assignment):
+        return grade_classroom(classroom, options, on_progress, place, on_rehearsal, on_step)
 
 
 def grade_classroom(
     classroom: Classroom,
     options: Options,
     on_progress: Callable[[BatchProgress], None],
-    servers: ServerPool | None,
+    place: GradingPlace | None,
     on_rehearsal: Callable[[list[Rehearsal]], None],
     on_step: OnStep,
 ) -> list[StudentRow]:
     """Grades a class that is opened already; as `grade_assignment`."""
-    level = require_level(options.isolation)
+    # A cluster's workers try the level themselves.
+    level = known_level(options.isolation) if place else require_level(options.isolation)
     settings = classroom.settings()
     limits = options.limits or limits_of(settings, options.chosen_limits)
     sources = {source.name: source for source in classroom.read_sources(level, limits)}
@@ -113,14 +120,14 @@ def grade_classroom(
     jobs = parallel_jobs(options.jobs)
     with (
         GradingRecords(classroom.gradebook, classroom.assignment, settings) as records,
-        contextlib.nullcontext(servers) if servers else ServerPool(level, jobs) as pool,
+        contextlib.nullcontext(place) if place else ThisMachine(level, jobs) as place,
     ):
         run = records.unfinished() if options.resume else None
         run = run or records.begin(secrets.randbits(63), forced=options.force)
         terms = GradingTerms(sources, level, limits, run.seed)
-        with GraderProcesses(terms, jobs, pool) as processes:
+        with place.graders(terms) as processes:
             forbid = options.two_processes or forbids_one_process(settings)
-            deciding = (limits, level.name, _versions())
+            deciding = (limits, level.name, deciding_versions())
             found = rehearsals_of(
                 sources.values(), records, deciding, processes, forbid_one_process=forbid, on_step=on_step
             )
@@ -151,6 +158,7 @@ class _Batch:
         self.classroom, self.terms, self.plans, self.records, self.run = classroom, terms, plans, records, run
         self.on_progress = on_progress
         self.students = classroom.students()
+        self.variants = classroom.variants()
         self.course_files, self.notes = classroom.course_files()
         # A student whom the teacher removed from the gradebook still has an origin there, and no grade.
         has_grade = records.scores()
@@ -162,31 +170,35 @@ class _Batch:
             terms.limits,
             msgspec.json.encode(plans, order="deterministic"),
             terms.level.name,
-            _versions(),
+            deciding_versions(),
         ]
         self.source_digest = hashlib.sha256(repr(deciding).encode()).hexdigest()
-        made_with = {
+        self.made_with = {
             "isolation": terms.level.name,
             "one process": all(plans[name] == all_in_one_process(source) for name, source in terms.sources.items()),
             "seed": str(run.seed),
             "limits": terms.limits,
-            "versions": _versions(),
+            "versions": deciding_versions(),
         }
-        self.made_with = msgspec.json.encode(made_with).decode()
         self.at_work: dict[str, HandIn] = {}
         self.finished: list[StudentRow] = []
 
-    def grade(self, processes: GraderProcesses) -> list[StudentRow]:
-        for result in processes.grade(self._jobs()):
-            work = self.at_work[result.student]
-            source = self.terms.sources[result.notebook]
-            work.grades[result.notebook] = result.grade or unreadable(source, result.failure)
-            self._settle(work)
+    def grade(self, processes: Graders) -> list[StudentRow]:
+        for results in processes.batches(self._jobs()):
+            self._settle([self._noted(result) for result in results])
         self.records.renew_penalties(
             {row.student: self.classroom.timestamp(row.student) for row in self.finished if row.unchanged}
         )
         scores = self.records.scores()
         return [with_score(row, scores.get(row.student), self.records.is_excused(row.student)) for row in self.finished]
+
+    def _noted(self, result: JobResult) -> HandIn:
+        """Notes a notebook's grade with its student's other ones."""
+        work = self.at_work[result.student]
+        source = self.terms.sources[result.notebook]
+        work.grades[result.notebook] = result.grade or unreadable(source, result.failure)
+        work.graded_by[result.notebook] = {"worker": result.worker, "machine": result.machine}
+        return work
 
     def has_feedback(self, row: StudentRow) -> bool:
         """Returns whether a student's pages say what holds now."""
@@ -203,24 +215,33 @@ class _Batch:
             self.at_work[student] = work
             files = work.files
             for name, data in work.notebooks.items():
-                yield Job(student, name, data, files, self.plans[name])
-            self._settle(work)
+                variant = self.variants.get(student)
+                yield Job(student, name, data, files, self.plans[name], variant, pictures=True)
+            self._settle([work])
 
     def _has_grade(self, work: HandIn) -> bool:
         run, origin = self.known.get(work.student, (0, None))
-        same = origin is not None and (origin.submission, origin.source) == (work.digest, self.source_digest)
+        same = origin is not None and (origin.submission, origin.source) == (work.digest, self._source_of(work.student))
         there = self.classroom.autograded(work.student).is_dir()
         return same and there and (run == self.run.number or not self.run.forced)
 
-    def _settle(self, work: HandIn) -> None:
-        """Writes a student's grade once all notebooks have theirs."""
-        if not work.complete or self.at_work.pop(work.student, None) is None:
-            return
+    def _settle(self, works: list[HandIn]) -> None:
+        """Writes the grades of those students whose notebooks all have theirs."""
+        rows: list[StudentRow] = []
+        graded: list[GradedStudent] = []
+        try:
+            for work in works:
+                if work.complete and self.at_work.pop(work.student, None) is not None:
+                    rows.append(self._row(work))
+                    graded += [self._graded(work, rows[-1])] if work.has_id else []
+        finally:  # where a folder cannot be written, what came before is kept
+            self.records.write(graded, self.run)
+        for row in rows:
+            self._finish(row)
+
+    def _row(self, work: HandIn) -> StudentRow:
         problem = self._write_folder(work)
-        row = row_of(work, self.notes, problem)
-        if work.has_id:
-            self.records.write(work.student, work.grades, self._origin(work, row), self.run, work.timestamp)
-        self._finish(row)
+        return row_of(work, [*self.notes, *self._notes_on_variant(work.student)], problem)
 
     def _write_folder(self, work: HandIn) -> str:
         """Writes the autograded folder; returns why it could not be, where that is a matter of this student alone."""
@@ -237,15 +258,28 @@ class _Batch:
             return reason
         return ""
 
-    def _origin(self, work: HandIn, row: StudentRow) -> GradeOrigin:
-        cells = msgspec.json.encode(row).decode()
-        return GradeOrigin(submission=work.digest, source=self.source_digest, made_with=self.made_with, cells=cells)
+    def _graded(self, work: HandIn, row: StudentRow) -> GradedStudent:
+        made_with = self.made_with | {"graded by": work.graded_by}
+        origin = GradeOrigin(
+            submission=work.digest,
+            source=self._source_of(work.student),
+            made_with=msgspec.json.encode(made_with).decode(),
+            cells=msgspec.json.encode(row).decode(),
+        )
+        return GradedStudent(work.student, work.grades, origin, work.timestamp)
+
+    def _notes_on_variant(self, student: str) -> list[str]:
+        if not self.variants or student in self.variants:
+            return []
+        return ["was handed no notebook of their own, and is graded by the one that all would get"]
+
+    def _source_of(self, student: str) -> str:
+        """Returns a hash of what decides a student's grade beside the submission; of a variant, its seed too."""
+        variant = self.variants.get(student)
+        if variant is None:
+            return self.source_digest
+        return hashlib.sha256(f"{self.source_digest} {variant}".encode()).hexdigest()
 
     def _finish(self, row: StudentRow) -> None:
         self.finished.append(row)
         self.on_progress(BatchProgress(len(self.finished), len(self.students)))
-
-
-@cache
-def _versions() -> dict[str, str]:
-    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in PACKAGES}

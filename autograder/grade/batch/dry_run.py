@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import sqlite3
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from pathlib import Path
 
 import msgspec
-from sqlalchemy.engine import make_url
 
 from autograder.grade.batch.assignment import BatchProgress, Options, grade_classroom
-from autograder.grade.batch.classroom import Classroom, open_class
-from autograder.grade.batch.gradebook import GradingRecords
-from autograder.grade.batch.scores import Score
+from autograder.grade.batch.course.classroom import Classroom, open_class
+from autograder.grade.batch.records.gradebook import GradingRecords
+from autograder.grade.batch.records.gradebook_copy import copy_gradebook
+from autograder.grade.batch.records.scores import Score
 from autograder.grade.batch.student_row import StudentRow
 from autograder.grade.rehearsal.rehearsal import Rehearsal
 from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
-from autograder.grade.sandbox.launch import ServerPool
+from autograder.grade.where.grading_job import GradingPlace
 
 
 class MovedGrade(msgspec.Struct, frozen=True):
@@ -49,7 +47,7 @@ def dry_run(
     course: Path,
     options: Options,
     on_progress: Callable[[BatchProgress], None] = lambda progress: None,
-    servers: ServerPool | None = None,
+    place: GradingPlace | None = None,
     on_rehearsal: Callable[[list[Rehearsal]], None] = lambda rehearsals: None,
     on_step: OnStep = unseen,
 ) -> list[MovedGrade]:
@@ -64,16 +62,15 @@ def dry_run(
         trial = _copy(classroom, Path(folder))
         before = _records(trial)
         options = msgspec.structs.replace(options, feedback="off")
-        grade_classroom(trial, options, on_progress, servers, on_rehearsal, on_step)
+        grade_classroom(trial, options, on_progress, place, on_rehearsal, on_step)
         return list(_moved(before, _records(trial)))
 
 
 def _copy(classroom: Classroom, folder: Path) -> Classroom:
     """Returns the class with a copy of its gradebook, and other folders for what grading writes."""
     gradebook = folder / "gradebook.db"
-    if (there := _database(classroom)).is_file():
-        with closing(sqlite3.connect(there)) as source, closing(sqlite3.connect(gradebook)) as target:
-            source.backup(target)
+    if classroom.has_gradebook:
+        copy_gradebook(classroom.gradebook, gradebook)
     steps = classroom.steps | {"autograded": folder / "autograded", "feedback": folder / "feedback"}
     trial = classroom._replace(gradebook=f"sqlite:///{gradebook}", steps=steps)
     for student in classroom.students():
@@ -82,12 +79,8 @@ def _copy(classroom: Classroom, folder: Path) -> Classroom:
     return trial
 
 
-def _database(classroom: Classroom) -> Path:
-    return Path(make_url(classroom.gradebook).database or "")
-
-
 def _records(classroom: Classroom) -> _Records:
-    if not _database(classroom).is_file():
+    if not classroom.has_gradebook:
         return _Records({}, {}, {})
     with GradingRecords(classroom.gradebook, classroom.assignment, classroom.settings()) as records:
         origins = {student: origin for student, (_, origin) in records.origins().items()}

@@ -9,24 +9,25 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.grade.batch.classroom import open_class
-from autograder.grade.batch.course_config import forbids_one_process, limits_of
-from autograder.grade.batch.gradebook import GradingRecords
+from autograder.grade.batch.course.classroom import open_class
+from autograder.grade.batch.course.course_config import forbids_one_process, limits_of
+from autograder.grade.batch.records.gradebook import GradingRecords
 from autograder.grade.rehearsal.play.class_play import ClassPlay
 from autograder.grade.rehearsal.play.played_class import play_class
 from autograder.grade.rehearsal.rehearsal import Rehearsal, rehearse
 from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
 from autograder.grade.sandbox.isolation.levels import require_level
 from autograder.grade.sandbox.launch import ServerPool, parallel_jobs
-from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.where.local_processes import GraderProcesses, GradingTerms
+from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.where.grading_job import Graders, GradingTerms
+from autograder.grade.where.local_processes import GraderProcesses
 
 
 def rehearsals_of(
     sources: Iterable[AssignmentSource],
     records: GradingRecords,
     deciding: object,
-    processes: GraderProcesses,
+    processes: Graders,
     *,
     forbid_one_process: bool = False,
     on_step: OnStep = unseen,

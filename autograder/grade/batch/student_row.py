@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import msgspec
 
-from autograder.grade.batch.hand_in import HandIn
-from autograder.grade.batch.scores import Score
+from autograder.grade.batch.course.hand_in import HandIn
+from autograder.grade.batch.records.scores import Score
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.printable import printable
 

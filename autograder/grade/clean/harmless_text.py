@@ -9,6 +9,8 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
+from autograder.installation.requirements import PACKAGE
+
 # Colours (CSI … m) stay. Hyperlinks (OSC 8), other commands, control characters and changes of the writing direction go.
 CONTROL = re.compile(
     r"(\x1b\[[0-9;]*m)|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b\[[0-9;?]*[A-Za-ln-z]"
@@ -51,14 +53,13 @@ def _short_name(path: str) -> str:
 @cache
 def _names() -> dict[str, str]:
     """Returns for each folder of this machine that a traceback may name what to show in its place."""
-    package = Path(__file__).resolve().parents[2]
     folders = {
         str(Path.cwd()): ".",
         str(Path.home()): "~",
         sys.base_prefix: "python",
         sys.prefix: "python",
-        str(package.parent): "…",
-        str(package): "autograder",
+        str(PACKAGE.parent): "…",
+        str(PACKAGE): "autograder",
         sysconfig.get_path("stdlib"): "python",
     }
     folders |= {path: "site-packages" for path in [*site.getsitepackages(), site.getusersitepackages()]}

@@ -9,10 +9,10 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.grade.rehearsal.rehearsal_steps import OnStep, RehearsalStep, unseen
-from autograder.grade.submission.judging_plan import JudgingPlan
 from autograder.grade.submission.notebook_grade import NotebookGrade
-from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.where.local_processes import GraderProcesses, Job
+from autograder.grade.submission.teacher.judging_plan import JudgingPlan
+from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.where.grading_job import Graders, Job
 
 
 class Variant(NamedTuple):
@@ -50,7 +50,7 @@ def with_answers(source: AssignmentSource, answers: Mapping[str, str]) -> Notebo
 
 
 def grade_variants(
-    source: AssignmentSource, variants: Sequence[Variant], processes: GraderProcesses, on_step: OnStep = unseen
+    source: AssignmentSource, variants: Sequence[Variant], processes: Graders, on_step: OnStep = unseen
 ) -> dict[str, NotebookGrade | str]:
     """Returns the grade of each variant by its name, or why the grader itself failed with it.
 

@@ -8,10 +8,10 @@ from autograder.errors import UnfinishedError
 from autograder.grade.rehearsal.hand_in_variants import Variant, as_handed_out, grade_variants, model_answers
 from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
 from autograder.grade.rehearsal.rehearsed_cell import RehearsedCell, Tried, rehearsed
-from autograder.grade.submission.judging_plan import JudgingPlan, all_in_one_process
 from autograder.grade.submission.notebook_grade import NotebookGrade
-from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.where.local_processes import GraderProcesses
+from autograder.grade.submission.teacher.judging_plan import JudgingPlan, all_in_one_process
+from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.where.grading_job import Graders
 
 
 class RehearsalError(UnfinishedError):
@@ -41,7 +41,7 @@ class Rehearsal(msgspec.Struct, frozen=True, kw_only=True):
 
 def rehearse(
     source: AssignmentSource,
-    processes: GraderProcesses,
+    processes: Graders,
     *,
     forbid_one_process: bool = False,
     on_step: OnStep = unseen,

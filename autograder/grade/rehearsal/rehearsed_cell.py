@@ -7,7 +7,8 @@ from typing import Literal
 import msgspec
 
 from autograder.grade.submission.notebook_grade import CellGrade
-from autograder.grade.submission.source import AssignmentSource, SourceCell
+from autograder.grade.submission.one_process import STDERR
+from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 
 Judged = Literal["two", "one", "nobody"]
 LONGEST_QUOTE = 160
@@ -72,7 +73,7 @@ def rehearsed(source: AssignmentSource, cell: SourceCell, tried: Tried, *, forbi
 
 def _wanted(source: AssignmentSource, cell: SourceCell, tried: Tried) -> tuple[Judged, str]:
     same = _same(tried.model_two, tried.model_one) and _same(tried.untouched_two, tried.untouched_one)
-    if _full(tried.model_two) and same:
+    if _full(tried.model_two) and (same or _only_warned(tried)):
         return "two", ""
     if not _full(tried.model_two) and (tried.model_one.points or 0.0) > (tried.model_two.points or 0.0):
         return "one", f"in two processes the model answer {_got(tried.model_two)}"
@@ -86,6 +87,13 @@ def _wanted(source: AssignmentSource, cell: SourceCell, tried: Tried) -> tuple[J
         told = tried.model_two if tried.model_two.points is None else tried.model_one
         return "nobody", f"its own model answer {_got(told)}, so it marks nobody: {choice}"
     return "one", "the notebook as handed out gets other points in two processes than in one"
+
+
+def _only_warned(tried: Tried) -> bool:
+    """Returns whether one process differs only by nbgrader's rule that text on stderr, a warning too, costs all points."""
+    return tried.model_one.reason == STDERR and (tried.untouched_two.points or 0.0) <= (
+        tried.untouched_one.points or 0.0
+    )
 
 
 def _of(tried: Tried, process: str) -> tuple[CellGrade, CellGrade]:

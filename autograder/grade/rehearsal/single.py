@@ -11,11 +11,12 @@ from autograder.grade.rehearsal.rehearsal import rehearse
 from autograder.grade.sandbox.isolation.levels import STRONGEST, require_level
 from autograder.grade.sandbox.launch import ServerPool
 from autograder.grade.submission.notebook_grade import CellGrade
-from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.submission.submitted_files import UnreadableSubmission, attachments, notebook_bytes
+from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission, attachments, notebook_bytes
 from autograder.grade.submission.teacher.autotests import AutotestRunner
-from autograder.grade.where.local_processes import GraderProcesses, GradingTerms, Job
+from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.where.grading_job import GradingTerms, Job
+from autograder.grade.where.local_processes import GraderProcesses
 from autograder.grade.wire.limits import Limits
 
 

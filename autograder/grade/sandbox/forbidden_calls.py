@@ -113,3 +113,7 @@ ARGUMENTS = (
         errno.EAFNOSUPPORT,
     ),
 )
+
+NETWORK = ForbiddenArgument(
+    "the network, where no namespace keeps it away", "socket", 0, INT, (AF_INET, AF_INET6), errno.EAFNOSUPPORT
+)

@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator
 
 from autograder.errors import SetupError
-from autograder.grade.sandbox.forbidden_calls import ARGUMENTS, CALLS
+from autograder.grade.sandbox.forbidden_calls import ARGUMENTS, CALLS, NETWORK
 
 # Numbers of <seccomp.h>, <sys/prctl.h> and <linux/filter.h>.
 ALLOW, KILL_PROCESS, ERRNO = 0x7FFF0000, 0x80000000, 0x00050000
@@ -73,8 +73,11 @@ def call_number(name: str) -> int:
     return int(library().seccomp_syscall_resolve_name(name.encode()))
 
 
-def compile_filter() -> bytes:
+def compile_filter(*, network: bool = True) -> bytes:
     """Returns the filter as instructions for the kernel.
+
+    Args:
+        network: whether sockets of the internet may be opened.
 
     Raises:
         FilterError: libseccomp is missing, or it refuses a rule.
@@ -84,7 +87,7 @@ def compile_filter() -> bytes:
     try:
         _checked(seccomp.seccomp_attr_set(context, BAD_ARCHITECTURE, KILL_PROCESS), "the rule for foreign calls")
         seccomp.seccomp_attr_set(context, OPTIMIZE, BINARY_TREE)  # libseccomp 2.5; earlier ones are only slower
-        for number, error, comparison in _rules(seccomp):
+        for number, error, comparison in _rules(seccomp, network):
             count = 0 if comparison is None else 1
             pointer = None if comparison is None else ctypes.byref(comparison)
             _checked(seccomp.seccomp_rule_add_array(context, ERRNO | error, number, count, pointer), f"call {number}")
@@ -105,13 +108,13 @@ def set_filter(instructions: bytes) -> None:
         raise FilterError(f"the kernel refuses the filter for system calls ({os.strerror(ctypes.get_errno())})")
 
 
-def _rules(seccomp: ctypes.CDLL) -> Iterator[tuple[int, int, _Comparison | None]]:
+def _rules(seccomp: ctypes.CDLL, network: bool) -> Iterator[tuple[int, int, _Comparison | None]]:
     """Yields the number of each call, the error that it reports, and when: None means always."""
     for calls in CALLS:
         for name in calls.names.split():
             if (number := seccomp.seccomp_syscall_resolve_name(name.encode())) >= 0:
                 yield number, calls.error, None
-    for rule in ARGUMENTS:
+    for rule in ARGUMENTS if network else (*ARGUMENTS, NETWORK):
         number = seccomp.seccomp_syscall_resolve_name(rule.name.encode())
         for value in rule.values:
             yield number, rule.error, _Comparison(rule.position, MASKED_EQUAL, rule.mask, value)

@@ -69,11 +69,13 @@ class _Walls(NamedTuple):
 
     Attributes:
         has_namespaces: whether it gets namespaces of its own.
+        has_own_user: whether nobody but submissions and their servers runs as its user.
         system_calls: the filter, as instructions for the kernel.
         keyctl: the number of the system call for keyrings.
     """
 
     has_namespaces: bool
+    has_own_user: bool
     system_calls: bytes
     keyctl: int
 
@@ -133,6 +135,8 @@ def _become_worker(request: Start, descriptor: int, walls: _Walls) -> NoReturn:
             _first_process(request.limits)
         else:
             os.setsid()
+            if walls.has_own_user:
+                namespaces.limit_processes(request.limits.processes)
         namespaces.limit(request.limits, used)
         _raise_walls(walls)
         _close_log()
@@ -200,7 +204,9 @@ def _walls(level: IsolationLevel) -> _Walls:
     Raises:
         FilterError: it allows no filter for system calls, without which nothing is run.
     """
-    walls = _Walls(False, seccomp.compile_filter(), seccomp.call_number("keyctl"))
+    walls = _Walls(
+        False, level.has_own_user, seccomp.compile_filter(network=not level.has_own_user), seccomp.call_number("keyctl")
+    )
     if problem := _problem_in_fork(lambda: _raise_walls(walls)):
         raise seccomp.FilterError(problem)
     return walls._replace(has_namespaces=level.separates_submissions and not _problem_in_fork(_try_namespaces))

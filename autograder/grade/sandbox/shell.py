@@ -21,7 +21,7 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.error import StdinNotImplementedError
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Any as AnyTrait
-from traitlets import Type
+from traitlets import Dict, Type
 from traitlets.config import Config
 
 from autograder.grade.wire.limits import TIME_IS_UP
@@ -91,6 +91,7 @@ class Shell(InteractiveShell):
     kernel = None  # libraries ask `hasattr(get_ipython(), "kernel")` to know whether displays are shown
     time_limit: Callable[[float], AbstractContextManager[None]]
     """Limits the seconds of one cell, or of one call."""
+    _awaits = Dict()
     takes_recordings = True  # `autograder.view` sends recordings instead of pictures; who stores the outputs draws them
 
     def run(self, text: str, seconds: float) -> CellRun:
@@ -102,6 +103,16 @@ class Shell(InteractiveShell):
             # A cell may have replaced what shows errors. nbgrader (0.9.6, Execute) finds the error in the kernel's reply and adds it.
             self.outputs.error_if_none(type(error).__name__, str(error))
         return CellRun(self.outputs.take(), error, result.result, self.execution_count - 1)
+
+    def should_run_async(
+        self, raw_cell: str, *, transformed_cell: Any = None, preprocessing_exc_tuple: Any = None
+    ) -> bool:
+        """Returns whether a cell awaits something. IPython compiles it to find out; here once, because a class has the same tests."""
+        if transformed_cell not in self._awaits:
+            self._awaits[transformed_cell] = super().should_run_async(
+                raw_cell, transformed_cell=transformed_cell, preprocessing_exc_tuple=preprocessing_exc_tuple
+            )
+        return self._awaits[transformed_cell]
 
     def forget(self) -> None:
         """Resets the namespace to that of a new kernel. IPython's own reset collects garbage as well, which takes 0.2 s."""

@@ -18,9 +18,10 @@ from typing import Any
 
 import msgspec
 
-from autograder.check.demonstrations import KeptRecordings, use_recordings
+from autograder.check.programs.demonstrations import KeptRecordings, use_recordings
 from autograder.check.subject.call_report import CallProblem, ProgramText, Report
 from autograder.check.subject.subjects import LocalSubject
+from autograder.grade.sandbox.attempt_in_fork import encoded_attempt
 from autograder.grade.sandbox.objects.learner_values import LearnerValues
 from autograder.grade.sandbox.shell import CellTimeoutError, Shell, limit_from_outside
 from autograder.grade.wire import messages
@@ -49,6 +50,7 @@ class _Worker:
             messages.RunCell: self._run,
             messages.AskName: lambda request: self.values.describe(request),
             messages.AskCall: self._call,
+            messages.AskAttempt: self._attempt,
             messages.AskProgram: self._program,
             messages.AskOperation: lambda request: self.values.operate(request),
             messages.AskGradients: lambda request: self.values.pull(request),
@@ -117,6 +119,12 @@ class _Worker:
                 return messages.CallAnswer(LocalSubject(self._target(request.name)).call(request.call))
         except CellTimeoutError as error:
             return messages.CallAnswer(Report(problem=CallProblem("forward", "CellTimeoutError", str(error))))
+
+    def _attempt(self, request: messages.AskAttempt) -> messages.Answer:
+        subject = LocalSubject(self._target(request.name))
+        with self.shell.separate_outputs(0):
+            found = encoded_attempt(lambda: subject.recording(request.call), request.seconds, request.spared_bytes)
+        return messages.AttemptAnswer(found)
 
     def _program(self, request: messages.AskProgram) -> messages.Answer:
         try:

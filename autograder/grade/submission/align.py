@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from nbformat import NotebookNode
 
-from autograder.grade.submission.source import AssignmentSource, SourceCell
-from autograder.grade.submission.untrusted_notebook import new_cell
+from autograder.grade.submission.submitted.untrusted_notebook import new_cell
+from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 
 PUT_BACK = "This cell was missing from the submission; it was put back."
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import functools
+import symtable
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -45,9 +46,39 @@ def bound_names(statement: ast.stmt) -> set[str]:
 
 
 @functools.lru_cache(maxsize=2000)
+def defined_classes(text: str) -> frozenset[str]:
+    """Returns the classes that a cell defines at its top level."""
+    return frozenset(part.name for part in statements(text) if isinstance(part, ast.ClassDef))
+
+
+@functools.lru_cache(maxsize=2000)
 def used_names(text: str) -> set[str]:
     """Returns the names that a cell uses, or may use when its functions are called; also those that it binds itself."""
     return {node.id for part in statements(text) for node in ast.walk(part) if isinstance(node, ast.Name)}
+
+
+@functools.lru_cache(maxsize=2000)
+def global_reads(text: str) -> frozenset[str]:
+    """Returns the names outside of them that a cell's functions read when they are called."""
+    scopes = inner_scopes(scope_of(ast.Module(list(statements(text)), [])))
+    return frozenset(
+        s.get_name() for scope in scopes for s in scope.get_symbols() if s.is_global() and s.is_referenced()
+    )
+
+
+def scope_of(tree: ast.Module) -> symtable.SymbolTable:
+    """Returns the names of a cell and of its functions; none where Python would not compile it."""
+    try:
+        return symtable.symtable(ast.unparse(tree), "<cell>", "exec")
+    except (SyntaxError, ValueError, RecursionError):  # `return` or `await` outside a function
+        return symtable.symtable("", "<cell>", "exec")
+
+
+def inner_scopes(scope: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
+    """Yields the functions and classes inside, at every depth."""
+    for child in scope.get_children():
+        yield child
+        yield from inner_scopes(child)
 
 
 @functools.lru_cache(maxsize=2000)

@@ -9,13 +9,15 @@ from __future__ import annotations
 from nbformat import NotebookNode, v4
 from nbgrader import utils
 
-from autograder.grade.submission.judging_plan import JudgingPlan
+from autograder.grade.submission.connection.worker_client import WorkerClient
 from autograder.grade.submission.notebook_grade import CellGrade
-from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.submission_run import SubmissionRun
-from autograder.grade.submission.worker_client import WorkerClient
+from autograder.grade.submission.teacher.judging_plan import JudgingPlan
+from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.locale.translations import in_english, translatable, translated
 
-COVERED = "(this test shares its process with hidden tests, so what it printed is not shown)\n"
+STDERR = translatable("text on stderr, for which nbgrader gives no points")
+COVERED = translatable("(this test shares its process with hidden tests, so what it printed is not shown)")
 
 
 def run_cells(run: SubmissionRun, worker: WorkerClient, plan: JudgingPlan) -> None:
@@ -44,9 +46,9 @@ def shows_hidden_text(source: AssignmentSource, plan: JudgingPlan) -> bool:
 def _cover_outputs(cell: NotebookNode) -> None:
     """Replaces the outputs of a test that shows all of its text, but ran where a hidden one could be read."""
     errors = [output for output in cell.outputs if output.output_type == "error"]
-    cell.outputs = [v4.new_output("stream", name="stdout", text=COVERED)] if cell.outputs else []
+    cell.outputs = [v4.new_output("stream", name="stdout", text=f"{translated(COVERED)}\n")] if cell.outputs else []
     if errors:
-        reason = "This test did not pass."
+        reason = in_english("This test did not pass.")
         cell.outputs += [v4.new_output("error", ename="TestFailed", evalue=reason, traceback=[reason])]
 
 
@@ -54,16 +56,17 @@ def _grade_from_outputs(cell: NotebookNode, *, hidden: bool) -> CellGrade:
     errors = [output for output in cell.outputs if output.output_type == "error"]
     try:
         points, most = utils.determine_grade(cell)
-        reason = (
-            (errors[0].evalue or errors[0].ename)
-            if errors
-            else ""
-            if points == most
-            else "text on stderr, or partial credit"
-        )
+        reason = "" if points == most else _reason(cell, errors)
     except ValueError as error:  # partial credit above the maximum, which stops nbgrader's batch (0.9.6)
         points, most, reason = 0.0, float(cell.metadata.nbgrader.points), str(error)
     status = "correct" if points == most else "partly" if points else "incorrect"
     if any(error.ename == "CellTimeoutError" for error in errors):
         status = "timed out"
     return CellGrade(status=status, points=points, max_points=most, reason=reason, hidden=hidden, process="one")  # type: ignore[arg-type]
+
+
+def _reason(cell: NotebookNode, errors: list[NotebookNode]) -> str:
+    if errors:
+        return errors[0].evalue or errors[0].ename
+    warned = any(output.output_type == "stream" and output.name == "stderr" for output in cell.outputs)
+    return in_english(STDERR if warned else translatable("partial credit"))

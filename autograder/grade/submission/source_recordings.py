@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 
-from autograder.grade.submission.server_client import ServerClient
-from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
+from autograder.grade.submission.connection.server_client import ServerClient
+from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
+from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.wire import messages
 
 DECORATOR = "observed"

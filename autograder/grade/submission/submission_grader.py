@@ -12,17 +12,19 @@ from nbformat import NotebookNode
 
 from autograder.grade.submission import one_process
 from autograder.grade.submission.align import align
-from autograder.grade.submission.judging_plan import JudgingPlan, plan_of_cells
+from autograder.grade.submission.connection.server_client import ServerClient
+from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.submission.notebook_grade import NotebookGrade
-from autograder.grade.submission.server_client import ServerClient
-from autograder.grade.submission.source import AssignmentSource
 from autograder.grade.submission.source_recordings import recordings_of
 from autograder.grade.submission.submission_run import SubmissionRun, unreadable
-from autograder.grade.submission.submitted_files import UnreadableSubmission
+from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission
+from autograder.grade.submission.submitted.untrusted_notebook import parse, submitted_language
+from autograder.grade.submission.teacher.judging_plan import JudgingPlan, plan_of_cells
+from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.two_processes import TwoProcesses
-from autograder.grade.submission.untrusted_notebook import parse
-from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.wire.limits import Limits
+from autograder.locale.languages import speaking
+from autograder.locale.translations import texts_in
 
 
 class _Work(msgspec.Struct):
@@ -34,6 +36,7 @@ class _Work(msgspec.Struct):
     seed: int
     plan: JudgingPlan
     seconds_left: float
+    picture_seconds: float
 
 
 class SubmissionGrader:
@@ -54,6 +57,8 @@ class SubmissionGrader:
         files: dict[str, bytes],
         seed: int | None = None,
         plan: JudgingPlan | None = None,
+        *,
+        pictures: bool = False,
     ) -> NotebookGrade:
         """Returns the grade of a notebook; whatever is wrong with the notebook is part of the grade, not an error.
 
@@ -64,6 +69,7 @@ class SubmissionGrader:
             seed: from which the tests' inputs are drawn; None draws one that nobody can know. Tests in the submission's
                 own process do not use it.
             plan: in which process each test is judged; None takes what the source's cells say.
+            pictures: whether wrong answers are recorded, for the feedback.
 
         Raises:
             IsolationError: the server does not start.
@@ -75,11 +81,15 @@ class SubmissionGrader:
         except UnreadableSubmission as error:
             return unreadable(source, str(error))
         seed = secrets.randbits(63) if seed is None else seed
-        work = _Work(source, cells, files | source.files, seed, plan, self._limits.submission_seconds)
-        run = self._run(work)
-        for name, reason in plan.nobody.items():
-            run.leave_to_a_person(name, reason)
-        return run.grade(time.monotonic() - start)
+        seconds, for_pictures = self._limits.submission_seconds, self._limits.picture_seconds if pictures else 0.0
+        work = _Work(source, cells, files | source.files, seed, plan, seconds, for_pictures)
+        spoken = submitted_language(data)
+        texts_in(spoken)  # before the tests, in which nothing is loaded that is not the teacher's
+        with speaking(spoken):
+            run = self._run(work)
+            for name, reason in plan.nobody.items():
+                run.leave_to_a_person(name, reason)
+            return run.grade(time.monotonic() - start)
 
     def _run(self, work: _Work) -> SubmissionRun:
         beside = {cell.id for cell in work.source.tests} <= work.plan.elsewhere
@@ -105,14 +115,14 @@ class SubmissionGrader:
         return run
 
     def _once_in_two_processes(self, work: _Work, plan: JudgingPlan) -> SubmissionRun:
-        tests = self._two_processes
-        return self._in_worker(work, lambda run, worker: tests.run_cells(run, worker, work.seed, plan))
+        tests, seconds = self._two_processes, work.picture_seconds
+        return self._in_worker(work, lambda run, worker: tests.run_cells(run, worker, work.seed, plan, seconds))
 
     def _in_one_process(self, work: _Work) -> SubmissionRun:
         return self._in_worker(work, lambda run, worker: one_process.run_cells(run, worker, work.plan))
 
     def _in_worker(self, work: _Work, run_cells: Callable[[SubmissionRun, WorkerClient], None]) -> SubmissionRun:
-        run = SubmissionRun(work.source, align(work.source, work.cells))
+        run = SubmissionRun(work.source, align(work.source, work.cells), _modules(work))
         try:
             recordings = self._demonstrations(work.source)
             with self._server.worker(work.files, work.source.late_modules, work.seconds_left, recordings) as worker:
@@ -123,6 +133,14 @@ class SubmissionGrader:
         return run
 
     def _demonstrations(self, source: AssignmentSource) -> bytes:
+        if source.is_variant:
+            return b""  # it is used once, and the submission makes its own
         if source.digest not in self._recordings:
             self._recordings[source.digest] = recordings_of(source, self._server)
         return self._recordings[source.digest]
+
+
+def _modules(work: _Work) -> list[str]:
+    """Returns the text of the submission's own files of Python, which its cells may import or run."""
+    own = [work.files[name] for name in sorted(work.files.keys() - work.source.files.keys()) if name.endswith(".py")]
+    return [data.decode("utf-8", "replace") for data in own]

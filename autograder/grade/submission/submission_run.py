@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -12,11 +13,13 @@ from nbgrader import utils
 from autograder.grade.clean.drawn_recordings import Drawings
 from autograder.grade.clean.harmless_cells import harmless_cell
 from autograder.grade.submission.align import PUT_BACK, AlignedCell, align
+from autograder.grade.submission.connection.received_outputs import ended_output, received_outputs
+from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
-from autograder.grade.submission.received_outputs import ended_output, received_outputs
-from autograder.grade.submission.source import AssignmentSource, SourceCell
-from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
+from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 from autograder.grade.wire import messages
+from autograder.locale.languages import METADATA, SOURCE, language
+from autograder.locale.translations import in_english, retold, translated
 
 
 class SubmissionRun:
@@ -25,14 +28,15 @@ class SubmissionRun:
     Attributes:
         source: the teacher's notebook.
         cells: the submission's, aligned with the source's.
+        modules: the text of what its cells may import of its own.
         grades: of the tests that have run, by the cell's id.
         ended: why the program has ended before its last cell; "" if it has not.
         wrote_inputs: ids of the tests in which a call wrote into an argument that the test itself made.
         count: cells that were begun, which is the execution count of the latest one.
     """
 
-    def __init__(self, source: AssignmentSource, cells: list[AlignedCell]) -> None:
-        self.source, self.cells = source, cells
+    def __init__(self, source: AssignmentSource, cells: list[AlignedCell], modules: Sequence[str] = ()) -> None:
+        self.source, self.cells, self.modules = source, cells, modules
         self.grades: dict[str, CellGrade] = {}
         self.wrote_inputs: set[str] = set()
         self.ended = ""
@@ -50,7 +54,9 @@ class SubmissionRun:
             if instead is None:
                 cell.outputs = received_outputs(answer.outputs, worker.received)
         except WorkerEnded as error:
-            self.ended = f"the program was ended in cell {self.count}: {error}"
+            self.ended = in_english(
+                "the program was ended in cell {number}: {reason}", number=self.count, reason=str(error)
+            )
             cell.outputs = [ended_output(self.ended)]
         except KeyError as error:
             cell.outputs = [ended_output(str(error))]
@@ -98,7 +104,9 @@ class SubmissionRun:
 def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:
     """Returns the grade of work that cannot be read: no points, the reason, and a notebook that says so."""
     cells = align(source, [])
-    note = nbformat.v4.new_markdown_cell(f"**This submission could not be graded:** {reason}.")
+    note = nbformat.v4.new_markdown_cell(
+        translated("**This submission could not be graded:** {reason}.", reason=retold(reason))
+    )
     return NotebookGrade(
         cells={cell.id: _not_run(cell, reason) for cell in source.graded},
         comments={},
@@ -113,7 +121,9 @@ def _points(run: SubmissionRun, test: str) -> float:
 
 
 def _not_run(cell: SourceCell, reason: str) -> CellGrade:
-    return CellGrade(status="not run", points=0.0, max_points=cell.points, reason=reason or "the test was not run")
+    return CellGrade(
+        status="not run", points=0.0, max_points=cell.points, reason=reason or in_english("the test was not run")
+    )
 
 
 def _by_a_person(cell: NotebookNode, own: SourceCell) -> CellGrade:
@@ -136,6 +146,8 @@ def _comment(cell: NotebookNode) -> str | None:
 
 def _notebook_text(source: AssignmentSource, cells: list[AlignedCell], about: dict[str, Any]) -> str:
     metadata = {key: source.metadata[key] for key in ("kernelspec", "language_info") if key in source.metadata}
+    if language() != SOURCE:
+        metadata[METADATA] = language()
     if about:
         metadata["autograder"] = about
     drawings = Drawings()

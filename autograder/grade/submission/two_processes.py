@@ -6,12 +6,12 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.grade.sandbox.shell import make_shell
-from autograder.grade.submission.judging_plan import JudgingPlan
-from autograder.grade.submission.remote_names import RemoteNames
-from autograder.grade.submission.source import SourceCell
+from autograder.grade.submission.connection.worker_client import WorkerClient
 from autograder.grade.submission.submission_run import SubmissionRun
+from autograder.grade.submission.teacher.judging_plan import JudgingPlan
+from autograder.grade.submission.teacher.source import SourceCell
+from autograder.grade.submission.trusted.remote_names import RemoteNames
 from autograder.grade.submission.trusted.test_runner import SubmissionTests, TestRunner
-from autograder.grade.submission.worker_client import WorkerClient
 from autograder.grade.wire.limits import Limits
 
 
@@ -21,7 +21,9 @@ class TwoProcesses:
     def __init__(self, limits: Limits) -> None:
         self._tests = TestRunner(make_shell(limits.output_bytes), limits)
 
-    def run_cells(self, run: SubmissionRun, worker: WorkerClient, seed: int, plan: JudgingPlan) -> None:
+    def run_cells(
+        self, run: SubmissionRun, worker: WorkerClient, seed: int, plan: JudgingPlan, picture_seconds: float
+    ) -> None:
         """Runs the learner's cells in the worker and the tests here, except those that the plan judges elsewhere.
 
         Args:
@@ -29,8 +31,11 @@ class TwoProcesses:
             worker: a fresh one.
             seed: from which the tests' inputs are drawn.
             plan: which tests run here, and which of them keep the arguments that they made.
+            picture_seconds: for recording wrong answers.
         """
-        names = RemoteNames(worker, run.source.facts)
+        names = RemoteNames(worker, run.source.facts, picture_seconds=picture_seconds)
+        for text in run.modules:
+            names.add_cell(text)
         with self._tests.for_submission(run.source, names, seed) as tests:
             for cell, own, _ in run.cells:
                 if own is not None:

@@ -6,65 +6,31 @@ import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
+import platform
 import resource
 import signal
+import socket
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import psutil
 
-from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
+from autograder.grade.sandbox.isolation.isolation_level import IsolationError
 from autograder.grade.sandbox.launch import ServerPool, ServerProcess, processor_shares
 from autograder.grade.sandbox.warmup import import_igraph
-from autograder.grade.submission.judging_plan import JudgingPlan
-from autograder.grade.submission.notebook_grade import NotebookGrade
-from autograder.grade.submission.server_client import ServerClient
-from autograder.grade.submission.source import AssignmentSource
+from autograder.grade.submission.connection.server_client import ServerClient
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.wire.limits import LONGEST_WAIT, MEBIBYTE, Limits
+from autograder.grade.where.grading_job import Graders, GradingTerms, Job, JobResult
+from autograder.grade.where.machine_facts import machine_kind
+from autograder.grade.wire.limits import LONGEST_WAIT, MEBIBYTE
 
 MARGIN_SECONDS = 60  # on the clock, for starting a server and writing what was found
 TRUSTED_SECONDS = 10  # of processor time that a grader process may use for one job, beyond what the submission has
 TRUSTED_BYTES = 2048 * MEBIBYTE  # that it may add to its memory, or twice as much as a submission has if that is more
 TRIES = 2
-
-
-class Job(msgspec.Struct, frozen=True):
-    """One notebook of one student: its bytes, the other files that were submitted, and how its tests are judged."""
-
-    student: str
-    notebook: str
-    data: bytes
-    files: dict[str, bytes]
-    plan: JudgingPlan = JudgingPlan()
-
-
-class JobResult(msgspec.Struct, frozen=True):
-    """The grade of a job's notebook. If the grader itself failed, `failure` says why, and `grade` is None."""
-
-    student: str
-    notebook: str
-    grade: NotebookGrade | None
-    failure: str = ""
-
-
-class GradingTerms(NamedTuple):
-    """What is the same for every job.
-
-    Attributes:
-        sources: the teacher's notebooks, by name.
-        level: how submissions are isolated.
-        limits: what one submission may use.
-        seed: from which inputs are drawn.
-    """
-
-    sources: dict[str, AssignmentSource]
-    level: IsolationLevel
-    limits: Limits
-    seed: int
 
 
 class _GraderProcess:
@@ -145,7 +111,7 @@ class _GraderProcess:
             server.disconnect()  # the new process has its own copy
 
 
-class GraderProcesses:
+class GraderProcesses(Graders):
     """The processes that grade; a context manager. They are started when they are needed, and stay for the next jobs.
 
     Args:
@@ -170,37 +136,63 @@ class GraderProcesses:
         for grader in [*self._busy, *self._free]:
             grader.close()
 
-    def grade(self, jobs: Iterable[Job]) -> Iterator[JobResult]:
+    def batches(self, jobs: Iterable[Job]) -> Iterator[list[JobResult]]:
         """Yields every job's result as soon as it is there; jobs are taken from the iterable only when a process is free.
 
         Raises:
             IsolationError: the servers do not start.
         """
         waiting = iter(jobs)
-        results: list[JobResult | None] = []
+        results: list[JobResult] = []
         while True:
-            # New jobs before the results: the caller writes each result to disk, and the processes should work during that time.
-            while len(self._busy) < self._count and (job := next(waiting, None)) is not None:
-                self._busy.append(self._free.pop() if self._free else self._new_process())
-                self._busy[-1].give(job)
-            yield from filter(None, results)
+            # New jobs before the results: the caller writes these to disk, and the processes should work during that time.
+            while self.has_room and (job := next(waiting, None)) is not None:
+                self.give(job)
+            if results:
+                yield results
             if not self._busy:
                 return
-            results = self._wait()
+            results = self.results()
 
-    def _new_process(self) -> _GraderProcess:
-        return _GraderProcess(self._terms, self._servers, self._shares[len(self._busy)])
+    @property
+    def has_room(self) -> bool:
+        """Whether a process is free for another job."""
+        return len(self._busy) < self._count
 
-    def _wait(self) -> list[JobResult | None]:
+    @property
+    def is_idle(self) -> bool:
+        """Whether no process works on a job."""
+        return not self._busy
+
+    def give(self, job: Job) -> None:
+        """Begins a job; there has to be room.
+
+        Raises:
+            IsolationError: the servers do not start.
+        """
+        self._busy.append(self._free.pop() if self._free else self._new_process())
+        self._busy[-1].give(job)
+
+    def results(self, or_until_readable: socket.socket | None = None) -> list[JobResult]:
+        """Waits up to a second, or until a socket can be read, and returns the results that are there."""
         pipes: Any = {grader.pipe: grader for grader in self._busy}
-        ready = [pipes[pipe] for pipe in multiprocessing.connection.wait(list(pipes), timeout=1.0)]
-        results = [grader.result() for grader in ready]
-        for grader in [grader for grader in ready if grader.job is None]:
+        beside = [] if or_until_readable is None else [or_until_readable]
+        ready = multiprocessing.connection.wait([*pipes, *beside], timeout=1.0)
+        asked = [pipes[pipe] for pipe in ready if pipe in pipes]
+        results = [grader.result() for grader in asked]
+        for grader in [grader for grader in asked if grader.job is None]:
             self._busy.remove(grader)
             self._free.append(grader)
         for grader in self._busy:
             grader.end_overdue()
-        return results
+        return [
+            msgspec.structs.replace(result, worker=platform.node(), machine=machine_kind())
+            for result in results
+            if result is not None
+        ]
+
+    def _new_process(self) -> _GraderProcess:
+        return _GraderProcess(self._terms, self._servers, self._shares[len(self._busy)])
 
 
 def _serve_jobs(
@@ -241,7 +233,9 @@ def _limit_memory(more: int) -> None:
 
 def _grade(grader: SubmissionGrader, terms: GradingTerms, job: Job) -> JobResult:
     try:
-        grade = grader.grade(terms.sources[job.notebook], job.data, job.files, terms.seed, job.plan)
+        source = terms.sources[job.notebook]
+        source = source if job.variant is None else source.variant(job.variant)
+        grade = grader.grade(source, job.data, job.files, terms.seed, job.plan, pictures=job.pictures)
         return JobResult(job.student, job.notebook, grade)
     except IsolationError as error:
         return JobResult("", "", None, str(error))

@@ -13,6 +13,7 @@ import msgspec
 
 from autograder.errors import UnfinishedError
 from autograder.grade.wire.message_items import has_more_items
+from autograder.locale.translations import in_english
 
 Message = TypeVar("Message")
 Done = TypeVar("Done")
@@ -73,16 +74,18 @@ def receive(
     """
     (size,) = HEADER.unpack(_exactly(connection, HEADER.size, deadline, watch))
     if size > largest:
-        raise ChannelError(f"it sent {size} bytes at once, more than the {largest} that are allowed")
+        raise ChannelError(
+            in_english("it sent {size} bytes at once, more than the {most} that are allowed", size=size, most=largest)
+        )
     payload = _exactly(connection, size, deadline, watch)
     if most_items is not None and has_more_items(payload, most_items):
-        raise ChannelError(f"it sent more than {most_items} values at once")
+        raise ChannelError(in_english("it sent more than {count} values at once", count=most_items))
     try:
         return msgspec.msgpack.decode(payload, type=form)
     except (msgspec.MsgspecError, RecursionError, ValueError):
         # Without msgspec's words, which quote the message: the reason appears in the student's page, and a worker that
         # runs a hidden test could write the test into it.
-        raise ChannelError("it sent something that is not an answer") from None
+        raise ChannelError(in_english("it sent something that is not an answer")) from None
 
 
 def _exactly(
@@ -93,7 +96,7 @@ def _exactly(
         most = min(size - len(received), 1 << 20)
         chunk = _patiently(connection, partial(connection.recv, most), deadline, watch)
         if not chunk:
-            raise ChannelError("its process has ended")
+            raise ChannelError(in_english("its process has ended"))
         received += chunk
     return received
 
@@ -105,7 +108,7 @@ def _patiently(
     while True:
         # Also if it never has to wait: a side that sends a byte now and then would otherwise not be watched.
         if deadline is not None and time.monotonic() > deadline:
-            raise ChannelError("it used up its time")
+            raise ChannelError(in_english("it used up its time"))
         if watch:
             watch()
         connection.settimeout(TICK if watch or deadline is not None else None)
@@ -114,4 +117,4 @@ def _patiently(
         except TimeoutError:
             continue
         except OSError:
-            raise ChannelError("its process has ended") from None
+            raise ChannelError(in_english("its process has ended")) from None

@@ -30,6 +30,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         attachment_bytes: of all other submitted files.
         attachment_count: of the files and folders beside the notebooks.
         reply_bytes: of one answer from the worker.
+        picture_seconds: for recording the wrong answers of one submission, for the pictures in its feedback; 0 records none.
         reply_items: values in one answer: each number, text, key, list and map; an array of NumPy or PyTorch is one.
     """
 
@@ -45,3 +46,4 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     attachment_count: int = 2000
     reply_bytes: int = 64 * MEBIBYTE
     reply_items: int = 2_000_000
+    picture_seconds: float = 6.0

@@ -44,12 +44,13 @@ class RunCell(msgspec.Struct, frozen=True, tag="run"):
 class AskName(msgspec.Struct, frozen=True, tag="describe"):
     """Say what a name refers to now; with `start`, how many values of the table both sides know, send it, too.
 
-    `begins` says that a test begins, for which nothing has been looked up.
+    `begins` says that a test begins, for which nothing has been looked up; `shared` are the classes that both sides have.
     """
 
     name: str
     start: int | None = None
     begins: bool = False
+    shared: list[str] = []
 
 
 class AskCall(msgspec.Struct, frozen=True, tag="call"):
@@ -57,6 +58,15 @@ class AskCall(msgspec.Struct, frozen=True, tag="call"):
 
     name: str
     call: Call
+
+
+class AskAttempt(msgspec.Struct, frozen=True, tag="attempt"):
+    """Record a call that gave a wrong answer, for its picture; `seconds` and memory are not all that the submission has."""
+
+    name: str
+    call: Call
+    seconds: float
+    spared_bytes: int
 
 
 class AskProgram(msgspec.Struct, frozen=True, tag="program"):
@@ -145,6 +155,12 @@ class Recordings(msgspec.Struct, frozen=True, tag="kept"):
     encoded: bytes
 
 
+class AttemptAnswer(msgspec.Struct, frozen=True, tag="attempted"):
+    """The recording of a call as msgpack, b"" where there is none. The grader checks its form before it uses it."""
+
+    recording: bytes
+
+
 class Returned(msgspec.Struct, frozen=True, tag="returned"):
     """What an operation returned or raised.
 
@@ -192,13 +208,24 @@ Request = (
     | RunCell
     | AskName
     | AskCall
+    | AskAttempt
     | AskProgram
     | AskOperation
     | AskGradients
     | AskRecordings
     | CallbackReturned
 )
-Answer = CellOutputs | NameDescription | CallAnswer | ProgramAnswer | Recordings | Returned | CallbackAsked | Failure
+Answer = (
+    CellOutputs
+    | NameDescription
+    | CallAnswer
+    | AttemptAnswer
+    | ProgramAnswer
+    | Recordings
+    | Returned
+    | CallbackAsked
+    | Failure
+)
 
 
 class Question(msgspec.Struct, frozen=True):

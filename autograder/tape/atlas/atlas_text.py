@@ -6,10 +6,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from autograder.locale.translations import join_names, join_sentences, translated
 from autograder.tape.atlas.atlas_table import Atlas, Keep, Operation, known_versions
 
-NOTHING = "you may write into its arguments and its output"
-WRITE = "write into a copy, or out of place"
 COMMANDS = (
     "autograder atlas exp                      one operation; also torch.exp, Tensor.exp_, nn.ReLU, @, ExpBackward0",
     "autograder atlas --json                   the whole table",
@@ -22,13 +21,21 @@ def sentence(operation: Operation) -> str:
     guarded = [keep for keep in operation.keeps if keep.guarded]
     silent = [keep for keep in operation.keeps if not keep.guarded]
     name = operation.name.rpartition(".")[2]
-    told = [f"{name} keeps {_joined(_kept(operation, guarded))}: {WRITE}."] if guarded else []
+    told = []
+    if guarded:
+        kept = join_names(_kept(operation, guarded))
+        told.append(translated("{name} keeps {kept}: write into a copy, or out of place.", name=name, kept=kept))
     if silent:
         told.append(
-            f"{name} reads {_joined(_kept(operation, silent))} without a guard: a write in place before backward gives a "
-            "wrong gradient and no error."
+            translated(
+                "{name} reads {kept} without a guard: a write in place before backward gives a wrong gradient and no error.",
+                name=name,
+                kept=join_names(_kept(operation, silent)),
+            )
         )
-    return " ".join(told) or f"{name} keeps nothing: {NOTHING}."
+    if told:
+        return join_sentences(told)
+    return translated("{name} keeps nothing: you may write into its arguments and its output.", name=name)
 
 
 def _kept(operation: Operation, keeps: Sequence[Keep]) -> list[str]:
@@ -39,7 +46,9 @@ def _kept(operation: Operation, keeps: Sequence[Keep]) -> list[str]:
 
 def _named(operation: Operation, what: str) -> str:
     alone = operation.outputs if what in operation.outputs else operation.arguments
-    return f"its {what}" if len(alone) == 1 and what in ("input", "output") else f"`{what}`"
+    if len(alone) == 1 and what == "input":
+        return translated("its input")
+    return translated("its output") if len(alone) == 1 and what == "output" else f"`{what}`"
 
 
 def _for(operation: Operation, keeps: Sequence[Keep], what: str) -> str:
@@ -48,17 +57,16 @@ def _for(operation: Operation, keeps: Sequence[Keep], what: str) -> str:
     for keep in keeps:
         if keep.what == what:
             gradients.setdefault(keep.when, set()).update(keep.gradients)
-    parts = [" ".join(filter(None, (_whose(operation, named), when))) for when, named in gradients.items()]
-    return f" ({'; '.join(parts)})" if any(parts) else ""
+    parts = [" ".join(filter(None, (_whose(operation, named), translated(when)))) for when, named in gradients.items()]
+    return translated(" ({parts})", parts=translated("; ").join(parts)) if any(parts) else ""
 
 
 def _whose(operation: Operation, named: set[str]) -> str:
-    return "" if named == set(operation.gradients) else f"for the gradient of {_joined(sorted(named))}"
-
-
-def _joined(words: Iterable[str]) -> str:
-    words = list(words)
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+    return (
+        ""
+        if named == set(operation.gradients)
+        else translated("for the gradient of {names}", names=join_names(sorted(named)))
+    )
 
 
 def operation_text(operations: Sequence[Operation]) -> str:
@@ -101,7 +109,7 @@ def _in_place_lines(operation: Operation) -> Iterable[str]:
     kept = [f"{_result(keep.what)}{f' ({keep.when})' if keep.when else ''}" for keep in form.keeps]
     if _keeps_input(operation.keeps) and not _keeps_input(form.keeps):  # what it needs is gone from the tensor itself
         kept.append("a copy of what it overwrote")
-    yield f"In place, as {form.name}: keeps {_joined(dict.fromkeys(kept)) if kept else 'nothing'}."
+    yield f"In place, as {form.name}: keeps {join_names(list(dict.fromkeys(kept))) if kept else 'nothing'}."
 
 
 def _keeps_input(keeps: Iterable[Keep]) -> bool:

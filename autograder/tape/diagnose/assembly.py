@@ -16,7 +16,7 @@ from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Verdict
-from autograder.tape.run.program import Program
+from autograder.tape.run.programs.program import Program
 
 
 def assemble(program: Program, evidence: Evidence, cloned_saves: ClonedSavesRun) -> Recording:

@@ -16,7 +16,7 @@ from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.untracked_writes import UntrackedEffect, effect_of_untracked_writes
 from autograder.tape.recording.schema import Recording
 from autograder.tape.run.once import SECONDS, run_live
-from autograder.tape.run.program import from_cell
+from autograder.tape.run.programs.program import from_cell
 from autograder.tape.run.snapshot import Snapshot
 
 

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import torch
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import UNWITNESSED, Evidence
 from autograder.tape.diagnose.harms.harm_registry import find_harms
 from autograder.tape.oracle.gradient_comparison import Gradients, aligned
@@ -85,27 +86,40 @@ def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
     error = evidence.eager.plain.problem
     if evidence.lost_the_check and error is not None:
         yield _what_was_lost(evidence)
-        yield f"Run eagerly, backward raises {error.type} in line {error.line}: {_first_sentence(error.message)}."
+        yield in_english(
+            "Run eagerly, backward raises {error} in line {line}: {message}.",
+            error=error.type, line=error.line, message=_first_sentence(error.message),
+        )  # fmt: skip
     elif evidence.plain.error is not None and evidence.eager.outcome == "correct":
-        yield "Only the compiled program raises: run eagerly, it reaches its end and its gradients are right."
+        yield in_english(
+            "Only the compiled program raises: run eagerly, it reaches its end and its gradients are right."
+        )
     elif evidence.plain.problem is not None and evidence.eager.outcome == "raises-backward" and error is not None:
         if evidence.outcome == "raises-forward":
-            yield (
+            yield in_english(
                 "The compiler traces backward while it compiles the forward, and meets there what eager meets in backward, "
-                f"in line {error.line}: {_first_sentence(error.message)}."
-            )
+                "in line {line}: {message}.", line=error.line, message=_first_sentence(error.message),
+            )  # fmt: skip
     elif evidence.outcome == "silently-wrong" and evidence.eager.outcome == "correct":
-        yield "Run eagerly, the gradients are right: the compiled program gives others, and no write explains it."
-    yield "Functions made by torch.compile ran compiled to find the outcome, and eagerly to find the lines and the right gradients."
+        yield in_english(
+            "Run eagerly, the gradients are right: the compiled program gives others, and no write explains it."
+        )
+    yield in_english(
+        "Functions made by torch.compile ran compiled to find the outcome, "
+        "and eagerly to find the lines and the right gradients."
+    )
 
 
 def _what_was_lost(evidence: CompiledEvidence) -> str:
     harms = find_harms(evidence.eager)
-    lines = ", ".join(f"line {place.line} (`{place.text}`)" for harm in harms[:1] for place in harm.mutated_at[:2])
-    blamed = f" The check is about {lines}." if lines else ""
+    places = [place for harm in harms[:1] for place in harm.mutated_at[:2]]
+    lines = ", ".join(in_english("line {line} (`{text}`)", line=place.line, text=place.text) for place in places)
+    lost = in_english("Compilation lost eager's version check, and backward silently used the new values.")
     if evidence.outcome == "correct":
-        return f"Eager's version check is not made in the compiled program, and was not needed: the gradients are right.{blamed}"
-    return f"Compilation lost eager's version check, and backward silently used the new values.{blamed}"
+        lost = in_english(
+            "Eager's version check is not made in the compiled program, and was not needed: the gradients are right."
+        )
+    return in_english("{lost} The check is about {lines}.", lost=lost, lines=lines) if lines else lost
 
 
 def _first_sentence(message: str) -> str:

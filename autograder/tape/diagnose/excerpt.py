@@ -8,7 +8,7 @@ from autograder.tape.oracle.gradient_comparison import SAME, first_difference, g
 from autograder.tape.recording.verdict_types import Excerpt
 from autograder.tape.run.engine import Backward
 from autograder.tape.run.once import Run
-from autograder.tape.run.source_text import ProgramError
+from autograder.tape.run.programs.source_text import ProgramError
 
 LONG = 3_000  # nodes of all backward calls together that are recorded in full: a millisecond each
 SHOWN = 2  # backward calls that are recorded of a right program: the second shows what the first left behind

@@ -7,6 +7,7 @@ from typing import Literal
 
 import torch
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.observe.graph.tensors import values_text
 from autograder.tape.recording.verdict_types import Check, Gradient
@@ -44,23 +45,25 @@ DETAILS = {
 def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
     """Yields a sentence for each custom Function, and each operation of PyTorch, whose derivative is not its slope."""
     for one in evidence.untracked_effect.own_functions:
-        forward, backward, at = (
-            one.found.forward,
-            one.found.backward,
-            f"Line {one.place.line}: the backward of {one.name}",
-        )
+        forward, backward = one.found.forward, one.found.backward
+        known: dict[str, object] = {"line": one.place.line, "name": one.name}
         if one.found.answer == "wrong":
-            yield (
-                f"{at} is not the slope of its forward: along a random direction its output changes by {forward:.4g}, and its "
-                f"backward says {backward:.4g} ({_ratio(forward, backward)}). Where that is meant, nothing is wrong."
-            )
+            yield in_english(
+                "Line {line}: the backward of {name} is not the slope of its forward: along a random direction its output "
+                "changes by {forward}, and its backward says {backward} ({ratio}). Where that is meant, nothing is wrong.",
+                **known, forward=f"{forward:.4g}", backward=f"{backward:.4g}", ratio=_ratio(forward, backward),
+            )  # fmt: skip
         elif one.found.answer == "choice":
-            yield f"{at} is a choice of its own (its forward is flat, or gives its input back): no slope to compare it with."
+            yield in_english(
+                "Line {line}: the backward of {name} is a choice of its own (its forward is flat, or gives its input back): "
+                "no slope to compare it with.", **known,
+            )  # fmt: skip
     for wrong in evidence.untracked_effect.operations:
-        yield (
-            f"Line {wrong.place.line}: PyTorch {torch.__version__.partition('+')[0]}'s own derivative of {wrong.name} is not its "
-            "slope, as finite differences of this call alone show. No write of the program does that; use another operation."
-        )
+        yield in_english(
+            "Line {line}: PyTorch {version}'s own derivative of {name} is not its slope, as finite differences of this call "
+            "alone show. No write of the program does that; use another operation.",
+            line=wrong.place.line, version=torch.__version__.partition("+")[0], name=wrong.name,
+        )  # fmt: skip
 
 
 def notes_on_meanings(gradients: dict[str, Gradient]) -> Iterator[str]:
@@ -68,14 +71,17 @@ def notes_on_meanings(gradients: dict[str, Gradient]) -> Iterator[str]:
     for name, one in gradients.items():
         if one.ran is not None:
             ran, true = (values_text(torch.tensor(value)) for value in (one.ran, one.true))
-            yield (
-                f"{name}.grad, two slopes: {ran} is that of the loss that ran, with the values written past autograd; {true} is that "
-                "of the program as it was recorded, without that write, and is what is called right here."
-            )
+            yield in_english(
+                "{name}.grad, two slopes: {ran} is that of the loss that ran, with the values written past autograd; {true} is "
+                "that of the program as it was recorded, without that write, and is what is called right here.",
+                name=name, ran=ran, true=true,
+            )  # fmt: skip
 
 
 def _ratio(forward: float, backward: float) -> str:
-    return f"{backward / forward:.3g} times it" if abs(forward) > 1e-9 else "where it is flat"
+    if abs(forward) > 1e-9:
+        return in_english("{factor} times it", factor=f"{backward / forward:.3g}")
+    return in_english("where it is flat")
 
 
 def _of_copies(evidence: Evidence) -> tuple:

@@ -7,10 +7,12 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.assembly import assemble, freeze
 from autograder.tape.diagnose.compiled_evidence import CompiledEvidence
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.excerpt import WHOLE, Scope, excerpt_of, is_long
+from autograder.tape.diagnose.unfollowed import refuse_unfollowed
 from autograder.tape.internals.compiler import eager_random_numbers
 from autograder.tape.observe.backward_trace import BackwardTrace
 from autograder.tape.observe.observer import Observer
@@ -22,8 +24,8 @@ from autograder.tape.recording.verdict_types import Excerpt, Outcome, Verdict
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.engine import Listener
 from autograder.tape.run.once import SECONDS, CompilingTookTooLong, Run, run_once
-from autograder.tape.run.program import Program, from_file, from_function, from_source
-from autograder.tape.run.source_text import ProgramError
+from autograder.tape.run.programs.program import Program, from_file, from_function, from_source
+from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.time_limit import TimeUp
 
 # Of the time that is left, the first run may take so much, and the one with private copies so much of what is left then.
@@ -72,6 +74,7 @@ def record_program(program: Program, seconds: float = SECONDS, scope: Scope = WH
 
     Raises:
         ProgramError: it could not be run; where it did not end in time, `recording` holds its first seconds.
+        UnfollowedError: what decides the outcome happened in another process.
     """
     with budget_in_force().in_force() as budget:
         plain = _first_run(program, seconds, scope)
@@ -81,6 +84,7 @@ def record_program(program: Program, seconds: float = SECONDS, scope: Scope = WH
         evidence, cloned_saves = _evidence(program, eager, patience, scope)
         if plain.compiled:
             evidence = _beside_compiled(program, plain, evidence, patience, most)
+        refuse_unfollowed(program.file, evidence)
         budget.stage = "telling the cause"
         return assemble(program, evidence, cloned_saves)
 
@@ -196,6 +200,8 @@ def _beginning(program: Program) -> Recording:
     steps = tuple(step.record(index) for index, step in enumerate(observer.state.finished_steps))
     last = next((step.forecast for step in reversed(steps) if step.forecast), schema.Forecast("correct"))
     verdict = Verdict(
-        last.outcome, run.problem, notes=(f"The program did not end; this is its first {BEGINNING:g} seconds.",)
+        last.outcome,
+        run.problem,
+        notes=(in_english("The program did not end; this is its first {seconds} seconds.", seconds=f"{BEGINNING:g}"),),
     )
     return freeze(program, observer.state, steps, (), verdict)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.compiled_evidence import CompiledEvidence, compiled_notes
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_registry import find_graph_faults, note_of
@@ -39,18 +40,29 @@ def verdict_of(evidence: Evidence) -> Verdict:
 def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
     plain, error = evidence.plain, evidence.cloned_saves.error
     if evidence.observer.failure is not None:
-        yield f"The observer stopped early: {evidence.observer.failure!r}. Please report it with this program."
+        yield in_english(
+            "The observer stopped early: {failure}. Please report it with this program.",
+            failure=repr(evidence.observer.failure),
+        )
     if not plain.calls and plain.error is None:
-        yield "The program never called backward; nothing here says what it would have given."
+        yield in_english("The program never called backward; nothing here says what it would have given.")
     if not evidence.repeats:
-        yield "Two runs with the same seed differ: the program is not deterministic, so the right gradient is uncertain."
+        yield in_english(
+            "Two runs with the same seed differ: the program is not deterministic, so the right gradient is uncertain."
+        )
     if error is not None and plain.error is None:
-        yield f"The run with copies of every saved tensor raised {type(error).__name__}; the right gradients are not known."
+        yield in_english(
+            "The run with copies of every saved tensor raised {error}; the right gradients are not known.",
+            error=type(error).__name__,
+        )
 
 
 def _notes_on_writes(evidence: Evidence, harms: tuple[Harm, ...]) -> Iterator[str]:
     if evidence.outcome == "raises-backward" and harms and not any(harm.bytes_changed for harm in harms):
-        yield "The error was not needed: no saved value changed. PyTorch counts writes to a storage, not changes of its values."
+        yield in_english(
+            "The error was not needed: no saved value changed. "
+            "PyTorch counts writes to a storage, not changes of its values."
+        )
     yield from unrecorded_write_notes(evidence)
     yield from notes_on_formulas(evidence)
     if evidence.untracked_effect.note:
@@ -61,32 +73,47 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
     state = evidence.state
     yield from shortcomings()
     if evidence.plain.gave_up_compiling:
-        yield (
+        yield in_english(
             "Compiling took too long, so the outcome is that of the program run eagerly: compiled, a check may be lost. "
             "A second try finds what was compiled so far; `--budget` gives it more time."
         )
     yield from _notes_on_excerpt(evidence)
+    if evidence.plain.children.called_backward:
+        yield in_english("Another process that the program started called backward; nothing is said of that one.")
+    elif evidence.plain.children.pythons:
+        yield in_english("The program started another Python program, of which nothing is known.")
+    if (scratch := evidence.observer.statements.program.scratch) is not None:
+        yield from scratch.notes()
     if evidence.observer.statements.threads:
-        yield "The program started threads; their statements are listed as they came in one run, and may come otherwise in another."
+        yield in_english(
+            "The program started threads; their statements are listed as they came in one run, "
+            "and may come otherwise in another."
+        )
     if state.transforms:
-        yield (
+        yield in_english(
             "What torch.func differentiates keeps its own saved tensors, which cannot be copied: a write into one of them "
             "that no version counter shows goes unseen."
         )
     if any(memory.sampled for memory in state.memories.all):
-        yield "Storages over 64 MiB were only sampled; a small write into one may have been missed."
+        yield in_english("Storages over 64 MiB were only sampled; a small write into one may have been missed.")
     if len(state.finished_steps) >= STEPS:
-        yield f"Only the first {STEPS:,} statements are listed one by one."
+        yield in_english("Only the first {count} statements are listed one by one.", count=f"{STEPS:,}")
 
 
 def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
     excerpt = evidence.excerpt
     if excerpt is None:
         return
-    ended = "The time was up when the program had made" if evidence.plain.is_cut else "The program made"
-    many = excerpt.last - excerpt.first
-    shown = f"numbers {excerpt.first} to {excerpt.last} are" if many else f"number {excerpt.first} is"
-    yield (
-        f"{ended} {excerpt.calls:,} backward calls. The gradients of the first {excerpt.checked:,} were compared; "
-        f"{shown} recorded line by line."
-    )
+    calls = in_english("The program made {calls} backward calls", calls=f"{excerpt.calls:,}")
+    if evidence.plain.is_cut:
+        calls = in_english(
+            "The time was up when the program had made {calls} backward calls", calls=f"{excerpt.calls:,}"
+        )
+    shown = in_english("number {first} is recorded line by line.", first=excerpt.first)
+    if excerpt.last > excerpt.first:
+        known = {"first": excerpt.first, "last": excerpt.last}
+        shown = in_english("numbers {first} to {last} are recorded line by line.", **known)
+    yield in_english(
+        "{calls}. The gradients of the first {checked} were compared; {shown}",
+        calls=calls, checked=f"{excerpt.checked:,}", shown=shown,
+    )  # fmt: skip

@@ -10,7 +10,7 @@ from contextlib import ContextDecorator, ExitStack, contextmanager
 import torch
 
 from autograder.tape.internals.entry_points import replaced
-from autograder.tape.internals.mode_stack import told_of_compiled_calls
+from autograder.tape.internals.mode_stack import dispatch_modes, told_of_compiled_calls
 
 _FILES = ("/torch/_dynamo/", "/torch/_inductor/")
 _COMPILER = "torch._dynamo.eval_frame"  # loaded by the first `torch.compile`
@@ -69,7 +69,7 @@ def eager_random_numbers() -> Iterator[None]:
 
 def is_tracing() -> bool:
     """Returns whether operations are recorded for a graph that runs later; a backward meanwhile is the compiler's, not the program's."""
-    return any(torch._C._get_dispatch_mode(key) is not None for key in _TRACERS)
+    return dispatch_modes() and any(torch._C._get_dispatch_mode(key) is not None for key in _TRACERS)
 
 
 def is_compiling(error: BaseException) -> bool:

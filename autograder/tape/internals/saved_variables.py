@@ -66,8 +66,13 @@ def expected_version(node: object, name: str) -> int | None:
 
 
 def is_read(node: Any, name: str) -> bool:
-    """Returns whether backward uses what a node saved: batch norm keeps its running statistics in training too, unused (2.13 and 2.15)."""
-    return not (name in ("running_mean", "running_var") and getattr(node, "_saved_training", False))
+    """Returns whether backward needs the values that a node saved.
+
+    In training, batch norm keeps its running statistics unused (2.13 and 2.15), and the CPU's recurrent networks keep a scratch
+    space, `result3`, that their own backward writes into and that a second one may use again (2.13).
+    """
+    scratch = name == "result3" and type(node).__name__ == "MkldnnRnnLayerBackward0"
+    return not scratch and not (name in ("running_mean", "running_var") and getattr(node, "_saved_training", False))
 
 
 def is_checkpoint(hook: Callable | None) -> bool:

@@ -9,6 +9,7 @@ import torch
 import torch.utils.checkpoint
 
 from autograder.errors import SetupError
+from autograder.locale.translations import in_english
 
 # Private or undocumented, and without another way to the same end. All are in 2.6 to 2.15.
 REQUIRED = (
@@ -68,10 +69,18 @@ def checkpoints_by_hooks() -> bool:
 
 
 SHORTCOMINGS: dict[Callable[[], bool], str] = {
-    names_saved_tensors: "This PyTorch does not tell what a node saved, so the saving line and the harmful line are not named.",
-    tells_storages_apart: "This PyTorch does not tell storages apart, so memory shared through NumPy or DLPack is not named as such.",
-    sets_versions: "This PyTorch does not let a version be set, so tensors made before the program show versions that are too high.",
-    checkpoints_by_hooks: "This PyTorch's checkpoint cannot be made to compute only once, so a recomputed value may go unnoticed.",
+    names_saved_tensors: in_english(
+        "This PyTorch does not tell what a node saved, so the saving line and the harmful line are not named."
+    ),
+    tells_storages_apart: in_english(
+        "This PyTorch does not tell storages apart, so memory shared through NumPy or DLPack is not named as such."
+    ),
+    sets_versions: in_english(
+        "This PyTorch does not let a version be set, so tensors made before the program show versions that are too high."
+    ),
+    checkpoints_by_hooks: in_english(
+        "This PyTorch's checkpoint cannot be made to compute only once, so a recomputed value may go unnoticed."
+    ),
 }
 
 

@@ -13,7 +13,8 @@ from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.observe.graph.tensors import values_text
 from autograder.tape.observe.state import RunState
 from autograder.tape.recording.schema import BackwardStep
-from autograder.tape.run.engine import Backward, Listener, nodes_below
+from autograder.tape.run.engine import Backward, Listener
+from autograder.tape.run.graph_walk import nodes_below
 
 MOST = 2_000  # nodes that a trace holds; nobody reads more, and each costs two hooks
 

@@ -12,7 +12,8 @@ import torch
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.recording.verdict_types import Place
-from autograder.tape.run.engine import Backward, standing
+from autograder.tape.run.engine import Backward
+from autograder.tape.run.graph_walk import standing
 from autograder.tape.run.storages import Memory
 
 NO_GRAD = "no_grad"

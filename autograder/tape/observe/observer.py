@@ -10,15 +10,14 @@ from functools import wraps
 
 import torch
 
+from autograder.tape.internals.compiler import is_tracing
 from autograder.tape.internals.entry_points import around_transforms, replaced_hooks
 from autograder.tape.internals.heard_calls import EXPOSING, GRADIENT_GIVEN
 from autograder.tape.internals.optimizer_calls import told_of_optimizers
 from autograder.tape.internals.saved_variables import is_checkpoint, readable_saved_tensors
-from autograder.tape.internals.tensor_fields import unheard, version_of
-from autograder.tape.observe.forecast import BackwardCall, forecast
+from autograder.tape.internals.tensor_fields import unheard
+from autograder.tape.observe.backward_watcher import BackwardWatcher
 from autograder.tape.observe.graph.links import Links
-from autograder.tape.observe.graph.nodes import GraphNode, TrackedSave
-from autograder.tape.observe.graph.saved_tensors import has_hooks
 from autograder.tape.observe.graph.tensors import FOREIGN, TrackedTensor
 from autograder.tape.observe.memory.watcher import MemoryWatcher
 from autograder.tape.observe.memory.writes import Writes
@@ -26,10 +25,10 @@ from autograder.tape.observe.state import Buffer, RunState
 from autograder.tape.observe.statements import Activation, Statements
 from autograder.tape.observe.variables import Variables
 from autograder.tape.recording.schema import Forecast
-from autograder.tape.run.engine import Backward, Listener, node_of, nodes_below
+from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import Functions, tensors
 from autograder.tape.run.new_threads import in_new_threads
-from autograder.tape.run.program import Program
+from autograder.tape.run.programs.program import Program
 
 # These write running statistics and move no counter (torch 2.13).
 UNCOUNTED = {"batch_norm", "instance_norm"}
@@ -60,7 +59,6 @@ class _ObservedThread(threading.local):
     functions: Functions
 
     def __init__(self) -> None:
-        self.visited: list[GraphNode] = []
         self.packing = 0
 
 
@@ -80,6 +78,7 @@ class Observer(Listener):
         self.watcher = MemoryWatcher(self.writes.unreported, state.memories.all, focus, state.is_under_way)
         self.links = Links(state, self.watcher)
         self.variables = Variables(state, self.links, self.writes)
+        self.backwards = BackwardWatcher(state, self.links, self.watcher, self.writes)
         self.statements = state.statements = Statements(program, self._statement_done, self._function_left)
         self.lock, self._here = threading.RLock(), _ObservedThread()
         self.failure: Exception | None = None
@@ -141,6 +140,8 @@ class Observer(Listener):
 
     @unseen
     def _before(self, name: str, inputs: list[torch.Tensor]) -> None:
+        if is_tracing():
+            return  # what we read would become a part of the traced graph
         met = [self.links.meet(tensor) for tensor in inputs]
         if self.statements.threads:
             self.state.under_way[threading.get_ident()] = [tracked.memory for tracked in met]
@@ -150,6 +151,8 @@ class Observer(Listener):
 
     @unseen
     def _after(self, name: str, inputs: list[torch.Tensor], result: object, count: int | None) -> None:
+        if is_tracing():
+            return
         state, was_written, sources = self.state, False, []
         state.under_way.pop(threading.get_ident(), None)
         for tensor in inputs:
@@ -201,7 +204,7 @@ class Observer(Listener):
 
     @unseen
     def _statement_done(self, activation: Activation, complete: bool) -> None:
-        if self._here.packing:
+        if self._here.packing or is_tracing():
             return  # the node that saves is half made
         state = self.state
         state.place = place = self.statements.place_of(activation)
@@ -218,12 +221,12 @@ class Observer(Listener):
         self.variables.forget(activation)
 
     def before_backward(self, call: Backward) -> None:
-        """Reads what backward is about to use: this is where an overwritten tensor does harm."""
+        """Looks at what backward is about to use."""
         if not self._is_asleep:
             self._backward_begins(call)
 
     def after_backward(self, call: Backward) -> None:
-        """Records what backward freed, and the gradient buffers it wrote into; begins to look where it is time."""
+        """Looks at what backward did; begins to look where it is time."""
         if not self._is_asleep:
             self._backward_ended(call)
             return
@@ -234,34 +237,11 @@ class Observer(Listener):
 
     @unseen
     def _backward_begins(self, call: Backward) -> None:
-        state = self.state
-        for root in call.roots:
-            if isinstance(root, torch.Tensor):
-                self.links.link(self.links.meet(root), root)
-        nodes = nodes_below(call.roots, call.asked)
-        visited = self._here.visited = [state.graph.of[node] for node in nodes if node in state.graph.of]
-        saves = [save for node in visited for save in node.saves if not save.freed]
-        for memory in dict.fromkeys(one.memory for one in saves):
-            if memory.alive():
-                self.watcher.look(memory)
-        for one in saves:
-            self._consume(one)
-        roots = [state.graph.of.get(node_of(root)) for root in call.roots]
-        state.current_step.forecast = forecast(roots, rooted=True)
-        made = max(
-            (self.links.meet(root).step for root in call.roots if isinstance(root, torch.Tensor)), default=state.steps
-        )
-        self._note_flow(call)
-        state.backward_calls.append(BackwardCall.of(state.steps, made, visited, saves, state.shared_since))
-        state.visited.append([node.id for node in visited])
-        state.engine_depth += 1
+        self.backwards.begin(call)
 
-    def _note_flow(self, call: Backward) -> None:
-        state = self.state
-        roots = [self.links.meet(root) for root in call.roots if isinstance(root, torch.Tensor)]
-        targets = [self.links.meet(target) for target in call.targets]
-        nodes = [root.node for root in roots]
-        state.flow.backward(call, targets, roots, nodes, state.writes, self.statements.here())
+    @unseen
+    def _backward_ended(self, call: Backward) -> None:
+        self.backwards.end(call)
 
     @unseen
     def _optimizer_steps(self, optimizer: torch.optim.Optimizer) -> None:
@@ -269,44 +249,6 @@ class Observer(Listener):
             return
         parameters = [one for group in optimizer.param_groups for one in group["params"]]
         self.state.flow.hold([(one, self.links.meet(one)) for one in parameters], self.statements.here())
-
-    def _consume(self, save: TrackedSave) -> None:
-        tensor = save.read()
-        if tensor is None:
-            return
-        save.version_now = version_of(tensor)
-        save.checked = save.checked and (save.stashed or not has_hooks(save.node.node, save.name))
-        if not save.changed and save.generation != save.memory.generation:
-            save.changed = save.differs()
-        if save.invalid:
-            self.state.graph.mark_invalid(save, self.state.steps)
-            self.state.consumed.append(save)
-            save.until, save.call = len(self.state.writes), self.state.calls
-            self._name(save)
-
-    def _name(self, save: TrackedSave) -> None:
-        """Looks for the name of an overwritten tensor while the frames that know it are still there."""
-        owner = self.state.tensors.all[save.tensor] if save.tensor is not None else None
-        if owner is not None and owner.name is None:
-            self.state.name_of(owner, look=True)
-
-    @unseen
-    def _backward_ended(self, call: Backward) -> None:
-        state, place = self.state, self.statements.here()
-        state.engine_depth -= 1
-        state.calls += 1
-        if call.error is None and not call.returns:
-            state.flow.fill([self.links.meet(target) for target in call.targets])
-        for node in self._here.visited:
-            state.current_step.freed += state.graph.release(node)
-        for number, target in zip(call.numbers, call.targets, strict=True):
-            if (known := state.tensors.get(target)) is not None:
-                state.targets[number] = known
-            gradient = target.grad if target.is_leaf else None
-            if gradient is not None:
-                tracked = self.links.meet(gradient)
-                self.writes.check(tracked, gradient, "accumulate")
-                state.buffers[tracked.memory] = Buffer(self.links.meet(target), place)
 
     def inside_engine(self):
         """Follows the functions that hooks and custom backwards call."""

@@ -14,8 +14,10 @@ from dataclasses import dataclass, field
 from types import CodeType, FrameType
 
 from autograder.tape.recording.verdict_types import Place
-from autograder.tape.run.program import Program
+from autograder.tape.run.programs.program import Program
 
+# They stand between a call and PyTorch, and pass it on: the line that did it is the caller's.
+_BETWEEN = ("__torch_function__", "__torch_dispatch__")
 _INNER = ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>", "<lambda>")
 _SILENT = (
     ast.FunctionDef,
@@ -164,7 +166,7 @@ class Statements:
     def _follows(self, code: CodeType) -> bool:
         """Whether a code object is the user's, and runs statements: the body of a class only declares."""
         body_of_class = not code.co_flags & inspect.CO_OPTIMIZED and code.co_name != "<module>"
-        return self.program.owns(code.co_filename) and not body_of_class
+        return self.program.owns(code.co_filename) and not body_of_class and code.co_name not in _BETWEEN
 
     def _enter(self, frame: FrameType) -> None:
         parent = self.stack[-1] if self.stack else None

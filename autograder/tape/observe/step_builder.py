@@ -21,6 +21,7 @@ class WriteEvent:
         in_backward: it was done while the engine ran, by a hook or a backward of the user's own.
         activation: the number of the user's function that was running, and `call` that of the backward, if any.
         running: the custom Function's node whose backward did it, if any.
+        shared: no call here reported it, and other processes can write there.
     """
 
     index: int
@@ -41,6 +42,7 @@ class WriteEvent:
     activation: int | None = None
     running: GraphNode | None = None
     call: int = -1
+    shared: bool = False
 
     def record(self) -> Write:
         """Returns the frozen form."""

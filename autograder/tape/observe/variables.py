@@ -11,7 +11,7 @@ from autograder.tape.observe.names import bindings
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.statements import Activation
 from autograder.tape.recording.schema import NameChange
-from autograder.tape.run.engine import standing
+from autograder.tape.run.graph_walk import standing
 
 
 class _FramesOfThread(threading.local):

@@ -13,7 +13,7 @@ from autograder.tape.internals.entry_points import replaced_apply
 from autograder.tape.oracle.single_slope import SlopeAnswer, examine, in_double
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.once import run_once
-from autograder.tape.run.program import Program
+from autograder.tape.run.programs.program import Program
 
 CALLS = 8  # of one Function that are looked at: the same formulas are used in every call
 LARGEST = 1 << 16  # elements of the arguments of a call that is looked at

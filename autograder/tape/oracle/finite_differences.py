@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import torch
 
+from autograder.locale.translations import in_english
 from autograder.tape.oracle.nominal_replay import NominalReplay, NominalRun, NotApplicable
 from autograder.tape.run.once import run_once
-from autograder.tape.run.program import Program
+from autograder.tape.run.programs.program import Program
+from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.snapshot import Snapshot
-from autograder.tape.run.source_text import ProgramError
 
 STEP = 1e-6  # of a direction of length 1 in float64: formula and rounding each cost about 1e-10 of the loss
 NOISE = 1e-5  # of the largest slope of the same loss
@@ -31,7 +32,7 @@ class FiniteDifferences:
         still = self._losses({})
         for one, other in zip(still, self.nominal.losses, strict=True):
             if abs(one - other) > AGREE * max(1.0, abs(other)):
-                raise NotApplicable("in double precision its losses are others")
+                raise NotApplicable(in_english("in double precision its losses are others"))
 
     def _run(self, replay: NominalReplay) -> None:
         try:
@@ -41,13 +42,13 @@ class FiniteDifferences:
         if isinstance(run.error, NotApplicable):
             raise run.error
         if run.error is not None and not self.nominal.losses:
-            raise NotApplicable(f"it raised {type(run.error).__name__} when it was repeated")
+            raise NotApplicable(in_english("it raised {error} when it was repeated", error=type(run.error).__name__))
 
     def _losses(self, shift: dict[int, torch.Tensor]) -> list[float]:
         replay = NominalReplay(self.nominal, self.live, self.outside, shift)
         self._run(replay)
         if len(replay.losses) != len(self.nominal.losses):
-            raise NotApplicable("it does not take the same path twice")
+            raise NotApplicable(in_english("it does not take the same path twice"))
         return replay.losses
 
     def slopes(self, direction: dict[int, torch.Tensor], step: float = STEP) -> list[float]:
@@ -108,7 +109,7 @@ class FiniteDifferences:
 
     def _trust(self, slopes: list[float], coarse: list[float]) -> None:
         if any(abs(one - other) > 10 * AGREE * max(1e-3, abs(one)) for one, other in zip(slopes, coarse, strict=True)):
-            raise NotApplicable("its loss has a kink or a jump here")
+            raise NotApplicable(in_english("its loss has a kink or a jump here"))
 
     def true(self, call: int, leaf: int) -> torch.Tensor:
         """Returns the slope of one backward's loss along each entry of a leaf."""

@@ -63,20 +63,37 @@ def aligned(left: Gradients, right: Gradients) -> dict[int, int]:
     A target that only one run has is left out: `torch.utils.checkpoint` computes with copies of its inputs as leaves.
     """
     found: dict[int, int] = {}
-    for key in dict.fromkeys(left.keys):
-        lefts, rights = _places(left.keys, key), _places(right.keys, key)
-        if rights:
-            found |= _paired(left, right, lefts, rights)
+    both = _ByTarget(left), _ByTarget(right)
+    places, others = _places(left.keys), _places(right.keys)
+    for key, lefts in places.items():
+        if rights := others.get(key):
+            found |= _paired(*both, lefts, rights)
         elif len(left.keys) == len(right.keys):
             found |= {index: index for index in lefts if right.keys[index][0] == key[0]}
     return found
 
 
-def _places(keys: list[tuple], key: tuple) -> list[int]:
-    return [index for index, other in enumerate(keys) if other == key]
+def _places(keys: list[tuple]) -> dict[tuple, list[int]]:
+    """Returns the places of each key."""
+    places: dict[tuple, list[int]] = {}
+    for index, key in enumerate(keys):
+        places.setdefault(key, []).append(index)
+    return places
 
 
-def _paired(left: Gradients, right: Gradients, lefts: list[int], rights: list[int]) -> dict[int, int]:
+class _ByTarget:
+    """What one run left, by target: each call has few of them, and a program that differentiates its own steps has thousands."""
+
+    def __init__(self, gradients: Gradients):
+        self.final = gradients.final
+        self.calls = len(gradients.calls)
+        self.given: dict[int, dict[int, torch.Tensor | None]] = {}
+        for number, call in enumerate(gradients.calls):
+            for target, gradient in call.items():
+                self.given.setdefault(target, {})[number] = gradient
+
+
+def _paired(left: _ByTarget, right: _ByTarget, lefts: list[int], rights: list[int]) -> dict[int, int]:
     """Returns pairs in order, except where another pairing makes gradients equal.
 
     Leaves of equal shape and values cannot be told apart otherwise, and a checkpoint's backward fills them in another order.
@@ -92,9 +109,11 @@ def _paired(left: Gradients, right: Gradients, lefts: list[int], rights: list[in
     return pairs
 
 
-def _alike(left: Gradients, right: Gradients, one: int, other: int) -> bool:
+def _alike(left: _ByTarget, right: _ByTarget, one: int, other: int) -> bool:
+    ours, theirs = left.given.get(one, {}), right.given.get(other, {})
+    calls = [number for number in ours.keys() | theirs.keys() if number < min(left.calls, right.calls)]
     return gap(left.final[one], right.final[other]) <= SAME and all(
-        gap(a.get(one), b.get(other)) <= SAME for a, b in zip(left.calls, right.calls, strict=False)
+        gap(ours.get(number), theirs.get(number)) <= SAME for number in calls
     )
 
 
@@ -138,6 +157,8 @@ def first_difference(got: Gradients, true: Gradients, limit: float, pairs: dict[
 
 
 def _numbers(value: object) -> torch.Tensor | None:
+    if value is None:
+        return None
     try:
         tensor = value.detach() if isinstance(value, torch.Tensor) else torch.as_tensor(value)
         if not has_values(tensor):

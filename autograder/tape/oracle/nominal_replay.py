@@ -14,11 +14,13 @@ from typing import Any
 
 import torch
 
+from autograder.locale.translations import in_english
 from autograder.tape.internals.entry_points import replaced_apply
 from autograder.tape.internals.heard_calls import function_name
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
-from autograder.tape.run.engine import Backward, Listener, standing
+from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import Hearing, tensors
+from autograder.tape.run.graph_walk import standing
 
 HEAVY = 1 << 24  # bytes of first-run values beyond which this oracle gives up
 
@@ -127,7 +129,7 @@ class NominalReplay(Hearing, Listener):
         ):
             self.nominal.results[event] = [result]
         if self.nominal.bytes > HEAVY:
-            raise NotApplicable("its first run holds too much to be repeated")
+            raise NotApplicable(in_english("its first run holds too much to be repeated"))
         return result
 
     def _repeated(self, event: int, inputs: list[torch.Tensor], result: object) -> object:
@@ -168,7 +170,7 @@ class NominalReplay(Hearing, Listener):
 
     def _hold(self, index: int, leaf: torch.Tensor, time: int) -> None:
         if index >= len(self.nominal.leaves):
-            raise NotApplicable("it does not take the same path twice")
+            raise NotApplicable(in_english("it does not take the same path twice"))
         value = next((v for e, v in reversed(self.nominal.leaves[index]) if e <= time), None)
         if value is None or value.shape != leaf.shape:
             return

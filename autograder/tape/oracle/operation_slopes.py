@@ -15,7 +15,7 @@ from autograder.tape.oracle.single_slope import examine, in_double
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.function_mode import Hearing, tensors
 from autograder.tape.run.once import run_once
-from autograder.tape.run.program import Program
+from autograder.tape.run.programs.program import Program
 
 CALLS = 2  # of one operation that are tried
 LARGEST = 1 << 12  # elements of the arguments of a call that is tried

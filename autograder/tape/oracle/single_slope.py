@@ -9,6 +9,8 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from autograder.tape.oracle.weighted_sum import weighted_sum
+
 Answer = Literal["slope", "choice", "wrong", "unknown"]
 
 FINE, COARSE = 1e-6, 1e-4  # steps along a direction of length about 1, in float64
@@ -81,8 +83,7 @@ def _slopes(function: Callable[..., Any], inputs: Sequence[Tensor], step: float)
         raise ValueError("nothing that it returns can be differentiated")
     weights = [torch.randn(one.shape, generator=generator, dtype=torch.float64) for one in outputs]
     directions = [torch.randn(one.shape, generator=generator, dtype=torch.float64) for one in inputs]
-    # Given cotangents, PyTorch loads sympy to compare shapes; a sum needs none.
-    total = torch.stack([(one * weight).sum() for one, weight in zip(outputs, weights, strict=True)]).sum()
+    total = weighted_sum(zip(outputs, weights, strict=True))
     found = torch.autograd.grad(total, list(inputs), allow_unused=True)
     claimed = sum(
         float((gradient * way).sum()) for gradient, way in zip(found, directions, strict=True) if gradient is not None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from autograder.locale.translations import in_english
 from autograder.tape.observe.memory.untracked import Suspect
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.custom_functions import CheckedFunction, check_custom_functions
@@ -14,15 +15,15 @@ from autograder.tape.oracle.finite_differences import FiniteDifferences
 from autograder.tape.oracle.nominal_replay import NotApplicable
 from autograder.tape.oracle.operation_slopes import WrongOperation, wrong_operations
 from autograder.tape.run.budget import budget_in_force
-from autograder.tape.run.program import Program
-from autograder.tape.run.source_text import ProgramError
+from autograder.tape.run.programs.program import Program
+from autograder.tape.run.programs.source_text import ProgramError
 
 ENTRIES = 64  # slopes computed entry by entry, two runs each; beyond that, a wrong gradient gets no right one
 SHARE = 0.5  # of the time that is left for one random direction for each leaf; else one for all leaves together
-CHOICE = "A custom Function's backward is a choice of its own, so finite differences do not apply."
+CHOICE = in_english("A custom Function's backward is a choice of its own, so finite differences do not apply.")
 
 # A hook that scales gradients, a penalty on gradients, weights that a lookup rescales: differences see them and cannot judge them.
-UNEXPLAINED = (
+UNEXPLAINED = in_english(
     "Finite differences of the losses are not what the gradients say, and no write, operation or custom Function explains it: "
     "hooks, gradients of gradients, or values that the program changes on purpose may."
 )
@@ -72,7 +73,9 @@ def effect_of_untracked_writes(
             _vary(effect, program, _live(observer, effect.suspects), seconds, calls)
     except (NotApplicable, ProgramError) as reason:
         if effect.suspects or asked:
-            effect.note = f"Finite differences do not apply to this program: {str(reason).removesuffix('.')}."
+            effect.note = in_english(
+                "Finite differences do not apply to this program: {reason}.", reason=str(reason).removesuffix(".")
+            )
     return effect
 
 
@@ -125,7 +128,7 @@ def _correct(effect: UntrackedEffect, differences: FiniteDifferences) -> None:
     for call, leaf in sorted(effect.wrong):
         left -= nominal.leaves[leaf][0][1].numel()
         if left < 0:
-            effect.note = "For larger leaves, the right gradient was not computed entry by entry."
+            effect.note = in_english("For larger leaves, the right gradient was not computed entry by entry.")
             return
         slopes = differences.true(call, leaf)
         position = nominal.targets[call].index(leaf)

@@ -7,7 +7,8 @@ from typing import Any
 
 import msgspec
 
-from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.schema import VERSION, Recording
+from autograder.tape.recording.verdict_types import Verdict
 
 
 def explain_json(recording: Recording, file: str) -> dict[str, Any]:
@@ -23,6 +24,12 @@ def explain_json(recording: Recording, file: str) -> dict[str, Any]:
         if gradient["ran"] is None:
             del gradient["ran"]
     return {"version": recording.version, "file": file} | _finite(verdict)
+
+
+def unknown_json(file: str, note: str) -> dict[str, Any]:
+    """Returns the object of `explain --json` for a program of which no outcome can be named, and why."""
+    nothing = msgspec.to_builtins(Verdict("correct", notes=(note,)))
+    return {"version": VERSION, "file": file} | nothing | {"outcome": None}
 
 
 def _finite(value: Any) -> Any:

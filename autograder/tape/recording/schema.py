@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from autograder.errors import InputError
+from autograder.locale.translations import in_english
 from autograder.tape.recording.verdict_types import Outcome, Place, Verdict
 
 VERSION = 1
@@ -226,12 +227,20 @@ def from_json(text: str | bytes) -> Recording:
     try:
         version = msgspec.json.decode(text, type=dict).get("version")
     except msgspec.DecodeError as error:
-        raise RecordingError(f"This is no recording: {error}. Record the program again.") from None
+        raise RecordingError(
+            in_english("This is no recording: {reason}. Record the program again.", reason=str(error))
+        ) from None
     if not isinstance(version, int) or version > VERSION:
         raise RecordingError(
-            f"This recording has version {version!r}; this release reads versions up to {VERSION}. Update autograder."
+            in_english(
+                "This recording has version {version}; this release reads versions up to {VERSION}. Update autograder.",
+                version=repr(version),
+                VERSION=VERSION,
+            )
         )
     try:
         return msgspec.json.decode(text, type=Recording)
     except msgspec.ValidationError as error:
-        raise RecordingError(f"This recording is damaged: {error}. Record the program again.") from None
+        raise RecordingError(
+            in_english("This recording is damaged: {reason}. Record the program again.", reason=str(error))
+        ) from None

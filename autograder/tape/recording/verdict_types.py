@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 import msgspec
 
+from autograder.locale.translations import in_english
+
 Outcome = Literal["raises-forward", "raises-backward", "correct", "silently-wrong"]
 OUTCOMES: tuple[Outcome, ...] = ("raises-forward", "raises-backward", "correct", "silently-wrong")
 
@@ -131,12 +133,17 @@ class Fix(msgspec.Struct, frozen=True):
 
 def place_of_fix(fix: Fix) -> str:
     """Returns where a repair begins, such as "line 12" or "line 12 of layers.py"."""
-    return f"line {fix.line}" + (f" of {fix.file}" if fix.file else "")
+    if not fix.file:
+        return in_english("line {line}", line=fix.line)
+    return in_english("line {line} of {file}", line=fix.line, file=fix.file)
 
 
 def note_on_change(fix: Fix) -> str:
     """Returns the note on what a repair computes differently."""
-    return f"The fix in {place_of_fix(fix)} ({fix.kind}) changes what is computed: {fix.changes}"
+    return in_english(
+        "The fix in {place} ({kind}) changes what is computed: {changes}",
+        place=place_of_fix(fix), kind=fix.kind, changes=fix.changes,
+    )  # fmt: skip
 
 
 class Excerpt(msgspec.Struct, frozen=True):

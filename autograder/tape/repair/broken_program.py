@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from autograder.tape.recording.verdict_types import Verdict
-from autograder.tape.repair.edits import EditableSource, Edits
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls, find_writes
-from autograder.tape.run.source_text import ProgramError, read_source
+from autograder.tape.repair.source.edits import EditableSource, Edits
+from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called, calls, find_writes
+from autograder.tape.run.programs.source_text import ProgramError, read_source
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,17 @@ class Candidate:
 
 
 class BrokenProgram:
-    """A broken program: its text, and where the verdict points."""
+    """A broken program: its text, and where the verdict points.
+
+    Attributes:
+        failures: the kinds of repair that failed on it themselves, each as a sentence.
+    """
 
     def __init__(self, source: EditableSource, verdict: Verdict, file: str):
         self.source = source
         self.verdict = verdict
         self.file = file
+        self.failures: list[str] = []
 
     @cached_property
     def suspects(self) -> list[ast.stmt]:

@@ -8,10 +8,11 @@ import tokenize
 from collections.abc import Sequence
 
 from autograder.errors import InputError, UnfinishedError
+from autograder.locale.translations import in_english
 from autograder.tape.recording.verdict_types import Fix
-from autograder.tape.repair.fix_text import apply_fix
-from autograder.tape.repair.program_factory import ProgramFactory
-from autograder.tape.run.source_text import read_source
+from autograder.tape.repair.source.fix_text import apply_fix
+from autograder.tape.repair.trial.program_factory import ProgramFactory
+from autograder.tape.run.programs.source_text import read_source
 
 
 def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix]) -> str:
@@ -23,7 +24,9 @@ def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix]) -> str:
     """
     path = factory.original.code_file
     if not path.endswith(".py") or not os.path.isfile(path):
-        raise InputError(f"{factory.file} is no Python file, so no repair can be written into it. Use --diff.")
+        raise InputError(
+            in_english("{file} is no Python file, so no repair can be written into it. Use --diff.", file=factory.file)
+        )
     best = next((fix for fix in fixes if fix.proven), None)
     if best is None:
         return f"{factory.file} is left as it is: no repair keeps every loss and gradient."
@@ -53,5 +56,9 @@ def prepare(path: str, name: str, fix: Fix) -> None:
             file.write(apply_fix(read_source(path), fix))
     except OSError as error:
         raise UnfinishedError(
-            f"{name} cannot be repaired ({error.strerror}). Use --diff, and apply it elsewhere."
+            in_english(
+                "{name} cannot be repaired ({reason}). Use --diff, and apply it elsewhere.",
+                name=name,
+                reason=error.strerror,
+            )
         ) from None

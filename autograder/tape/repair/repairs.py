@@ -8,17 +8,20 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
+from autograder.locale.translations import in_english, translatable
 from autograder.tape.diagnose.excerpt import WHOLE, Scope
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.verdict_types import Fix, Problem, Verdict, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram
-from autograder.tape.repair.edits import EditableSource
-from autograder.tape.repair.fix_text import as_diff, as_fix
-from autograder.tape.repair.program_factory import ProgramFactory
-from autograder.tape.repair.search import Prove, Search, TriedChange
+from autograder.tape.repair.search import Prove, Search
 from autograder.tape.repair.several_files import FoundRepair, editable_files, find_in_files
+from autograder.tape.repair.source.edits import EditableSource
+from autograder.tape.repair.source.fix_text import as_diff, as_fix
+from autograder.tape.repair.trial.program_factory import ProgramFactory
+from autograder.tape.repair.tried_change import TriedChange
 from autograder.tape.repair.wrong_cures import cures_in_use
-from autograder.tape.run.source_text import ProgramError
+from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.programs.source_text import ProgramError
 
 BEYOND = 4  # backward calls after the harmed one: a GAN makes several before each of its networks is updated
 
@@ -31,7 +34,7 @@ class Repairs:
         fixes: those that keep every loss and gradient, the smallest first; where there is none, those that change what is computed.
             `apply_fix` makes them.
         meanings: for each fix, what it changes in what the program computes, None where every value is kept.
-        warnings: what the program does against the error that does not help, each with the gradient it gave.
+        warnings: what the program does against the error that does not help, each with the gradient it gave; and what failed here.
         reason: why there is no fix; None where there is one, or where none is needed.
     """
 
@@ -78,6 +81,8 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, *, prove: Prove | No
             {path: lines for path, lines in known.items() if lines}
         )  # tracebacks show the user's own text
     fixes = tuple(_fix(one) for one in found)
+    failed = [failure for search in searches for failure in search.failures]
+    named = tuple(dict.fromkeys([*named, *failed]))
     return Repairs(fixes, tuple(one.whole.changes for one in found), named, None if fixes else _why_none(searches))
 
 
@@ -94,7 +99,9 @@ def _fix(found: FoundRepair) -> Fix:
     return replace(
         first,
         proven=whole.keeps_training,
-        effect="same losses and gradients" if whole.keeps_training else "changes what is computed",
+        effect=translatable("same losses and gradients")
+        if whole.keeps_training
+        else translatable("changes what is computed"),
         changes=whole.changes or "",
         diff="".join(one.diff for one in (first, *more)),
         more=tuple(more),
@@ -114,12 +121,20 @@ def _change(factory: ProgramFactory, tried: TriedChange) -> Fix:
 def _why_none(searches: list[Search]) -> str:
     """Returns why there is no fix, in one sentence."""
     count = sum(search.tried for search in searches)
-    tried = f"{count} changes were tried" if count else "no known change applies"
+    tried = in_english("{count} changes were tried", count=count) if count else in_english("no known change applies")
     error = searches[0].verdict.error
     if error and "inplace" not in error.message.replace("-", ""):
-        where = f" in line {error.line}" if error.line else ""
-        return f"No repair was found ({tried}): {error.type}{where} does not come from an in-place write."
-    return f"No repair was found: {tried}, and none of them gives the right gradients and keeps the values."
+        what = in_english("{error} in line {line}", error=error.type, line=error.line) if error.line else error.type
+        return in_english(
+            "No repair was found ({tried}): {error} does not come from an in-place write.", tried=tried, error=what
+        )
+    if budget_in_force().is_spent:
+        return in_english(
+            "No repair was proven in the time that was given: {tried}. `--budget` gives it more.", tried=tried
+        )
+    return in_english(
+        "No repair was found: {tried}, and none of them gives the right gradients and keeps the values.", tried=tried
+    )
 
 
 def compared_part(verdict: Verdict) -> Scope:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -10,67 +9,35 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.excerpt import WHOLE, Scope
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import EditableSource
-from autograder.tape.repair.fix_text import changed_lines
-from autograder.tape.repair.kinds.order import names_bound, names_loaded
-from autograder.tape.repair.kinds.registry import KINDS
-from autograder.tape.repair.meaning import (
+from autograder.tape.repair.candidates import changed_texts
+from autograder.tape.repair.source.edits import EditableSource
+from autograder.tape.repair.source.fix_text import changed_lines
+from autograder.tape.repair.trial.meaning import (
     Reference,
     changed_losses,
     changed_values,
+    different,
     hides_a_leaf,
     keeps_losses,
     keeps_training,
     keeps_updates,
 )
-from autograder.tape.repair.meant_run import MeantRun
-from autograder.tape.repair.program_factory import ProgramFactory
-from autograder.tape.repair.trial_run import TrialRun, run_trial
+from autograder.tape.repair.trial.meant_run import MeantRun
+from autograder.tape.repair.trial.program_factory import ProgramFactory
+from autograder.tape.repair.trial.trial_run import TrialRun, run_trial
+from autograder.tape.repair.tried_change import LAST, OTHER, TriedChange, is_like, join
 from autograder.tape.run.budget import budget_in_force
 
-CANDIDATES = 90  # candidates tried for one text
 DEEPER = 6  # texts with one fault less that are searched once more
 KEPT = 5  # repairs that are offered
 CHANGING = 3  # changes of what is computed that are offered, where nothing repairs
-OTHER = 2  # the level of changes after which other gradients or updates are computed
-LAST = 3  # the level of changes after which backward starts from other numbers
-STOPPED = "PyTorch stopped the program before its next backward, so there is no loss to compare with."
-UPDATES = "a leaf ends with another value or gradient than it was meant to."
+STOPPED = in_english("PyTorch stopped the program before its next backward, so there is no loss to compare with.")
+UPDATES = in_english("a leaf ends with another value or gradient than it was meant to.")
 Prove = Callable[[str], Verdict]
-
-
-@dataclass(frozen=True)
-class TriedChange:
-    """A change that was run, before or after it was proven.
-
-    Attributes:
-        changes: what it computes differently, as a sentence; None where every value stays the same.
-        level: 0 where every value stays the same, 1 where only names hold other values; `OTHER` where gradients or updates differ,
-            `LAST` where losses do, or where there are none to compare with.
-        lines: how many lines it changes.
-        rank: the place of its kind in `KINDS`.
-    """
-
-    candidate: Candidate
-    text: str
-    lines: int
-    rank: int
-    level: int = 0
-    changes: str | None = None
-    is_pair: bool = False
-
-    @property
-    def keeps_training(self) -> bool:
-        """Whether every loss, gradient and update is as the program was meant to have them."""
-        return self.level < OTHER
-
-    @property
-    def order(self) -> tuple[int, int, int]:
-        """What it is sorted by: lower is preferred."""
-        return self.level, self.lines, self.rank
 
 
 @dataclass
@@ -80,7 +47,9 @@ class Search:
     Attributes:
         scope: how far each run goes, and which backward call a proof records.
         known: what the program did and was meant to do, where another search has found it.
+        time: the seconds that were left when it began; half of them are kept for the proofs of what works.
         failing: the changes of the text as it is after which another fault is left.
+        failures: what kinds of repair failed themselves, each as a sentence.
     """
 
     factory: ProgramFactory
@@ -90,8 +59,10 @@ class Search:
     known: Reference | None = None
     texts: set[str] = field(default_factory=set)
     tried: int = 0
+    time: float = field(default_factory=lambda: budget_in_force().left)
     changing: list[TriedChange] = field(default_factory=list)
     failing: list[TriedChange] = field(default_factory=list)
+    failures: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Prepares the search for the first change."""
@@ -164,7 +135,7 @@ class Search:
         working: list[TriedChange] = []
         failing: list[TriedChange] = []
         for rank, candidate, changed in self.candidates(text, verdict):
-            if self.is_late():
+            if self.is_late() or (working and budget_in_force().left < self.time / 2):
                 break
             budget_in_force().stage = f"trying changes ({self.tried} so far)"
             trial = self.run(changed)
@@ -185,7 +156,7 @@ class Search:
         keeps = keeps_losses(reference, trial)
         # Where the right gradients are not known from a run, the kind's own word counts.
         if keeps and keeps_training(reference, trial) and (reference.gradients_known or not candidate.changes):
-            named = changed_values(reference, trial)
+            named = self.changed_names(found.text, trial)
             return replace(found, changes=named, level=1 if named else 0)
         if candidate.may_silence:
             return None
@@ -196,22 +167,20 @@ class Search:
             said = said or changed_values(reference, trial) or UPDATES
         return replace(found, changes=said, level=OTHER if keeps else LAST) if said else None
 
+    def changed_names(self, text: str, trial: TrialRun) -> str | None:
+        """Returns a sentence on the names that hold other values; not on those that do so in each run, as a time does."""
+        named = changed_values(self.reference, trial)
+        return named and changed_values(self.reference, trial, different(trial.values, self.run(text).values))
+
     def candidates(self, text: str, verdict: Verdict) -> Iterator[tuple[int, Candidate, str]]:
-        """Yields each new text that a kind proposes, with the rank of its kind, at most `CANDIDATES` of them."""
-        source, unread = EditableSource(text), len(unread_loop_variables(text))
-        program = BrokenProgram(source, verdict, self.factory.file)
-        proposed = [(rank, one) for rank, kind in enumerate(KINDS) for one in kind(program)]
-        for rank, candidate in [*join_by_kind(program, proposed), *proposed][:CANDIDATES]:
-            changed = source.apply(candidate.edits)
-            if (
-                changed
-                and changed not in self.texts
-                and is_python(changed)
-                and len(unread_loop_variables(changed)) <= unread
-            ):
+        """Yields each text that a kind proposes and that was not tried, with the rank of its kind."""
+        program = BrokenProgram(EditableSource(text), verdict, self.factory.file)
+        for rank, candidate, changed in changed_texts(program):
+            if changed not in self.texts:
                 self.texts.add(changed)
                 self.tried += 1
                 yield rank, candidate, changed
+        self.failures |= dict.fromkeys(program.failures)
 
     def is_confirmed(self, seen: Verdict) -> bool:
         """Whether the leaves get the gradients that the oracles found for the program as it was written, where only they know them.
@@ -226,60 +195,6 @@ class Search:
     def is_late(self) -> bool:
         """Whether the budget is spent."""
         return budget_in_force().is_spent
-
-
-def join(first: TriedChange, second: TriedChange) -> TriedChange:
-    """Returns the second change, whose text holds both, under the names of both."""
-    kinds = dict.fromkeys([first.candidate.kind, second.candidate.kind])
-    return replace(second, candidate=replace(second.candidate, kind=", then ".join(kinds)), is_pair=True)
-
-
-def is_like(one: Candidate, other: Candidate) -> bool:
-    """Whether a change adds nothing to another: it has the same edits and more, or is of the same kind at the same place."""
-    more = set(one.edits) > set(other.edits)
-    return more or (one.kind == other.kind and one.edits[0].start == other.edits[0].start)
-
-
-def join_by_kind(program: BrokenProgram, proposed: list[tuple[int, Candidate]]) -> Iterator[tuple[int, Candidate]]:
-    """Yields, for each kind, all its changes of blamed statements as one, where there are several and they do not overlap."""
-    spans = [program.source.span(one) for one in program.suspects]
-    groups: dict[tuple[int, str], list[Candidate]] = {}
-    for rank, candidate in proposed:
-        if any(start <= edit.start <= stop for edit in candidate.edits for start, stop in spans):
-            groups.setdefault((rank, candidate.kind), []).append(candidate)
-    for (rank, kind), some in groups.items():
-        edits: set = set()
-        for candidate in some:
-            if program.source.apply([*edits, *candidate.edits]) is not None:
-                edits |= set(candidate.edits)
-        if len(some) > 1:
-            yield rank, Candidate(kind, tuple(sorted(edits)), some[0].changes, some[0].may_change)
-
-
-def unread_loop_variables(text: str) -> list[str]:
-    """Returns the loop variables that are assigned somewhere and not read in the rest of that block.
-
-    A change that adds one binds a loop's variable to a value that nothing reads: an update that reaches no tensor.
-    """
-    nodes = list(ast.walk(ast.parse(text)))
-    own = set().union(*(names_bound(loop.target) for loop in nodes if isinstance(loop, ast.For)))
-    found = []
-    blocks = [node.body for node in nodes if isinstance(getattr(node, "body", None), list)]  # type: ignore[attr-defined]
-    for block in blocks:
-        for at, statement in enumerate(block):
-            bound = {ast.unparse(one) for one in statement.targets} if isinstance(statement, ast.Assign) else set()
-            read = set().union(*(names_loaded(later) for later in block[at + 1 :]))
-            found += sorted((bound & own) - read)
-    return found
-
-
-def is_python(text: str) -> bool:
-    """Whether the text can be compiled."""
-    try:
-        compile(text, "candidate", "exec")
-    except (SyntaxError, ValueError):
-        return False
-    return True
 
 
 def near(one: object, other: object) -> bool:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from autograder.tape.recording.verdict_types import Verdict
-from autograder.tape.repair.program_factory import ProgramFactory, factory_of_import
-from autograder.tape.repair.search import DEEPER, Search, TriedChange
-from autograder.tape.run.source_text import is_own_file
+from autograder.tape.repair.search import DEEPER, Search
+from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_import
+from autograder.tape.repair.tried_change import TriedChange
+from autograder.tape.run.programs.source_text import is_own_file
 
 SearchOf = Callable[[ProgramFactory, Verdict], Search]
 

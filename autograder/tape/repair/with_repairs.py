@@ -12,10 +12,10 @@ from autograder.tape.diagnose.oracle_answers import DIFFERENCES
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Verdict
-from autograder.tape.repair.program_factory import ProgramFactory, factory_of_cell
 from autograder.tape.repair.repairs import find_repairs
+from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_cell
 from autograder.tape.run.budget import SECONDS, Budget, budget_in_force
-from autograder.tape.run.program import from_cell
+from autograder.tape.run.programs.program import from_cell
 from autograder.tape.run.snapshot import Snapshot
 
 

@@ -6,13 +6,14 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from autograder.locale.translations import in_english
 from autograder.tape.recording.verdict_types import Gradient, Outcome, Verdict
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, every, insert, wrap
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called
 from autograder.tape.repair.kinds.aliases import is_no_grad, remove_alias
 from autograder.tape.repair.kinds.clones import bindings
 from autograder.tape.repair.kinds.leaves import with_retain
+from autograder.tape.repair.source.edits import Edit, EditableSource, every, insert, wrap
+from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called
 
 MUTATION = "torch.autograd.graph.allow_mutation_on_saved_tensors()"
 IDENTITY = "torch.autograd.graph.saved_tensors_hooks(lambda saved: saved, lambda kept: kept)"
@@ -97,29 +98,54 @@ def cures_in_use(program: BrokenProgram) -> Iterator[str]:
     seen = figures(program.verdict, program.verdict.gradients)
     for node in every(ast.Call, program.source.tree):
         if called(node) == "allow_mutation_on_saved_tensors":
-            yield f"Line {node.lineno}: allow_mutation_on_saved_tensors() does not see every write (offset views, NumPy): {seen}"
+            yield in_english(
+                "Line {line}: allow_mutation_on_saved_tensors() does not see every write (offset views, NumPy): {seen}",
+                line=node.lineno,
+                seen=seen,
+            )
         if called(node) == "saved_tensors_hooks" and len(node.args) == 2 and is_identity(node.args[0]):
-            yield f"Line {node.lineno}: identity saved-tensor hooks only switch the version check off: {seen}"
+            yield in_english(
+                "Line {line}: identity saved-tensor hooks only switch the version check off: {seen}",
+                line=node.lineno,
+                seen=seen,
+            )
         if called(node) == "backward" and keeps_graph(node) and is_version_error(program.verdict):
-            yield f"Line {node.lineno}: retain_graph=True keeps the graph, and does not restore overwritten values: {seen}"
+            yield in_english(
+                "Line {line}: retain_graph=True keeps the graph, and does not restore overwritten values: {seen}",
+                line=node.lineno,
+                seen=seen,
+            )
     guilty = [write for write in program.blamed if write.statement in program.suspects or not program.verdict.harms]
     for write in guilty:
         line = write.statement.lineno
         if "data" in write.path or is_data_alias(program, write):
-            yield f"Line {line}: a write through .data does not move the version counter, and does the same harm: {seen}"
+            yield in_english(
+                "Line {line}: a write through .data does not move the version counter, and does the same harm: {seen}",
+                line=line,
+                seen=seen,
+            )
         elif any(is_under_no_grad(one) for one in program.source.ancestors(write.statement)):
-            yield f"Line {line}: torch.no_grad() does not undo the harm of the write inside it: {seen}"
+            yield in_english(
+                "Line {line}: torch.no_grad() does not undo the harm of the write inside it: {seen}",
+                line=line,
+                seen=seen,
+            )
 
 
 def figures(verdict: Verdict, meant: dict[str, Gradient]) -> str:
     """Returns what a run did in words: the first wrong gradient and the right one, or that it raises."""
     if verdict.error:
-        return "it still raises."
+        return in_english("it still raises.")
     for name, gradient in verdict.gradients.items():
         true = meant[name].true if name in meant and meant[name].true is not None else gradient.true
         if true is not None and gradient.got != true:
-            return f"the gradient of {name} is {short(gradient.got)} where {short(true)} is right."
-    return "a gradient is wrong, and nothing says so."
+            return in_english(
+                "the gradient of {name} is {got} where {true} is right.",
+                name=name,
+                got=short(gradient.got),
+                true=short(true),
+            )
+    return in_english("a gradient is wrong, and nothing says so.")
 
 
 def short(value: object) -> str:

@@ -7,15 +7,16 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
 
 import torch
 
 from autograder.tape.internals.compiler import is_tracing
 from autograder.tape.internals.entry_points import replaced_engine
 from autograder.tape.internals.mode_stack import next_sequence_number, sequence_number
-from autograder.tape.internals.tensor_fields import base_of, unheard
+from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.child_processes import ChildProcesses, tell_of_backward
+from autograder.tape.run.graph_walk import leaves_among, leaves_below, nodes_below
 from autograder.tape.run.new_threads import in_new_threads
 from autograder.tape.run.storages import fingerprint
 
@@ -79,67 +80,6 @@ class Listener:
         yield
 
 
-def node_of(root: Any) -> Any:
-    """Returns the node that made a tensor, or that a gradient edge names; None for a leaf."""
-    try:
-        return root.grad_fn if isinstance(root, torch.Tensor) else root.node
-    except RuntimeError:  # a view made under no_grad whose base was written with grad enabled has no node to give
-        return None
-
-
-def standing(tensor: torch.Tensor) -> tuple[bool, bool]:
-    """Returns whether a tensor requires grad, and whether it is a leaf."""
-    try:
-        # A view made under no_grad says that it is a leaf and requires grad, like its base (PyTorch 2.13); it fills no `.grad`.
-        base = base_of(tensor)
-        borrowed = base is not None and base.requires_grad and tensor.requires_grad and tensor.grad_fn is None
-        return tensor.requires_grad, tensor.is_leaf and not borrowed
-    except RuntimeError:  # the same view again: it is no leaf, and its node cannot be read
-        return True, False
-
-
-def nodes_below(roots: tuple, asked: tuple = ()) -> list:
-    """Returns the nodes that backward would visit from these tensors or gradient edges, each once, in a fixed order.
-
-    With `asked` (the `inputs` of `autograd.grad`) only those that lead to one of them.
-    """
-    stack = [node for node in map(node_of, roots) if node is not None]
-    found = dict.fromkeys(stack)
-    while stack:
-        for node, _ in stack.pop().next_functions:
-            if node is not None and node not in found:
-                found[node] = None
-                stack.append(node)
-    return _leading_to(asked, list(found)) if asked else list(found)
-
-
-def _leading_to(asked: tuple, nodes: list) -> list:
-    leads = {tensor.grad_fn for tensor in asked if tensor.grad_fn is not None}
-    leads |= {node for node in nodes if any(getattr(node, "variable", None) is tensor for tensor in asked)}
-    consumers: dict = {}
-    for node in nodes:
-        for below, _ in node.next_functions:
-            consumers.setdefault(below, []).append(node)
-    # The engine stops at `inputs`: it does not run the nodes that made them.
-    stack, needed = [above for node in leads for above in consumers.get(node, ())], set()
-    while stack:
-        node = stack.pop()
-        if node not in needed:
-            needed.add(node)
-            stack.extend(consumers.get(node, ()))
-    return [node for node in nodes if node in needed]
-
-
-def leaves_below(roots: tuple) -> list[torch.Tensor]:
-    """Returns the leaves that backward from these tensors would fill, in a fixed order."""
-    return _leaves(roots, nodes_below(roots))
-
-
-def _leaves(roots: tuple, nodes: list) -> list[torch.Tensor]:
-    leaves = [root for root in roots if isinstance(root, torch.Tensor) and root.is_leaf and root.requires_grad]
-    return leaves + [node.variable for node in nodes if hasattr(node, "variable")]
-
-
 # A training loop calls backward thousands of times. Of a large gradient some evenly spread entries are kept, and of those of
 # later calls only sums, so that what is kept of all calls stays small beside the program.
 SAMPLED = 4096
@@ -175,21 +115,36 @@ def _dense(gradient: torch.Tensor) -> torch.Tensor:
 
 
 @contextmanager
-def watched(listener: Listener, most: int | None = None) -> Iterator[list[Backward]]:
+def watched(
+    listener: Listener, most: int | None = None, children: ChildProcesses | None = None
+) -> Iterator[list[Backward]]:
     """Yields the list of backward calls that the program makes inside; a backward inside a backward belongs to the outer one.
 
-    After `most` calls, the next raises LastCall.
+    A fork of this process only leaves word. After `most` calls, the next raises LastCall.
     """
     calls: list[Backward] = []
-    here, threads = _EngineOfThread(), itertools.count(1)
+    here, threads, children = _EngineOfThread(), itertools.count(1), children or ChildProcesses()
 
     @contextmanager
     def numbered() -> Iterator[None]:
         here.thread = next(threads)
         yield
 
-    with replaced_engine(lambda original: _told(listener, calls, here, original, most)), in_new_threads(numbered):
+    def replacement(original: Callable) -> Callable:
+        return _only_here(_told(listener, calls, here, original, most), original, children)
+
+    with replaced_engine(replacement), in_new_threads(numbered):
         yield calls
+
+
+def _only_here(run: Callable, original: Callable, children: ChildProcesses) -> Callable:
+    def in_this_process(*args, **options):
+        if not children.is_child():
+            return run(*args, **options)
+        tell_of_backward(children.path)
+        return original(*args, **options)
+
+    return in_this_process
 
 
 class _EngineOfThread(threading.local):
@@ -250,7 +205,7 @@ def _started(outputs, grads, keep_graph, create_graph, inputs, options: dict) ->
         )
         nodes = nodes_below(call.roots)
         call.nodes, call.oldest = len(nodes), min(map(sequence_number, nodes), default=0)
-        _add_targets(call, list(asked) or _leaves(call.roots, nodes))
+        _add_targets(call, list(asked) or leaves_among(call.roots, nodes))
         return call
 
 

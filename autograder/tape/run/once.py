@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import random
-import sys
 import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 import torch
 
+from autograder.locale.translations import in_english
 from autograder.tape.internals.compiler import compiled_calls, eager_calls, is_compiler_file, is_compiling
 from autograder.tape.internals.entry_points import close_checkpoints, is_backward_call
+from autograder.tape.internals.process_groups import process_groups_kept
 from autograder.tape.internals.tensor_fields import has_values, unheard
 from autograder.tape.recording.verdict_types import Problem
 from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.child_processes import Children, told_of_children
+from autograder.tape.run.closed_world import closed_world
 from autograder.tape.run.engine import Backward, LastCall, Listener, summed, watched
 from autograder.tape.run.memory_use import memory_given_back
-from autograder.tape.run.program import Program
+from autograder.tape.run.programs.program import Program
+from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.snapshot import Snapshot
-from autograder.tape.run.source_text import ProgramError
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
-SEED = 0
 # Python drops what a handler raises in the callback of a weak reference, and a recording has many: so the limit raises again.
 REPEAT_SECONDS = 0.1
 LARGE, FINAL = 1 << 22, 1 << 16  # of a gradient with more elements, so many sums are kept of what is left at the end
@@ -41,8 +39,8 @@ class Run:
         final: the gradient in each target's `.grad` at the end (by the target's number), copied: the buffer may be emptied later.
         compiled: whether functions made by `torch.compile` ran compiled.
         gave_up_compiling: whether they would have, had compiling not taken too long.
-        in_compiler: whether its error came through the compiler.
         is_cut: whether it was ended before the program was at its end; `calls` are those that were complete.
+        children: the processes that it started.
     """
 
     calls: list[Backward] = field(default_factory=list)
@@ -53,8 +51,8 @@ class Run:
     final: dict[int, torch.Tensor | None] = field(default_factory=dict)
     compiled: bool = False
     gave_up_compiling: bool = False
-    in_compiler: bool = False
     is_cut: bool = False
+    children: Children = Children()
 
     @property
     def problem(self) -> Problem | None:
@@ -92,17 +90,20 @@ def run_once(
         ProgramError: it cannot be run here (it reads input, leaves with a status, never ends, needs a device or memory
             that is not there).
     """
-    seconds = budget_in_force().begin_run(seconds)
+    budget = budget_in_force()
+    limit = budget.begin_run(seconds)
     compiling = compiled_calls() if compiles else eager_calls()
-    with memory_given_back(), _restored(program), closed_world(program.seeded) as complaints, compiling as compiled:
-        run = run_live(program, listener, around, seconds, calls)
+    world = closed_world(program.seeded)
+    with process_groups_kept(), memory_given_back(), _restored(program), world as complaints, compiling as compiled:
+        run = run_live(program, listener, around, limit, calls)
         run.compiled = bool(compiled)
         run.returned = _copied(run.returned)
-        run.in_compiler = run.error is not None and is_compiling(run.error)
+        in_compiler = isinstance(run.error, TimeUp) and is_compiling(run.error)
         _let_go(run.error)
     if partial and isinstance(run.error, TimeUp):
         _keep_complete(run)
-    _refuse(run, program, seconds, complaints.getvalue())
+    given = seconds if limit == seconds else budget.seconds  # what somebody asked for, not what was left of it
+    _refuse(run, program, given, complaints.getvalue(), in_compiler)
     return run
 
 
@@ -125,19 +126,21 @@ def run_live(
 ) -> Run:
     """Returns what one run of `program` did, and leaves what it changed and printed; without `seconds` there is no time limit."""
     run = Run()
-    with watched(listener or Listener(), most) as calls:
+    with told_of_children() as children, watched(listener or Listener(), most, children) as calls:
         run.calls = calls
         try:
             # The limit is inside: once raised in the program, it must not be raised again in the code that cleans up.
             limit = time_limit(seconds, repeat_seconds=REPEAT_SECONDS) if seconds else nullcontext()
             with around(), limit, _ended_early(run):
                 run.returned = program.call(lambda: len(calls))
+                children.join()
         except ProgramError:
             raise
         except (Exception, SystemExit, KeyboardInterrupt, TimeUp) as error:
             run.error = error
             run.line, run.in_backward = where(error, program)
             close_checkpoints(error)
+        run.children = children.known()
         # Threads may take turns in another order in each run; what one thread does keeps its order.
         run.calls = sorted(calls, key=lambda call: call.thread)
         left = {number: target for call in calls for number, target in zip(call.numbers, call.targets, strict=True)}
@@ -202,27 +205,38 @@ def where(error: BaseException, program: Program) -> tuple[int | None, bool]:
     return line, in_backward
 
 
-def _refuse(run: Run, program: Program, seconds: float, complaints: str) -> None:
+def _refuse(run: Run, program: Program, seconds: float, complaints: str, in_compiler: bool) -> None:
     """Raises ProgramError where the run says nothing about gradients; leaving with status 0 is an ordinary end.
 
     Args:
         complaints: what the program wrote to stderr; argparse says there why it leaves.
+        in_compiler: whether the time was up while the compiler ran.
     """
     error, at = run.error, f"{program.file}, line {run.line}" if run.line else program.file
     given = [gradient for call in run.calls for gradient in call.gradients if gradient is not None]
     if error is None and not all(map(has_values, given)):
         raise ProgramError(
-            f"{at}: the gradients have no values (device meta, or fake tensors), so nothing can be said of them. "
-            "Run the program on the CPU."
+            in_english(
+                "{at}: the gradients have no values (device meta, or fake tensors), so nothing can be said of "
+                "them. Run the program on the CPU.",
+                at=at,
+            )
         )
     if isinstance(error, SystemExit):
         if error.code in (None, 0):
             run.error = None
             return
         said = complaints.strip().splitlines()[-1:]
-        why = f", saying: {said[0].rstrip('.')}" if said else ""
-        cure = "Give it its arguments after `--`" if "argument" in why else "Let it reach its end"
-        raise ProgramError(f"{at}: the program left with {error.code!r}{why}. {cure}.") from None
+        message = said[0].rstrip(".") if said else ""
+        known: dict[str, object] = {"at": at, "code": repr(error.code), "message": message}
+        known["cure"] = in_english("Let it reach its end")
+        if "argument" in message:
+            known["cure"] = in_english("Give it its arguments after `--`")
+        raise ProgramError(
+            in_english("{at}: the program left with {code}, saying: {message}. {cure}.", **known)
+            if said
+            else in_english("{at}: the program left with {code}. {cure}.", **known)
+        ) from None
     text = str(error)
     if isinstance(error, TimeUp):
         reason = f"the program was still running after {seconds:g} seconds. Make the run shorter."
@@ -236,61 +250,6 @@ def _refuse(run: Run, program: Program, seconds: float, complaints: str) -> None
         reason = "the program needs a device that is not here. Run it on the CPU."
     else:
         return
-    late = run.in_compiler and isinstance(error, TimeUp)
-    failure = (CompilingTookTooLong if late else ProgramError)(f"{at}: {reason}")
+    failure = (CompilingTookTooLong if in_compiler else ProgramError)(f"{at}: {reason}")
     failure.__cause__ = error
     raise failure
-
-
-@contextmanager
-def closed_world(seeded: bool = True) -> Iterator[io.StringIO]:
-    """Seeds every generator and restores what a program may have changed: generators, modes, dtype, arguments, streams.
-
-    Yields what is written to stderr in the meantime.
-    """
-    python, torch_state, numpy = random.getstate(), torch.get_rng_state(), sys.modules.get("numpy")
-    numpy_state = numpy.random.get_state() if numpy else None
-    dtype, threads, device = torch.get_default_dtype(), torch.get_num_threads(), torch.get_default_device()
-    anomaly, checks_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
-    deterministic = torch.are_deterministic_algorithms_enabled()
-    arguments, path = sys.argv, list(sys.path)
-    if seeded:
-        random.seed(SEED)
-        # Without a device, `torch.manual_seed` notes for each kind of device, with a traceback, what to do should one appear: 1 ms.
-        (torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed)(SEED)
-        if numpy:
-            numpy.random.seed(SEED)
-    sys.argv = sys.argv[:1]
-    try:
-        with _silence() as complaints, torch.inference_mode(False), torch.enable_grad(), warnings.catch_warnings():
-            yield complaints
-    finally:
-        random.setstate(python)
-        torch.set_rng_state(torch_state)
-        if numpy:
-            numpy.random.set_state(numpy_state)
-        if torch.get_default_device() != device:
-            torch.set_default_device(None if device.type == "cpu" else device)
-        torch.set_default_dtype(dtype)
-        torch.autograd.set_detect_anomaly(anomaly, checks_nan)
-        if torch.are_deterministic_algorithms_enabled() != deterministic:
-            torch.use_deterministic_algorithms(deterministic)  # it imports the compiler, which takes a second
-        if torch.get_num_threads() != threads:
-            torch.set_num_threads(threads)
-        sys.argv, sys.path[:] = arguments, path
-
-
-@contextmanager
-def _silence() -> Iterator[io.StringIO]:
-    """Discards what the program prints, gives it no input, and yields what it writes to stderr."""
-    stdin, sys.stdin = sys.stdin, io.StringIO("")
-    try:
-        with (
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.redirect_stderr(io.StringIO()) as complaints,
-            warnings.catch_warnings(),
-        ):
-            warnings.simplefilter("ignore")
-            yield complaints
-    finally:
-        sys.stdin = stdin

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from types import CodeType, FrameType
 
 from autograder.tape.recording.verdict_types import Place
-from autograder.tape.run.source_text import is_own_file
+from autograder.tape.run.programs.source_text import is_own_file
 
 _TYPED = ("<stdin>", "<string>")  # an interactive session, `python -c`
 UNKNOWN = -1

@@ -8,13 +8,14 @@ import traceback
 import torch
 
 from autograder.errors import InputError
+from autograder.locale.translations import in_english
 from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording, SourceFile
 from autograder.tape.recording.verdict_types import Harm, Problem, Verdict
 from autograder.tape.watch.call_sites import is_own
 from autograder.tape.watch.watch_session import KEPT_HARMS
 
-_NO_REPAIR = (
+_NO_REPAIR = in_english(
     "This is what a watch saw of a running job; whether the bytes changed was not looked at. "
     "`autograder explain FILE` runs a program by itself, and looks for repairs."
 )
@@ -29,8 +30,11 @@ def recording_of_error(error: BaseException) -> Recording:
     harms: tuple[Harm, ...] | None = next(filter(None, (getattr(one, KEPT_HARMS, None) for one in _chain(error))), None)
     if harms is None:
         raise InputError(
-            f"This {type(error).__name__} says nothing of a write in place: no watch was open when backward raised it. "
-            "Put `with autograder.watch():` around forward and backward, and run it again."
+            in_english(
+                "This {error} says nothing of a write in place: no watch was open when backward raised it. Put "
+                "`with autograder.watch():` around forward and backward, and run it again.",
+                error=type(error).__name__,
+            )
         )
     problem = Problem(type(error).__name__, str(error), _own_line(error))
     verdict = Verdict("raises-backward", problem, harms, notes=(_NO_REPAIR,))

@@ -18,7 +18,7 @@ from autograder.tape.internals.tensor_fields import version_of
 from autograder.tape.observe.graph.saved_tensors import hidden_in, kept_by
 from autograder.tape.observe.names import find_name
 from autograder.tape.recording.verdict_types import Harm, Place
-from autograder.tape.run.engine import nodes_below
+from autograder.tape.run.graph_walk import nodes_below
 from autograder.tape.watch.call_listener import storage_of
 from autograder.tape.watch.call_log import NodeLog, NotedWrite, WriteLog
 from autograder.tape.watch.call_sites import UNKNOWN, CallSite, CallSites

@@ -11,8 +11,8 @@ from autograder.tape.internals.mode_stack import FIRST, dispatch_modes, sequence
 from autograder.tape.internals.saved_variables import is_read
 from autograder.tape.internals.tensor_fields import has_values, unheard
 from autograder.tape.observe.graph.saved_tensors import kept_by
-from autograder.tape.run.engine import node_of, nodes_below
 from autograder.tape.run.function_mode import tensors
+from autograder.tape.run.graph_walk import node_of, nodes_below
 
 SAMPLED = 4096
 """Elements kept of a saved tensor; of a larger one those of an even grid, and a write between its points goes unseen."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from autograder.locale.line_breaks import columns
 from autograder.view.draw.static_frame import StaticFrame
 from autograder.view.scene.code_tokens import CodeToken
 from autograder.view.scene.composition import CodeLine, Scene, SceneFrame
-from autograder.view.shapes import Shape, box, columns, group, shape, text
+from autograder.view.shapes import Shape, box, group, shape, text
 
 LINE, PAD = 18.0, 8.0
 """Heights in pixels: a line of code, and the margin above the first and below the last."""

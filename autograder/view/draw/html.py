@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from autograder.locale.translations import join_sentences, translated
 from autograder.tape.recording.schema import Recording
 from autograder.view.assets import read_asset
 from autograder.view.draw.svg import draw_picture
@@ -98,6 +99,9 @@ def as_image(scene: Scene) -> str:
 def describe_picture(scene: Scene) -> str:
     """Returns the alternative text of the static picture."""
     frame = scene.frames[static_frame_number(scene)]
+    if scene.counters is not None:
+        return scene.counters.question
     if scene.ask is not None:
-        return f"{frame.fact} What will this program do?"
-    return " ".join(filter(None, [f"{scene.outcome}: {scene.headline}.", frame.fact, frame.effect]))
+        return join_sentences([frame.fact, translated("What will this program do?")])
+    told = translated("{outcome}: {meaning}.", outcome=scene.outcome, meaning=scene.headline)
+    return join_sentences([told, frame.fact, frame.effect])

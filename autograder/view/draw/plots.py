@@ -1,4 +1,4 @@
-"""Two plots with matplotlib: version counters over the steps of a program, and a gradient against the right one.
+"""Three plots with matplotlib: losses over training steps, version counters over a program, a gradient against the right one.
 
 matplotlib is imported at the first call, so that drawing a picture does not wait for it.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from autograder.errors import InputError
+from autograder.locale.translations import in_english
 from autograder.tape.recording.schema import Recording
 from autograder.view.playback import Playback
 from autograder.view.text.gradient_values import finite, list_elements
@@ -20,6 +21,22 @@ COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#000000")
 """The palette of Okabe and Ito, made for all kinds of colour vision; markers and labels say the same."""
 
 MARKERS = "o^sD*P"
+
+
+def plot_losses(runs: dict[str, list[float]], axes: Axes | None = None) -> Axes:
+    """Returns a plot of losses over training steps, one line for each run, on a logarithmic scale.
+
+    Args:
+        runs: for each run its name, and its loss at every step.
+        axes: the axes to plot on; None for those of a new figure.
+    """
+    axes = axes or _axes("step", "loss")
+    for number, (name, losses) in enumerate(runs.items()):
+        style = ("-", "--", ":")[number % 3]
+        axes.plot(losses, style, color=COLOURS[number % 6], label=f"{name}: {losses[-1]:.2g} at the end")
+    axes.set_yscale("log")
+    _legend(axes)
+    return axes
 
 
 def plot_versions(recording: Recording, axes: Axes | None = None) -> Axes:
@@ -92,7 +109,14 @@ def plot_gradients(recording: Recording, name: str, axes: Axes | None = None) ->
     if name not in known:
         raise KeyError(f"No leaf is called {name!r}; the verdict has {', '.join(known) or 'none'}.")
     if known[name].got is None or known[name].true is None:
-        raise InputError(f"{name} has no gradient to compare: got {known[name].got}, right is {known[name].true}.")
+        raise InputError(
+            in_english(
+                "{name} has no gradient to compare: got {got}, right is {true}.",
+                name=name,
+                got=known[name].got,
+                true=known[name].true,
+            )
+        )
     axes = axes or _axes("right gradient", f"{name}.grad of this run")
     elements = list_elements(known[name])
     plotted = [e for e in elements if finite(e.true) == e.true and finite(e.got) == e.got]

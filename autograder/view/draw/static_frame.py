@@ -45,6 +45,8 @@ def freeze(scene: Scene, number: int) -> StaticFrame:
     states: dict[str, str] = {}
     for frame in scene.frames[: number + 1]:
         states |= frame.changes
+    if scene.counters is not None:
+        states |= {key: words for key, words in scene.counters.hidden.items() if key in states}
     return StaticFrame(states, set(scene.frames[number].now))
 
 

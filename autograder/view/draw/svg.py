@@ -6,6 +6,8 @@ sheet, theme or CSS variable reaches; a media query switches to the dark ones wh
 
 from __future__ import annotations
 
+from autograder.locale.line_breaks import wrap_text
+from autograder.locale.translations import join_sentences, translated
 from autograder.tape.recording.schema import Recording
 from autograder.view.draw.code_panel import LINE, draw_code, panel_height
 from autograder.view.draw.graph_viewport import draw_viewport
@@ -13,7 +15,7 @@ from autograder.view.draw.markup import write_style, write_svg
 from autograder.view.draw.static_frame import StaticFrame, freeze
 from autograder.view.scene import memory_lanes
 from autograder.view.scene.composition import Scene, build_scene
-from autograder.view.shapes import Drawing, Shape, box, group, path, shape, text, wrap
+from autograder.view.shapes import Drawing, Shape, box, group, path, shape, text
 
 PAD, GUTTER = 16.0, 24.0
 LEFT = float(memory_lanes.WIDTH)
@@ -53,7 +55,7 @@ def draw_picture(scene: Scene, number: int, verdict: bool = True) -> str:
     ]
     width = LEFT + 2 * PAD + GUTTER + max(graph.width, 200)
     bottom = max(left_end, top + graph.height) + 14
-    words = wrap(" ".join(filter(None, [frame.fact, frame.effect if verdict else ""])), int((width - 60) / 6.3))
+    words = wrap_text(_words(scene, number, verdict), int((width - 60) / 6.3))
     shapes = [code, *lanes, graph.shape, *arrows, *_sentences(words, bottom, width)]
     bottom += 22 + LINE * len(words)
     if verdict and scene.gradients:
@@ -62,6 +64,14 @@ def draw_picture(scene: Scene, number: int, verdict: bool = True) -> str:
     if verdict:
         shapes.insert(0, _banner(scene, width))
     return _document(scene, shapes, width, bottom + PAD, verdict)
+
+
+def _words(scene: Scene, number: int, verdict: bool) -> str:
+    """Returns the sentences of a frame; where the reader sets the versions, without those."""
+    frame = scene.frames[number]
+    if scene.counters is not None and number < len(scene.counters.facts):
+        return scene.counters.facts[number]
+    return join_sentences([frame.fact, frame.effect if verdict else ""])
 
 
 def _banner(scene: Scene, width: float) -> Shape:
@@ -118,7 +128,7 @@ def _gradients(gradients: Drawing, static: StaticFrame, top: float) -> Shape:
 
 def _document(scene: Scene, shapes: list[Shape], width: float, height: float, verdict: bool) -> str:
     """Returns the SVG document, with a title for screen readers."""
-    title = f"{scene.outcome}: {scene.headline}" if verdict else "What will this program do?"
+    title = f"{scene.outcome}: {scene.headline}" if verdict else translated("What will this program do?")
     tree = shape(
         "svg", shape("title", title), shape("style", "{style}"),
         box(0.5, 0.5, width - 1, height - 1, 9, kind="ground"), *shapes,

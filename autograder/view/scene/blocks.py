@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from autograder.locale.line_breaks import columns
+from autograder.locale.translations import translatable, translated
 from autograder.tape.recording.schema import Node, SavedEdge, Tensor
 from autograder.view.keys import Key
 from autograder.view.scene.folding import Fold
 from autograder.view.scene.recording_index import RecordingIndex
-from autograder.view.shapes import BOLD, MONO, SMALL, Shape, box, clip, columns, group, path, shape, text
+from autograder.view.shapes import BOLD, MONO, SMALL, Shape, box, clip, group, path, shape, text
 
 HEAD, ROW, CHANGE, PAD, VALUE = 22, 17, 15, 4, 38
 """Heights in pixels: a block's title, a saved tensor, the line below it with its changed values, the space below all of them,
@@ -25,7 +27,13 @@ LONGEST = 24
 """Columns of the longest name that is shown whole."""
 
 MARKS = "●▲■◆★✚"
-TITLES = {"parameter": "parameter", "leaf": "leaf", "input": "no gradient", "result": "no gradient"}
+NO_GRADIENT = translatable("no gradient")
+TITLES = {
+    "parameter": translatable("parameter"),
+    "leaf": translatable("leaf"),
+    "input": NO_GRADIENT,
+    "result": NO_GRADIENT,
+}
 
 
 def counter_mark(number: int) -> str:
@@ -35,7 +43,7 @@ def counter_mark(number: int) -> str:
 
 def format_size(size: tuple[int, ...]) -> str:
     """Returns a tensor's shape as readers write it: "2×3", or "scalar"."""
-    return "×".join(map(str, size)) if size else "scalar"
+    return "×".join(map(str, size)) if size else translated("scalar")
 
 
 @dataclass
@@ -101,21 +109,23 @@ def row_height(edge: SavedEdge, index: RecordingIndex) -> float:
 
 def row_label(edge: SavedEdge, index: RecordingIndex) -> str:
     """Returns PyTorch's name of a saved tensor with the program's: "self: d"."""
-    return clip(f"{edge.name}: {index.saved_names.get(edge.id, '(no name)')}", LONGEST)
+    return clip(f"{edge.name}: {index.saved_names.get(edge.id, translated('(no name)'))}", LONGEST)
 
 
 def node_block(node: Node, index: RecordingIndex, rows: list[SavedEdge]) -> Block:
     """Returns a node's block."""
     key, made = Key("node", node.id), index.playback.made.get(node.id)
     tensor = made.tensor if made else node.tensor
-    line = f"line {node.place.line}" if node.place else ""
+    layer = clip(index.layers.get(node.id, ""), LONGEST)
+    line = translated("line {line}", line=node.place.line) if node.place else ""
+    side = ", ".join(filter(None, [layer, line]))
     known = index.playback.tensors.get(tensor) if tensor is not None else None
-    return Block(key, clip(node.name, 34), line, rows, known if key in index.names else None)
+    return Block(key, clip(node.name, 34), side, rows, known if key in index.names else None)
 
 
 def tensor_block(tensor: Tensor) -> Block:
     """Returns the block of a leaf or an input, which no node made."""
-    return Block(Key("tensor", tensor.id), TITLES[tensor.kind], tensor=tensor, kind=tensor.kind)
+    return Block(Key("tensor", tensor.id), translated(TITLES[tensor.kind]), tensor=tensor, kind=tensor.kind)
 
 
 def fold_block(number: int, fold: Fold) -> Block:
@@ -142,7 +152,7 @@ def draw_block(block: Block, index: RecordingIndex, left: float, top: float, wid
     ]
     shapes += [_row(row, index, left, top + y, width) for row, y in block.row_tops(index)]
     if block.is_empty_node:
-        shapes.append(text(left + 10, top + HEAD + 12.5, "keeps no tensor", kind="none"))
+        shapes.append(text(left + 10, top + HEAD + 12.5, translated("keeps no tensor"), kind="none"))
     value_top = top + block.value_top(index)
     if block.tensor:
         shapes.append(_value(block, block.tensor, index, left, value_top, width))
@@ -194,12 +204,12 @@ def draw_version(left: float, top: float, counter: int, key: Key) -> Shape:
 
 def describe_fold(fold: Fold) -> str:
     """Returns how much a fold holds: "12 nodes, lines 4–7"."""
-    return ", ".join(filter(None, [f"{len(fold.nodes)} nodes", fold.lines]))
+    return translated(", ").join(filter(None, [translated("{count} nodes", count=len(fold.nodes)), fold.lines]))
 
 
 def _fold_lines(fold: Fold, left: float, top: float) -> list[Shape]:
     """Returns the two lines in a fold's block."""
     return [
         text(left + 10, top + 15, describe_fold(fold), kind="values"),
-        text(left + 10, top + 30, "open ▸", kind="opens"),
+        text(left + 10, top + 30, translated("open ▸"), kind="opens"),
     ]

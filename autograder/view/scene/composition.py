@@ -8,17 +8,20 @@ import msgspec
 
 from autograder.tape.recording.schema import Recording, to_json
 from autograder.tape.recording.verdict_types import OUTCOMES
+from autograder.view.assets import front_end_words
 from autograder.view.keys import Key
 from autograder.view.playback import Frame
 from autograder.view.scene import memory_lanes
+from autograder.view.scene.board import Board, Choices
 from autograder.view.scene.code_tokens import CodeToken, highlight
+from autograder.view.scene.counter_question import CounterQuestion, ask_versions
 from autograder.view.scene.frame_states import States, StateTracker
 from autograder.view.scene.gradient_panel import draw_gradients
 from autograder.view.scene.node_graph import MARGIN, NodeGraph
 from autograder.view.scene.recording_index import RecordingIndex, index_recording
 from autograder.view.shapes import Drawing
-from autograder.view.text.headline import MEANING, headline
-from autograder.view.text.sentences import FORECAST, decisive_frame
+from autograder.view.text.headline import headline, meaning
+from autograder.view.text.sentences import decisive_frame, forecast_word
 
 MOST_HIGHLIGHTS, MOST_LINKS = 6, 6
 """Parts that are highlighted while backward visits a node, and arrows from saved tensors to lines, at most."""
@@ -73,6 +76,11 @@ class Scene(msgspec.Struct):
         ask: 0-based frame before which the learner predicts, or None.
         outcomes: each outcome with its meaning.
         place: class name of the element of the page that a live widget replaces; "" for none.
+        is_playable: whether a front end may ask for the program as a board.
+        board: the program as cards, in place of its code; None for code that stays as it is.
+        choices: the buttons of an open prediction; then nothing else is drawn.
+        counters: the versions at the frame before `ask`, which the reader sets; None where they are shown.
+        words: what the front end itself says in the reader's language, by the English text.
     """
 
     id: str
@@ -89,19 +97,26 @@ class Scene(msgspec.Struct):
     ask: int | None = None
     outcomes: list[tuple[str, str]] = []
     place: str = ""
+    is_playable: bool = False
+    board: Board | None = None
+    choices: Choices | None = None
+    counters: CounterQuestion | None = None
+    words: dict[str, str] = {}
 
 
-def build_scene(recording: Recording, predict: bool = False, place: str = "") -> Scene:
+def build_scene(recording: Recording, predict: bool = False, place: str = "", counters: bool = False) -> Scene:
     """Returns the scene of a recording.
 
     Args:
         predict: the learner chooses an outcome before the last frames are shown.
         place: class name of the element of the page that a live widget replaces; "" for none.
+        counters: the learner sets the version counters before they are shown.
     """
     index = index_recording(recording)
     graph = NodeGraph(index)
     frames = _frames(recording, index, graph)
     decisive = decisive_frame(recording, index.playback.frames) - 1
+    ask = _ask(frames) if predict else _ask_versions(frames) if counters else None
     return Scene(
         id=hashlib.sha256(to_json(recording).encode()).hexdigest()[:12],
         outcome=recording.verdict.outcome,
@@ -112,10 +127,12 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "") ->
         memory=_memory(index),
         gradients=draw_gradients(recording),
         decisive=decisive,
-        start=0 if predict or _is_withheld(recording) else decisive,
-        ask=_ask(frames) if predict else None,
-        outcomes=[(outcome, MEANING[outcome]) for outcome in OUTCOMES],
+        start=0 if ask is not None or _is_withheld(recording) else decisive,
+        ask=ask,
+        outcomes=[(outcome, meaning(outcome)) for outcome in OUTCOMES],
         place=place,
+        counters=ask_versions(recording, ask, _texts(frames)) if counters and ask else None,
+        words=front_end_words(),
     )
 
 
@@ -151,6 +168,17 @@ def _ask(frames: list[SceneFrame]) -> int:
     if visit is not None:
         return max(visit - 1, 0)
     return max(len(frames) - 2, 0)
+
+
+def _ask_versions(frames: list[SceneFrame]) -> int:
+    """Returns the 0-based frame before which all versions are known: backward's own statement, else the one after the last."""
+    visit = next((i for i, frame in enumerate(frames) if frame.kind == "visit"), None)
+    return len(frames) - 1 if visit is None else visit - 1
+
+
+def _texts(frames: list[SceneFrame]) -> set[str]:
+    """Returns the keys of all parts that some frame changes."""
+    return {key for frame in frames for key in frame.changes}
 
 
 def _frames(recording: Recording, index: RecordingIndex, graph: NodeGraph) -> list[SceneFrame]:
@@ -192,7 +220,7 @@ def _highlights(frame: Frame, changes: States, versions: dict[Key, int | None]) 
 def _forecast(frame: Frame) -> tuple[str, str] | None:
     """Returns the forecast of a frame: the outcome and the badge's word."""
     forecast = frame.step.forecast if frame.kind == "step" and frame.step else None
-    return (forecast.outcome, FORECAST[forecast.outcome]) if forecast else None
+    return (forecast.outcome, forecast_word(forecast.outcome)) if forecast else None
 
 
 def _links(tracker: StateTracker) -> list[tuple[str, str]]:

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 
+from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Node
 
 LIMIT = 26
@@ -20,10 +21,11 @@ CHUNKS = 10
 
 @dataclass(frozen=True)
 class Fold:
-    """Nodes shown as one block; opening it shows `inside`, nodes and further folds."""
+    """Nodes shown as one block; opening it shows `inside`, nodes and further folds. `round` is the number of a loop's iteration."""
 
     title: str
     inside: list[Node | Fold] = field(default_factory=list)
+    round: int = 0
 
     @property
     def nodes(self) -> list[Node]:
@@ -36,7 +38,9 @@ class Fold:
         lines = [node.place.line for node in self.nodes if node.place]
         if not lines:
             return ""
-        return f"lines {min(lines)}–{max(lines)}" if min(lines) != max(lines) else f"line {lines[0]}"
+        if min(lines) == max(lines):
+            return translated("line {line}", line=lines[0])
+        return translated("lines {lines}", lines=f"{min(lines)}–{max(lines)}")
 
 
 @dataclass(frozen=True)
@@ -76,9 +80,12 @@ class FoldPlanner:
         rounds = self._split(nodes)
         if len(nodes) <= LIMIT or len(rounds) < 3:
             return list(nodes)
-        middle: list[Node | Fold] = [Fold(f"round {i}", list(run)) for i, run in enumerate(rounds[1:-1], 2)]
-        count = f"round{'s' * (len(middle) > 1)} {_numbers(middle)}"
-        return [*rounds[0], *self._hide(f"{count} of {Fold('', middle).lines}", self._chunks(middle)), *rounds[-1]]
+        middle: list[Node | Fold] = [
+            Fold(translated("round {rounds}", rounds=i), list(run), i) for i, run in enumerate(rounds[1:-1], 2)
+        ]
+        where = {"rounds": _numbers(middle), "lines": Fold("", middle).lines}
+        one, many = translated("round {rounds} of {lines}", **where), translated("rounds {rounds} of {lines}", **where)
+        return [*rounds[0], *self._hide(many if len(middle) > 1 else one, self._chunks(middle)), *rounds[-1]]
 
     def _split(self, nodes: list[Node]) -> list[list[Node]]:
         """Returns the nodes of each iteration; a new one starts where the program goes back to a line that it has run before."""
@@ -125,12 +132,12 @@ class FoldPlanner:
 
 def _span(part: list[Node | Fold]) -> str:
     """Returns a title for neighbours: "rounds 2–26", or the lines they come from."""
-    if all(isinstance(entry, Fold) and entry.title.startswith("round ") for entry in part):
-        return f"rounds {_numbers(part)}"
-    return Fold("", part).lines or f"{len(part)} steps"
+    if all(isinstance(entry, Fold) and entry.round for entry in part):
+        return translated("rounds {rounds}", rounds=_numbers(part))
+    return Fold("", part).lines or translated("{count} steps", count=len(part))
 
 
 def _numbers(rounds: list[Node | Fold]) -> str:
     """Returns the numbers of rounds: "2–26", or "2"."""
-    first, last = (entry.title.split()[1] for entry in (rounds[0], rounds[-1]) if isinstance(entry, Fold))
+    first, last = (str(entry.round) for entry in (rounds[0], rounds[-1]) if isinstance(entry, Fold))
     return first if first == last else f"{first}–{last}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording, SavedEdge
 from autograder.tape.recording.verdict_types import Place
 from autograder.view.keys import Key
@@ -108,17 +109,23 @@ class StateTracker:
         condition, key = self.playback.condition(edge), Key("saved", edge.id)
         values = self.playback.states[edge.tensor].values if edge.tensor in self.playback.states else ""
         before = self._saved_values.setdefault(edge.id, values)
-        versions = f"saved v{edge.saved_version}, now v{self.playback.version_of(edge)}"
-        if edge.saved_version is None:
-            versions = "has no counter"
-        elif condition == "freed":
-            versions = "freed"
-        new = {key: f"on {condition}".strip(), key.text("versions"): versions}
+        new = {key: f"on {condition}".strip(), key.text("versions"): self._versions(edge)}
         if edge.id in self.index.harmed:
             differs = before != values and condition in ("stale", "silent")
-            change = f"{clip(before, 13)} became {clip(values, 13)}" if differs else clip(before, LONGEST)
-            new[key.text("change")] = change
+            became = {"before": clip(before, 13), "after": clip(values, 13)}
+            new[key.text("change")] = (
+                translated("{before} became {after}", **became) if differs else clip(before, LONGEST)
+            )
         return new
+
+    def _versions(self, edge: SavedEdge) -> str:
+        """Returns the versions of a saved tensor when it was saved and now."""
+        if edge.saved_version is None:
+            return translated("has no counter")
+        if self.playback.condition(edge) == "freed":
+            return translated("freed")
+        now = self.playback.version_of(edge)
+        return translated("saved v{saved}, now v{version}", saved=edge.saved_version, version=now)
 
     def _storage(self, storage: int, frame: Frame) -> States:
         """Returns the states of a storage: whether the frame wrote harmfully into it, and whether a counter counted that."""
@@ -127,9 +134,12 @@ class StateTracker:
         tensors = (self.playback.tensors[tensor] for tensor in self.playback.in_storage.get(storage, ()))
         mark = counter_mark(min(map(self.index.counter, tensors), default=0))
         if any(not write.counters or any(map(self._is_silent, write.harmed)) for write in writes):
-            return {key: "on unseen", key.text("note"): f"bytes changed; {mark} did not count it"}
+            return {key: "on unseen", key.text("note"): translated("bytes changed; {mark} did not count it", mark=mark)}
         if any(write.harmed for write in writes):
-            return {key: "on hit", key.text("note"): f"written after it was saved; {mark} counted it"}
+            return {
+                key: "on hit",
+                key.text("note"): translated("written after it was saved; {mark} counted it", mark=mark),
+            }
         return {key: "on"}
 
     def _is_silent(self, edge: int) -> bool:
@@ -142,11 +152,13 @@ class StateTracker:
         visit = frame.visit
         got, right = Key("got", visit.node), Key("right", visit.node)
         if visit.status == "raised":
-            return {Key("stop", visit.node): "backward stops here", got: "", right: ""}
+            return {Key("stop", visit.node): translated("backward stops here"), got: "", right: ""}
         wrong = bool(visit.true) and visit.got != visit.true
         fits = min(self.graph.room.get(visit.node, LONGEST), LONGEST + 6)
-        new = {got: clip(f"got {visit.got}", fits) if wrong else ""}
-        return new | {right: clip(f"right {visit.true}" if wrong else f"grad {visit.got}", fits)}
+        if not wrong:
+            return {got: "", right: clip(translated("grad {got}", got=visit.got), fits)}
+        new = {got: clip(translated("got {got}", got=visit.got), fits)}
+        return new | {right: clip(translated("right {right}", right=visit.true), fits)}
 
     def _code(self, frame: Frame) -> States:
         """Returns the marks in the code: lines that saved, lines that wrote into what was saved, the line that failed."""

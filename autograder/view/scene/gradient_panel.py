@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from autograder.locale.line_breaks import columns
+from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Gradient
-from autograder.view.shapes import MONO, Drawing, Shape, box, clip, columns, group, text
+from autograder.view.shapes import MONO, Drawing, Shape, box, clip, group, text
 from autograder.view.text.gradient_values import GradientElement, finite, format_number, is_wrong, list_elements
 
 MOST = 12
@@ -41,7 +43,7 @@ def draw_gradients(recording: Recording) -> Drawing | None:
             shapes.append(text(12, top + 12, rest, kind="none"))
             top += ROW
     if len(leaves) > MOST:
-        shapes.append(text(12, top + 12, f"and {len(leaves) - MOST} more leaves", kind="none"))
+        shapes.append(text(12, top + 12, translated("and {count} more leaves", count=len(leaves) - MOST), kind="none"))
         top += ROW
     return Drawing(0, 0, right + 2 * NUMBER + BARS + 28, top + 8, [group(*shapes, kind="gradients")])
 
@@ -53,7 +55,8 @@ def _choose(gradient: Gradient, most: int) -> tuple[list[GradientElement], str]:
         return elements, ""
     wrong = [element for element in elements if element.is_wrong]
     right = [element for element in elements if not element.is_wrong]
-    rest = f"and {len(elements) - most} more, {max(len(wrong) - most, 0) or 'none'} of them wrong"
+    hidden = max(len(wrong) - most, 0) or translated("none")
+    rest = translated("and {count} more, {wrong} of them wrong", count=len(elements) - most, wrong=hidden)
     return (wrong + right)[:most], rest
 
 
@@ -68,16 +71,16 @@ def _axis(elements: list[GradientElement], right: float) -> Axis:
 def _heading(right: float) -> Shape:
     """Returns the titles of the columns; `right` is where the names end."""
     return group(
-        text(12, 21, "gradient", kind="title"),
-        text(right + NUMBER, 21, "got", kind="title end"),
-        text(right + 2 * NUMBER, 21, "right", kind="title end"),
+        text(12, 21, translated("gradient"), kind="title"),
+        text(right + NUMBER, 21, translated("got"), kind="title end"),
+        text(right + 2 * NUMBER, 21, translated("right"), kind="title end"),
     )
 
 
 def _row(name: str, element: GradientElement, axis: Axis, right: float, top: float) -> Shape:
     """Returns one element: two numbers and two bars."""
     got, true = element.got, element.true
-    unknown = "not recorded" if got is None else "not known"
+    unknown = translated("not recorded") if got is None else translated("not known")
     right_number = unknown if true is None else format_number(true)
     return group(
         text(12, top + 14, clip(name, LONGEST), kind="name"),

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from autograder.locale.line_breaks import columns
+from autograder.locale.translations import translated
 from autograder.tape.recording.schema import SavedEdge, Storage, Tensor
 from autograder.view.keys import Key
 from autograder.view.scene.blocks import CHIP, draw_version, format_size
 from autograder.view.scene.recording_index import RecordingIndex
-from autograder.view.shapes import SMALL, Shape, box, clip, columns, group, shape, text
+from autograder.view.shapes import SMALL, Shape, box, clip, group, shape, text
+from autograder.view.text.naming import count_noun
 
 WIDTH = 380
 HEAD, ROW, BAR, NOTE, GAP = 22, 21, 9, 17, 10
@@ -90,10 +93,10 @@ def _all_lanes(index: RecordingIndex) -> list[MemoryLane]:
 def draw_lane(lane: MemoryLane, index: RecordingIndex, top: float) -> Shape:
     """Returns a lane's shapes, its upper edge at `top`."""
     key = Key("memory", lane.storage.id)
-    size = f"{lane.storage.bytes} byte{'s' if lane.storage.bytes != 1 else ''}"
+    size = count_noun(lane.storage.bytes, "{count} byte", "{count} bytes")
     shapes = [
         box(0.5, top + 0.5, WIDTH - 1, lane.height - 1, 7, kind="card"),
-        text(10, top + 15, f"memory {lane.title}", kind="title"),
+        text(10, top + 15, translated("memory {letter}", letter=lane.title), kind="title"),
         text(WIDTH - 10, top + 15, size, kind="side"),
     ]
     y = top + HEAD
@@ -123,14 +126,17 @@ def _tensor(tensor: Tensor, lane: MemoryLane, index: RecordingIndex, top: float)
             box(12, top + ROW, room, 5, 2, kind="whole"),
             box(12 + left, top + ROW, max(width, 2), 5, 2, kind=f"part f{counter % 6}"),
         ]
-    words = f"tensor of shape {format_size(tensor.shape)}, {tensor.dtype}, bytes {tensor.start} to {tensor.stop}"
+    words = translated(
+        "tensor of shape {shape}, {dtype}, bytes {start} to {stop}",
+        shape=format_size(tensor.shape), dtype=tensor.dtype, start=tensor.start, stop=tensor.stop,
+    )  # fmt: skip
     return group(shape("title", words), *shapes, kind="alias", k=key)
 
 
 def _node(edge: SavedEdge, index: RecordingIndex, top: float) -> Shape:
     """Returns the line of a node that keeps this memory for backward."""
     key, node = Key("saved", edge.id), index.playback.nodes.get(edge.node)
-    label = clip(f"kept by {node.name if node else 'a node'}", 30)
+    label = clip(translated("kept by {node}", node=node.name if node else translated("a node")), 30)
     return group(
         shape("circle", cx=16, cy=top + 9, r=2.5),
         text(24, top + 12.5, label, kind="slot"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Node, SavedEdge
 from autograder.view.keys import Key
 from autograder.view.scene.blocks import (
@@ -71,7 +72,7 @@ class NodeGraph:
             (node for node in index.recording.nodes if node.id not in index.leaves),
             key=lambda node: (born.get(node.id, 0), node.id),
         )
-        self.views = [GraphView("whole program", None, FoldPlanner(self._harmed_nodes(), born).fold(nodes))]
+        self.views = [GraphView(translated("whole program"), None, FoldPlanner(self._harmed_nodes(), born).fold(nodes))]
         self.folds_around: dict[int, list[int]] = {}
         self.room: dict[int, int] = {}
         for number, view in enumerate(self.views):
@@ -148,7 +149,9 @@ class NodeGraph:
                 upper = self._upper(source, owners)
                 if upper.part == "outside" and upper not in keys:
                     keys.add(upper)
-                    blocks.insert(0, Block(upper, f"from outside: {self._name(source)}", kind="outside"))
+                    blocks.insert(
+                        0, Block(upper, translated("from outside: {name}", name=self._name(source)), kind="outside")
+                    )
                 if upper != lower and upper in keys:
                     links[(upper, lower)] = None
         return list(links)

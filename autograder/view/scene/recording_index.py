@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from autograder.locale.line_breaks import columns
 from autograder.tape.recording.schema import Recording, SavedEdge, Tensor, TensorState
 from autograder.view.keys import Key
 from autograder.view.playback import Playback
-from autograder.view.shapes import columns
+from autograder.view.text.layers import layer_names
 from autograder.view.text.naming import TensorNames
 
 
@@ -22,6 +23,7 @@ class RecordingIndex:
         saved_names: saved edge → the name of its tensor when it was saved.
         counters: version counter → its place in order of appearance, from 0.
         harmed: saved edges that some write harms.
+        layers: node → the module with whose parameters it computes, such as "critic.0".
     """
 
     playback: Playback
@@ -33,6 +35,7 @@ class RecordingIndex:
     saved_names: dict[int, str] = field(default_factory=dict)
     counters: dict[int, int] = field(default_factory=dict)
     harmed: set[int] = field(default_factory=set)
+    layers: dict[int, str] = field(default_factory=dict)
 
     @property
     def recording(self) -> Recording:
@@ -46,7 +49,7 @@ class RecordingIndex:
 
 def index_recording(recording: Recording) -> RecordingIndex:
     """Returns the index, built from one pass over all frames."""
-    index = RecordingIndex(Playback(recording))
+    index = RecordingIndex(Playback(recording), layers=layer_names(recording))
     for tensor in recording.tensors:
         index.counters.setdefault(tensor.counter, len(index.counters))
     for node in recording.nodes:

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 
+from autograder.locale.line_breaks import wrap_text
+from autograder.locale.translations import join_sentences, retold, translatable, translated
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Fix, Harm, Place, note_on_change, place_of_fix
+from autograder.tape.recording.verdict_types import Fix, Place, note_on_change
 from autograder.view.shapes import clip
+from autograder.view.text.fix_words import also_fixed, kind_of_fix, where_fixed
 from autograder.view.text.gradient_values import gradient_line
 from autograder.view.text.harm_sentences import consequence, how_far_off, sentence_of_harm, where
-from autograder.view.text.headline import headline, is_compared, short_message
+from autograder.view.text.headline import headline, is_compared, short_message, words_on_runs
+from autograder.view.text.report import error_line
 
 LINES, WIDTH = 25, 100
 """What the screen has at most. Only where more lines do harm than fit is it longer: each of them is named."""
@@ -26,9 +30,12 @@ GRADIENTS = 6
 DIFF = 8
 """Lines of the repair that are shown at most."""
 
-MORE = "More: --steps (every step), --html FILE (a picture), --json"
-MORE_OF_REPAIR = ", --diff (the repair as a patch), --apply"
-MORE_IN_PYTHON = 'More: print(found.steps), found.harms, found.fixes, found.save("out.html")'
+LEAST = 4
+"""Lines of the repair that are shown at least, where there are so many."""
+
+MORE = translatable("More: --steps (every step), --html FILE (a picture), --json")
+MORE_OF_REPAIR = translatable(", --diff (the repair as a patch), --apply")
+MORE_IN_PYTHON = translatable('More: print(found.steps), found.harms, found.fixes, found.save("out.html")')
 
 
 def as_screen(recording: Recording, more: str = MORE) -> str:
@@ -37,20 +44,65 @@ def as_screen(recording: Recording, more: str = MORE) -> str:
     Args:
         more: the last line: how to learn more.
     """
-    told = [_outcome(recording), _harm(recording), _code(recording), _kept_and_others(recording), _gradients(recording)]
     repair = _repair(recording)
-    closing = [more + MORE_OF_REPAIR if more == MORE and repair else more]
-    parts = [part for part in (*told, repair, closing) if part]
-    room = LINES - sum(map(len, parts)) - len(parts)  # a blank line stands between two parts
-    notes = _notes(recording, max(room, 4))
-    if len(notes) > room:
-        repair = _repair(recording, DIFF - len(notes) + room)
-    shown = [part for part in (*told, notes, repair, closing) if part]
-    over = sum(map(len, shown)) + len(shown) - 1 - LINES
-    if notes and over > 0:
-        notes = [*notes[: len(notes) - over - 1], "  … the notes in full: --steps"] if over < len(notes) else []
-        closing = closing if notes else [closing[0].replace("(every step)", "(and notes)")]
-    return "\n\n".join("\n".join(part) for part in (*told, notes, repair, closing) if part) + "\n"
+    closing = [*words_on_runs(recording), _how_to_learn_more(more, bool(repair))]
+    screen = _Screen(
+        outcome=_outcome(recording), harm=_harm(recording), code=_code(recording), kept=_kept_and_others(recording),
+        gradients=_gradients(recording), repair=repair, closing=closing,
+    )  # fmt: skip
+    room = -screen.over - 1  # a blank line stands before the notes
+    screen.notes = _notes(recording, max(room, 4))
+    if len(screen.notes) > room:
+        screen.repair = _repair(recording, DIFF - len(screen.notes) + room)
+    _shorten(screen, recording)
+    return "\n\n".join("\n".join(part) for part in screen.parts) + "\n"
+
+
+@dataclass
+class _Screen:
+    """The parts in their order, each a list of lines."""
+
+    outcome: list[str]
+    harm: list[str]
+    code: list[str]
+    kept: list[str]
+    gradients: list[str]
+    repair: list[str]
+    closing: list[str]
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def parts(self) -> list[list[str]]:
+        """Those that have lines."""
+        told = (self.outcome, self.harm, self.code, self.kept, self.gradients)
+        return [part for part in (*told, self.notes, self.repair, self.closing) if part]
+
+    @property
+    def over(self) -> int:
+        """How many lines there are too many, with a blank line between two parts."""
+        return sum(map(len, self.parts)) + len(self.parts) - 1 - LINES
+
+
+def _shorten(screen: _Screen, recording: Recording) -> None:
+    """Takes away what can be missed, as long as there are too many lines; what matters least goes first."""
+    if screen.over > 0:  # the number of runs is shown where there is room for it
+        screen.closing = screen.closing[-1:]
+    if screen.notes and (over := screen.over) > 0:
+        if over < len(screen.notes):
+            screen.notes = [*screen.notes[: len(screen.notes) - over - 1], translated("  … the notes in full: --steps")]
+        else:
+            screen.notes = []
+            screen.closing = [screen.closing[-1].replace(translated("(every step)"), translated("(and notes)"))]
+    if (over := screen.over) > 0:
+        screen.code = _without_context(screen.code, over)
+    if (over := screen.over) > 0:
+        screen.repair = _repair(recording, max(DIFF - over, LEAST))
+    if screen.over > 0:
+        screen.kept = _others(recording)
+
+
+def _how_to_learn_more(more: str, has_repair: bool) -> str:
+    return translated(more) + (translated(MORE_OF_REPAIR) if more == MORE and has_repair else "")
 
 
 def essence(recording: Recording) -> str:
@@ -62,19 +114,18 @@ def essence(recording: Recording) -> str:
 def _wrapped(text: str, most: int | None = None, indent: str = "") -> list[str]:
     """Returns a text as lines, of which no one ends between "line" and its number."""
     held = re.sub(r"\b(line) (\d)", "\\1\N{NO-BREAK SPACE}\\2", text)
-    wrapped = textwrap.wrap(held, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+    wrapped = wrap_text(held, WIDTH, rest=indent)
     lines = [line.replace("\N{NO-BREAK SPACE}", " ") for line in wrapped]
     if most is not None and len(lines) > most:
         return [*lines[: most - 1], clip(f"{lines[most - 1]} …", WIDTH)]
-    return [line if len(line) <= WIDTH else clip(line, WIDTH) for line in lines]
+    return lines
 
 
 def _outcome(recording: Recording) -> list[str]:
     verdict = recording.verdict
     lines = [f"{verdict.outcome}: {headline(verdict)}"]
     if verdict.error:
-        at = f" at line {verdict.error.line}" if verdict.error.line else ""
-        lines += _wrapped(f"{verdict.error.type}{at}: {short_message(verdict.error.message)}", 2)
+        lines += _wrapped(error_line(verdict.error, short_message(verdict.error.message)), 2)
     return lines
 
 
@@ -83,8 +134,8 @@ def _harm(recording: Recording) -> list[str]:
     if not verdict.harms:
         return _wrapped(how_far_off(verdict.gradients)) if verdict.outcome == "silently-wrong" else []
     first = verdict.harms[0]
-    told = f"{sentence_of_harm(first, recording)}. {consequence(first, verdict)}"
-    return _wrapped(told.strip(), None if len(first.mutated_at) > 3 else 4)
+    told = translated("{sentence}.", sentence=sentence_of_harm(first, recording))
+    return _wrapped(join_sentences([told, consequence(first, verdict)]), None if len(first.mutated_at) > 3 else 4)
 
 
 def _code(recording: Recording) -> list[str]:
@@ -113,6 +164,12 @@ def _numbered(source: list[str], numbers: list[int], write: Place, saved: Place)
         yield f"{mark} {number:>4} | {_cut(source[number - 1])}"
 
 
+def _without_context(code: list[str], over: int) -> list[str]:
+    """Returns the lines of code without so many of those that neither write nor save, the last ones first."""
+    spare = [number for number, line in enumerate(code) if line[0] == " " and "|" in line][::-1][:over]
+    return [line for number, line in enumerate(code) if number not in spare]
+
+
 def _cut(line: str) -> str:
     """Returns a line of code with its indentation, cut to the screen."""
     inside = line.expandtabs(4)
@@ -122,21 +179,24 @@ def _cut(line: str) -> str:
 
 def _kept_and_others(recording: Recording) -> list[str]:
     """Returns what the operation that saved keeps, and where the other harms are."""
+    harms = recording.verdict.harms
+    kept = words_on_node(harms[0].saved_by) if harms and harms[0].edge is not None else ""
+    return [*_wrapped(kept, 2), *_others(recording)]
+
+
+def _others(recording: Recording) -> list[str]:
+    """Returns where the harms after the first are."""
     harms, file = recording.verdict.harms, recording.programs[0].file
-    if not harms:
-        return []
-    kept = words_on_node(harms[0].saved_by) if harms[0].edge is not None else ""
     counts: dict[str, int] = {}
     for harm in harms[1:]:
         for place in harm.mutated_at:
             counts[where(place, file)] = counts.get(where(place, file), 0) + 1
     others = ", ".join(f"{line}{f' ({count})' if count > 1 else ''}" for line, count in counts.items())
-    also = f"{_count(harms[1:])} more saved {'tensors are' if len(harms) > 2 else 'tensor is'} overwritten at {others}."
-    return [*(_wrapped(kept, 2)), *(_wrapped(also) if others else [])]
-
-
-def _count(harms: tuple[Harm, ...]) -> str:
-    return f"{len(harms):,}"
+    also = translated("1 more saved tensor is overwritten at {lines}.", lines=others)
+    if len(harms) > 2:
+        more = f"{len(harms) - 1:,}"
+        also = translated("{count} more saved tensors are overwritten at {lines}.", count=more, lines=others)
+    return _wrapped(also) if others else []
 
 
 def _gradients(recording: Recording) -> list[str]:
@@ -146,19 +206,22 @@ def _gradients(recording: Recording) -> list[str]:
         return []
     most = GRADIENTS // 2 if verdict.graph_faults else GRADIENTS
     lines = [gradient_line(name, one, is_compared(verdict))[:WIDTH] for name, one in verdict.gradients.items()]
-    return lines if len(lines) <= most else [*lines[: most - 1], f"… {len(lines) - most + 1} more"]
+    return (
+        lines if len(lines) <= most else [*lines[: most - 1], translated("… {count} more", count=len(lines) - most + 1)]
+    )
 
 
 def _notes(recording: Recording, most: int) -> list[str]:
     """Returns the notes, as many as fit, and how many there are more."""
     lines: list[str] = []
     told_below = {note_on_change(fix) for fix in recording.verdict.fixes}
-    notes = [note for note in recording.verdict.notes if note not in told_below]
+    notes = [retold(note) for note in recording.verdict.notes if note not in told_below]
     for number, note in enumerate(notes):
         told = _wrapped(f"- {note}", 3, "  ")
         left = len(notes) - number - 1
         if len(lines) + len(told) + bool(left) > most:
-            return [*lines, f"- {left + 1} more note{'s' if left else ''}."] if lines else told[:most]
+            more = translated("{count} more notes.", count=left + 1) if left else translated("1 more note.")
+            return [*lines, f"- {more}"] if lines else told[:most]
         lines += told
     return lines
 
@@ -169,16 +232,25 @@ def _repair(recording: Recording, most: int = DIFF) -> list[str]:
     if not fixes:
         return []
     best, others = fixes[0], len(fixes) - 1
-    more = f"; {others} more" if others else ""
-    if best.proven:
-        lines = [f"Repair at {place_of_fix(best)}, {best.kind} (run: {best.effect}{more}):"]
-    else:
-        none = "No change was found that keeps every loss and gradient. This one"
-        lines = _wrapped(f"{none}, {best.kind}, gives right gradients of something else: {best.changes}", 3)
     changed = changed_lines(best)
     if len(changed) > most:
-        changed = [*changed[: most - 1], f"… {len(changed) - most + 1} more lines"]
-    return [*lines, *(f"  {line}" for line in changed)]
+        changed = [*changed[: most - 1], translated("… {count} more lines", count=len(changed) - most + 1)]
+    return [*_repair_title(best, others), *(f"  {line}" for line in changed)]
+
+
+def _repair_title(best: Fix, others: int) -> list[str]:
+    """Returns the lines above a repair: where it is and what its run showed, or what it computes differently."""
+    kind = kind_of_fix(best)
+    if not best.proven:
+        none = translated(
+            "No change was found that keeps every loss and gradient. This one, {kind}, gives right gradients of something "
+            "else: {changes}", kind=kind, changes=retold(best.changes),
+        )  # fmt: skip
+        return _wrapped(none, 3)
+    known = {"place": where_fixed(best), "kind": kind, "effect": translated(best.effect), "count": others}
+    if not others:
+        return [translated("Repair at {place}, {kind} (run: {effect}):", **known)]
+    return [translated("Repair at {place}, {kind} (run: {effect}; {count} more):", **known)]
 
 
 def changed_lines(fix: Fix) -> list[str]:
@@ -186,4 +258,4 @@ def changed_lines(fix: Fix) -> list[str]:
     lines = [
         f"{sign} {_cut(line)}" for sign, text in (("-", fix.before), ("+", fix.after)) for line in text.splitlines()
     ]
-    return lines + [line for one in fix.more for line in (f"and at {place_of_fix(one)}:", *changed_lines(one))]
+    return lines + [line for one in fix.more for line in (also_fixed(one), *changed_lines(one))]

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from autograder.locale.translations import translated
 from autograder.tape.recording.verdict_types import Gradient
 from autograder.view.shapes import clip
 
@@ -70,14 +71,18 @@ def short_values(values: Any) -> str:
     numbers = [number for _, number in _flatten(values)]
     if not isinstance(values, list) or len(numbers) > SHOWN:
         first = ", ".join(map(format_number, numbers[: SHOWN - 1]))
-        return first if not isinstance(values, list) else f"[{first}, … {len(numbers) - SHOWN + 1} more]"
+        return (
+            first
+            if not isinstance(values, list)
+            else translated("[{first}, … {count} more]", first=first, count=len(numbers) - SHOWN + 1)
+        )
     return f"[{', '.join(map(short_values, values))}]"
 
 
 def format_number(number: Any) -> str:
     """Returns one element as text of at most 12 characters."""
     if number is None:
-        return "none"
+        return translated("none")
     if isinstance(number, int | float) and not isinstance(number, bool):
         return f"{number:.4g}"
     return clip(str(number), 12)
@@ -91,9 +96,13 @@ def percent(part: float) -> str:
 def gradient_line(name: str, gradient: Gradient, compared: bool = True) -> str:
     """Returns one leaf's gradient, beside the right one where they were `compared`."""
     if gradient.unlisted:
-        return f"{name}.grad  has {gradient.unlisted:,} numbers, too many to list here"
-    got = "nothing" if gradient.got is None else short_values(gradient.got)
+        count = f"{gradient.unlisted:,}"
+        return translated("{name}.grad  has {count} numbers, too many to list here", name=name, count=count)
+    got = translated("nothing") if gradient.got is None else short_values(gradient.got)
     if gradient.true is None or not compared:
-        return f"{name}.grad  got {got}"
-    off = f"  <- off by {percent(gradient.off)}" if gradient.off else "  <- differs"
-    return f"{name}.grad  got {got}  right {short_values(gradient.true)}" + (off if is_wrong(gradient) else "")
+        return translated("{name}.grad  got {got}", name=name, got=got)
+    line = translated("{name}.grad  got {got}  right {right}", name=name, got=got, right=short_values(gradient.true))
+    if not is_wrong(gradient):
+        return line
+    off = translated("off by {percent}", percent=percent(gradient.off)) if gradient.off else translated("differs")
+    return f"{line}  <- {off}"

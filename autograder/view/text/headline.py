@@ -2,33 +2,39 @@
 
 from __future__ import annotations
 
+from autograder.locale.translations import translatable, translated
+from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome, Verdict
 
 MEANING: dict[Outcome, str] = {
-    "raises-forward": "a line of the program stops with an error",
-    "raises-backward": "backward() stops with an error",
-    "correct": "the gradients are right",
-    "silently-wrong": "no error, but a gradient is wrong",
+    "raises-forward": translatable("a line of the program stops with an error"),
+    "raises-backward": translatable("backward() stops with an error"),
+    "correct": translatable("the gradients are right"),
+    "silently-wrong": translatable("no error, but a gradient is wrong"),
 }
-"""What the outcomes mean, as a learner chooses among them."""
+"""What the outcomes mean, as a learner chooses among them; `meaning` says it in the reader's language."""
 
-NO_BACKWARD = "backward was never called, so no gradient was checked"
-NO_HARM = "no write harmed a saved value"
+
+def meaning(outcome: Outcome) -> str:
+    """Returns what an outcome means, in the reader's language."""
+    return translated(MEANING[outcome])
 
 
 def headline(verdict: Verdict) -> str:
     """Returns what is known of a run; that gradients are right only where an oracle compared them with the loss."""
     if verdict.outcome != "correct":
-        return MEANING[verdict.outcome]
+        return meaning(verdict.outcome)
     answers = {check.oracle: check.answer for check in verdict.checks}
     if answers.get("finite differences") == "yes":
-        return "the gradients are those of the loss, and no write harmed a saved value"
+        return translated("the gradients are those of the loss, and no write harmed a saved value")
     if answers.get("copies of saved tensors") == "not asked":
-        return NO_BACKWARD
+        return translated("backward was never called, so no gradient was checked")
     if "no" in answers.values():
-        return f"{NO_HARM}; but a custom backward is not the slope of its forward"
+        return translated("no write harmed a saved value; but a custom backward is not the slope of its forward")
     seen = sorted({fault.place.line for fault in verdict.graph_faults})
-    return f"{NO_HARM}; but see line {seen[0]}" if seen else NO_HARM
+    if seen:
+        return translated("no write harmed a saved value; but see line {line}", line=seen[0])
+    return translated("no write harmed a saved value")
 
 
 def is_compared(verdict: Verdict) -> bool:
@@ -40,3 +46,9 @@ def is_compared(verdict: Verdict) -> bool:
 def short_message(message: str) -> str:
     """Returns PyTorch's message without its hint at anomaly mode: that finds the line that saved, not the one that wrote."""
     return " ".join(message.partition(" Hint: ")[0].split())
+
+
+def words_on_runs(recording: Recording) -> list[str]:
+    """Returns how often the program was run, as one line; none where that is not known (release 0.1.0, or a post mortem)."""
+    runs = recording.verdict.runs
+    return [translated("The program was run {runs} times, changed programs included.", runs=runs)] if runs else []

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
+from autograder.locale.translations import join_names, join_sentences, translatable, translated
 from autograder.tape.recording.schema import NameChange, Step
 from autograder.view.playback import Playback
 
-NAMELESS = "a tensor without a name"
+NAMELESS = translatable("a tensor without a name")
 
 MOST = 3
 """Things of one kind that a sentence names at most."""
 
 
-def join_names(things: list[str]) -> str:
-    """Returns "a", "a and b", "a, b and c"."""
-    return " and ".join(filter(None, [", ".join(things[:-1]), *things[-1:]]))
-
-
 def join_few(things: list[str]) -> str:
     """Returns the things, or of more than MOST + 1 the first with the number of the others: "a, b, c and 5 more"."""
     more = len(things) - MOST
-    return join_names(things) if more <= 1 else join_names([*things[:MOST], f"{more} more"])
+    return join_names(things) if more <= 1 else join_names([*things[:MOST], translated("{count} more", count=more)])
 
 
-def count_noun(count: int, one: str, many: str) -> str:
-    """Returns a number with its noun: "1 node", "2 nodes"."""
-    return f"{count} {one if count == 1 else many}"
+def count_noun(count: int, one: str, many: str, **values: object) -> str:
+    """Returns the one of two translated texts that fits a number, such as "{count} node" and "{count} nodes"."""
+    return translated(one if count == 1 else many, count=count, **values)
 
 
 class TensorNames:
@@ -37,25 +33,45 @@ class TensorNames:
     def name(self, tensor: int | None) -> str:
         """Returns a tensor's name for a sentence: a variable, "d.data", "a view of d", or NAMELESS."""
         if tensor is None or tensor not in self.playback.tensors:
-            return NAMELESS
-        if self.playback.called.get(tensor):
-            return _all(self.playback.called[tensor].split(", "))
-        known = self.playback.tensors[tensor]
-        near = sorted(self.playback.in_storage.get(known.storage, ()))
-        owner = next((self.short(other) for other in near if self.playback.called.get(other)), None)
-        if owner:
-            return f"{owner}.data" if known.alias_of == "data" else f"a view of {owner}"
-        return NAMELESS
+            return translated(NAMELESS)
+        first, *others = self._called(tensor) or [self._nearby(tensor)]
+        return translated("{name} (also {others})", name=first, others=join_names(others)) if others else first
 
     def short(self, tensor: int | None) -> str:
         """Returns a single name of a tensor, to which ".grad" or ".data" can be appended."""
-        return self.name(tensor).partition(" (also ")[0]
+        if tensor is None or tensor not in self.playback.tensors:
+            return translated(NAMELESS)
+        return (self._called(tensor) or [self._nearby(tensor)])[0]
 
     def label(self, tensor: int | None) -> str:
         """Returns all names of a tensor, as a picture shows them; "(no name)" where it has none."""
         called = self.playback.called.get(tensor) if tensor is not None else None
         name = called or self.name(tensor)
-        return "(no name)" if name == NAMELESS else name
+        return translated("(no name)") if name == translated(NAMELESS) else name
+
+    def has_name(self, tensor: int) -> bool:
+        """Returns whether a program can call a tensor so: by a variable, or as `.data` of one."""
+        is_data = self.playback.tensors[tensor].alias_of == "data"
+        return bool(self._called(tensor)) or (is_data and self._owner(tensor) is not None)
+
+    def _called(self, tensor: int) -> list[str]:
+        """Returns the names of a tensor; one where all are paths such as "self.fc.weight"."""
+        called = self.playback.called.get(tensor)
+        names = called.split(", ") if called else []
+        return names[-1:] if all("." in name for name in names) else names
+
+    def _owner(self, tensor: int) -> str | None:
+        """Returns the name of a tensor that has the same memory."""
+        near = sorted(self.playback.in_storage.get(self.playback.tensors[tensor].storage, ()))
+        return next((self.short(other) for other in near if self.playback.called.get(other)), None)
+
+    def _nearby(self, tensor: int) -> str:
+        """Returns what a tensor without a name is called by the memory that it shares."""
+        owner = self._owner(tensor)
+        if owner is None:
+            return translated(NAMELESS)
+        is_data = self.playback.tensors[tensor].alias_of == "data"
+        return f"{owner}.data" if is_data else translated("a view of {owner}", owner=owner)
 
     def in_storage(self, storage: int) -> list[str]:
         """Returns the variables whose tensors share a storage."""
@@ -77,19 +93,27 @@ class TensorNames:
         sentences = [
             self._holds(root, held) if len(held) > 1 else self._value(held[0], step) for root, held in holders.items()
         ]
-        verb = "no longer names a tensor" if len(taken) == 1 else "no longer name tensors"
-        return [*sentences, *([f"{join_few(taken)} {verb}; the graph still holds what it saved."] if taken else [])]
+        return [*sentences, *([self._unbound(taken)] if taken else [])]
+
+    def _unbound(self, taken: list[str]) -> str:
+        """Returns the sentence about variables that no longer name a tensor."""
+        if len(taken) == 1:
+            return translated("{name} no longer names a tensor; the graph still holds what it saved.", name=taken[0])
+        return translated("{names} no longer name tensors; the graph still holds what it saved.", names=join_few(taken))
 
     def _holds(self, root: str, held: list[NameChange]) -> str:
         """Returns the sentence about several attributes of one object."""
-        return f"{root} now holds {join_few([change.name for change in held])}."
+        return translated("{root} now holds {names}.", root=root, names=join_few([change.name for change in held]))
 
     def _value(self, change: NameChange, step: Step) -> str:
         """Returns the sentence about one variable: its values, and for a new tensor whose memory and counter it shares."""
         assert change.tensor is not None
         state, new = self.playback.states.get(change.tensor), change.tensor in step.tensors
-        sentence = f"{change.name} {'is' if new else 'now names'} {state.values if state else 'a tensor'}."
-        return " ".join(filter(None, [sentence, self._shares(change.name, change.tensor) if new else ""]))
+        values = state.values if state else translated("a tensor")
+        if not new:
+            return translated("{name} now names {values}.", name=change.name, values=values)
+        sentence = translated("{name} is {values}.", name=change.name, values=values)
+        return join_sentences([sentence, self._shares(change.name, change.tensor)])
 
     def _shares(self, name: str, tensor: int) -> str:
         """Returns the sentence about the memory and the counter that a new tensor shares; "" where it shares none."""
@@ -99,12 +123,7 @@ class TensorNames:
             return ""
         same = [other for other in others if self.playback.tensors[self.playback.names[other]].counter == known.counter]
         if same:
-            return f"It shares memory and version counter with {join_names(same)}."
-        return f"It shares memory with {join_names(others)}, but has a version counter of its own."
-
-
-def _all(names: list[str]) -> str:
-    """Returns one tensor's names: "t (also s)", or the last one where all are paths such as "self.fc.weight"."""
-    if all("." in name for name in names):
-        return names[-1]
-    return names[0] + (f" (also {join_names(names[1:])})" if names[1:] else "")
+            return translated("It shares memory and version counter with {names}.", names=join_names(same))
+        return translated(
+            "It shares memory with {names}, but has a version counter of its own.", names=join_names(others)
+        )

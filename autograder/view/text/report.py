@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from autograder.locale.translations import join_sentences, retold, translated
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Fix, Harm, place_of_fix
+from autograder.tape.recording.verdict_types import Fix, Harm, Outcome, Problem
 from autograder.view.playback import Playback
 from autograder.view.shapes import clip
+from autograder.view.text.fix_words import also_fixed, kind_of_fix, where_fixed
 from autograder.view.text.gradient_values import gradient_line
-from autograder.view.text.harm_sentences import where
-from autograder.view.text.headline import headline, is_compared, short_message
-from autograder.view.text.sentences import FORECAST, Sentences
+from autograder.view.text.harm_sentences import through, where
+from autograder.view.text.headline import headline, is_compared, short_message, words_on_runs
+from autograder.view.text.sentences import Sentences, forecast_word
 
 WIDTH = 100
 """Columns of a value or of a line of code, beyond which it is cut."""
@@ -24,15 +26,10 @@ def as_text(recording: Recording, most: int | None = None) -> str:
     """
     steps = _steps(recording)
     if most is not None and len(steps) > most:
-        gap = f"     … {len(steps) - 2 * (most // 2)} more steps …"
+        gap = "     " + translated("… {count} more steps …", count=len(steps) - 2 * (most // 2))
         steps = [*steps[: most // 2], [gap], *steps[-(most // 2) :]]
     lines = [line for step in steps for line in step]
-    return "\n".join([*_head(recording), *_tail(recording), "", "step by step:", *lines]) + "\n"
-
-
-def verdict_text(recording: Recording) -> str:
-    """Returns the verdict without the steps: outcome, error, harms, gradients, notes, repairs."""
-    return "\n".join([*_head(recording), *_tail(recording)]) + "\n"
+    return "\n".join([*_head(recording), *_tail(recording), "", translated("step by step:"), *lines]) + "\n"
 
 
 def _head(recording: Recording) -> list[str]:
@@ -40,9 +37,15 @@ def _head(recording: Recording) -> list[str]:
     verdict = recording.verdict
     lines = [f"{verdict.outcome}: {headline(verdict)}"]
     if verdict.error:
-        where = f" at line {verdict.error.line}" if verdict.error.line else ""
-        lines.append(f"  {verdict.error.type}{where}: {clip(short_message(verdict.error.message), 4 * WIDTH)}")
+        lines.append(f"  {error_line(verdict.error, clip(short_message(verdict.error.message), 4 * WIDTH))}")
     return lines
+
+
+def error_line(error: Problem, message: str) -> str:
+    """Returns an error's type, its line where that is known, and its message."""
+    if not error.line:
+        return f"{error.type}: {message}"
+    return translated("{type} at line {line}: {message}", type=error.type, line=error.line, message=message)
 
 
 def _steps(recording: Recording) -> list[list[str]]:
@@ -53,24 +56,28 @@ def _steps(recording: Recording) -> list[list[str]]:
         if frame.kind == "end":
             continue
         code = [f"{frame.number:>3}  {clip(frame.place.text, WIDTH)}"] if frame.kind == "step" and frame.place else []
-        sentences = f"     {' '.join(filter(None, [words.describe(frame), words.describe_effect(frame)]))}"
+        sentences = f"     {join_sentences([words.describe(frame), words.describe_effect(frame)])}"
         forecast = frame.step.forecast if frame.kind == "step" and frame.step else None
-        then = [f"     If you call backward now: {FORECAST[forecast.outcome]}."] if forecast else []
-        steps.append([*code, sentences, *then])
+        steps.append([*code, sentences, *([f"     {_forecast(forecast.outcome)}"] if forecast else [])])
     return steps
 
 
+def _forecast(outcome: Outcome) -> str:
+    return translated("If you call backward now: {forecast}.", forecast=forecast_word(outcome))
+
+
 def _tail(recording: Recording) -> list[str]:
-    """Returns the harms, the gradients, the notes and the repairs, each under a heading."""
+    """Returns the harms, the gradients, the notes, the repairs and how often it was run, each under a heading."""
     verdict = recording.verdict
     parts = [
-        ("harmed", _harms(verdict.harms, recording.programs[0].file)),
+        (translated("harmed"), _harms(verdict.harms, recording.programs[0].file)),
         (
-            "gradients",
+            translated("gradients"),
             [gradient_line(name, gradient, is_compared(verdict)) for name, gradient in verdict.gradients.items()],
         ),
-        ("notes", list(verdict.notes)),
-        ("repairs", [_fix(fix) for fix in verdict.fixes]),
+        (translated("notes"), [retold(note) for note in verdict.notes]),
+        (translated("repairs"), [_fix(fix) for fix in verdict.fixes]),
+        (translated("runs"), list(words_on_runs(recording))),
     ]
     return [line for title, lines in parts if lines for line in ["", f"{title}:", *(f"  {line}" for line in lines)]]
 
@@ -80,7 +87,7 @@ def _harms(harms: tuple[Harm, ...], file: str) -> list[str]:
 
     Recordings of release 0.1.0 have no kinds.
     """
-    explanations = dict.fromkeys(harm.explanation for harm in harms if harm.explanation)
+    explanations = dict.fromkeys(translated(harm.explanation) for harm in harms if harm.explanation)
     kept = dict.fromkeys(words_on_node(harm.saved_by) for harm in harms if harm.edge is not None)
     return [*dict.fromkeys(_harm(harm, file) for harm in harms), *explanations, *filter(None, kept)]
 
@@ -88,16 +95,23 @@ def _harms(harms: tuple[Harm, ...], file: str) -> list[str]:
 def _harm(harm: Harm, file: str) -> str:
     """Returns one harm as one line."""
     lines = ", ".join(dict.fromkeys(f"{where(place, file)}: {place.text}" for place in harm.mutated_at))
-    through = f" through {harm.through}" if harm.through and harm.through != harm.tensor else ""
-    changed = "its bytes changed" if harm.bytes_changed else "its bytes did not change"
-    what = f"{harm.tensor}, {_holder(harm)} ({where(harm.saved_at, file)}), was written{through} at {lines}"
-    return "; ".join(filter(None, [what, _versions(harm), changed]))
+    changed = translated("its bytes changed") if harm.bytes_changed else translated("its bytes did not change")
+    what = translated(
+        "{tensor}, {holder} ({saved}), was written{through} at {lines}",
+        tensor=harm.tensor, holder=_holder(harm), saved=where(harm.saved_at, file), through=through(harm), lines=lines,
+    )  # fmt: skip
+    return translated("; ").join(filter(None, [what, _versions(harm), changed]))
 
 
 def _holder(harm: Harm) -> str:
     """Returns what relied on the old values: the node that saved them, or something that autograd does not know of."""
-    others = {"AccumulateGrad": "filled by AccumulateGrad", "checkpoint": "read again by the checkpoint"}
-    return others.get(harm.saved_by) or f"{'used' if harm.edge is None else 'kept'} by {harm.saved_by}"
+    if harm.saved_by == "checkpoint":
+        return translated("read again by the checkpoint")
+    if harm.saved_by == "AccumulateGrad":
+        return translated("filled by {node}", node=harm.saved_by)
+    if harm.edge is None:
+        return translated("used by {node}", node=harm.saved_by)
+    return translated("kept by {node}", node=harm.saved_by)
 
 
 def _versions(harm: Harm) -> str:
@@ -105,14 +119,15 @@ def _versions(harm: Harm) -> str:
     if harm.saved_version is None:
         return ""
     if harm.saved_version == harm.version_now:
-        return "no version counter moved"
-    return f"saved at version {harm.saved_version}, now at {harm.version_now}"
+        return translated("no version counter moved")
+    return translated("saved at version {saved}, now at {version}", saved=harm.saved_version, version=harm.version_now)
 
 
 def _fix(fix: Fix) -> str:
     """Returns one repair as a diff: the lines that it removes, marked -, and those that it adds, marked +."""
-    told = [f"{place_of_fix(fix)}, {fix.kind} (run: {fix.effect})", *_lines(fix)]
-    return "\n      ".join(told + [line for one in fix.more for line in (f"and at {place_of_fix(one)}:", *_lines(one))])
+    what = {"place": where_fixed(fix), "kind": kind_of_fix(fix), "effect": translated(fix.effect)}
+    told = [translated("{place}, {kind} (run: {effect})", **what), *_lines(fix)]
+    return "\n      ".join(told + [line for one in fix.more for line in (also_fixed(one), *_lines(one))])
 
 
 def _lines(fix: Fix) -> list[str]:

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from autograder.locale.translations import join_names, join_sentences, translatable, translated
 from autograder.tape.recording.schema import Recording, SavedEdge, Step
 from autograder.tape.recording.verdict_types import Outcome
 from autograder.view.playback import Frame, Playback
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import is_wrong, short_values
 from autograder.view.text.headline import headline
-from autograder.view.text.naming import MOST, TensorNames, count_noun, join_few, join_names
+from autograder.view.text.naming import MOST, TensorNames, count_noun, join_few
 from autograder.view.text.write_sentences import WriteSentences
 
 FORECAST: dict[Outcome, str] = {
-    "raises-forward": "raises",
-    "raises-backward": "raises",
-    "correct": "right",
-    "silently-wrong": "silently wrong",
+    "raises-forward": translatable("raises"),
+    "raises-backward": translatable("raises"),
+    "correct": translatable("right"),
+    "silently-wrong": translatable("silently wrong"),
 }
+"""What would come of calling backward now; `forecast_word` says it in the reader's language."""
+
+
+def forecast_word(outcome: Outcome) -> str:
+    """Returns the badge's word for a forecast, in the reader's language."""
+    return translated(FORECAST[outcome])
 
 
 class Sentences:
@@ -51,7 +58,9 @@ class Sentences:
             self._rebased(step),
         ]
         parts = [part for part in [*parts, self._freed(step)] if part]
-        return " ".join([f"Line {frame.step.place.line} runs.", *parts] if parts else [self._nothing(frame.step)])
+        if not parts:
+            return self._nothing(step)
+        return join_sentences([translated("Line {line} runs.", line=step.place.line), *parts])
 
     def describe_effect(self, frame: Frame) -> str:
         """Returns what a harmful write means for backward; a learner who predicts does not see it. "" for other frames."""
@@ -59,45 +68,61 @@ class Sentences:
             return ""
         hurt = dict.fromkeys(edge for write in frame.step.writes for edge in write.harmed)
         parts = list(dict.fromkeys(self._harm(self.playback.saved[edge]) for edge in hurt))
-        more = [f"The same holds for {len(parts) - MOST} more."] if len(parts) > MOST else []
-        return " ".join(parts[:MOST] + more)
+        more = [translated("The same holds for {count} more.", count=len(parts) - MOST)] if len(parts) > MOST else []
+        return join_sentences(parts[:MOST] + more)
 
     def _nothing(self, step: Step) -> str:
         """Returns the sentence about a statement that changed no tensor."""
         error = self.playback.recording.verdict.error
         if error and error.line == step.place.line and step is self.playback.recording.steps[-1]:
-            return f"Line {step.place.line} stops: {self._error(240)}"
-        return f"Line {step.place.line} runs. No tensor changes."
+            return translated("Line {line} stops: {error}", line=step.place.line, error=self._error(240))
+        return translated("Line {line} runs. No tensor changes.", line=step.place.line)
 
     def _nodes(self, step: Step) -> str:
         """Returns the sentence about new nodes and what they saved for backward."""
         nodes = [node for node in step.nodes if not self.playback.nodes[node].name.endswith("AccumulateGrad")]
         kept = {node: self._kept(node, step) for node in nodes}
-        keeping = [f"{self.playback.nodes[node].name} keeps {things}" for node, things in kept.items() if things]
+        called = {node: self.playback.nodes[node].name for node in nodes}
         if len(nodes) == 1:
-            name, things = self.playback.nodes[nodes[0]].name, kept[nodes[0]]
-            return f"{name} joins the graph and keeps {things or 'no tensor'}{' for backward' if things else ''}."
+            return self._node(called[nodes[0]], kept[nodes[0]])
         if not nodes:
             return ""
-        if not keeping and len(nodes) <= MOST:
-            return (
-                f"{join_names([self.playback.nodes[node].name for node in nodes])} join the graph and keep no tensor."
-            )
-        rest = [f"{len(keeping) - MOST} more keep tensors too"] if len(keeping) > MOST else []
-        without = (
-            [count_noun(len(nodes) - len(keeping), "keeps", "keep") + " no tensor"] if len(keeping) < len(nodes) else []
+        if not any(kept.values()) and len(nodes) <= MOST:
+            return translated("{nodes} join the graph and keep no tensor.", nodes=join_names(list(called.values())))
+        parts = self._keeping([(called[node], things) for node, things in kept.items()])
+        return translated(
+            "{count} nodes join the graph: {parts}.", count=len(nodes), parts=translated("; ").join(parts)
         )
-        return f"{len(nodes)} nodes join the graph: {'; '.join([*keeping[:MOST], *rest, *without])}."
+
+    def _node(self, name: str, things: str) -> str:
+        """Returns the sentence about one new node."""
+        if not things:
+            return translated("{node} joins the graph and keeps no tensor.", node=name)
+        return translated("{node} joins the graph and keeps {things} for backward.", node=name, things=things)
+
+    def _keeping(self, kept: list[tuple[str, str]]) -> list[str]:
+        """Returns what several new nodes keep: the first of them by name, and how many more do or do not."""
+        keeping = [translated("{node} keeps {things}", node=name, things=things) for name, things in kept if things]
+        parts = keeping[:MOST]
+        if len(keeping) > MOST:
+            parts.append(translated("{count} more keep tensors too", count=len(keeping) - MOST))
+        if without := len(kept) - len(keeping):
+            parts.append(count_noun(without, "{count} keeps no tensor", "{count} keep no tensor"))
+        return parts
 
     def _rebased(self, step: Step) -> str:
         """Returns the sentence about tensors whose history an in-place write rebased: they have another `grad_fn` now."""
         moved = [s for s in step.states if s.node in step.nodes and s.tensor not in step.tensors and s.node is not None]
         parts = [
-            f"{self.names.name(s.tensor)} now comes from {self.playback.nodes[s.node].name}"
+            translated(
+                "{name} now comes from {node}",
+                name=self.names.name(s.tensor),
+                node=self.playback.nodes[s.node].name,
+            )
             for s in moved
             if s.node is not None
         ]
-        return f"{join_names(parts)}." if parts else ""
+        return translated("{sentence}.", sentence=join_names(parts)) if parts else ""
 
     def _kept(self, node: int, step: Step) -> str:
         """Returns what a new node saved: "d at version 0 and w2 at version 0"; "" for nothing."""
@@ -107,30 +132,40 @@ class Sentences:
     def _thing(self, edge: SavedEdge) -> str:
         """Returns a saved tensor's name, with its version where it has a counter."""
         name = self.names.name(edge.tensor)
-        return name if edge.saved_version is None else f"{name} at version {edge.saved_version}"
+        if edge.saved_version is None:
+            return name
+        return translated("{name} at version {version}", name=name, version=edge.saved_version)
 
     def _harm(self, edge: SavedEdge) -> str:
         """Returns the sentence about a harmed saved tensor."""
         keeper = self.playback.nodes[edge.node]
-        line = f" (line {keeper.place.line})" if keeper.place else ""
-        sentence = f"{keeper.name}{line} keeps {self.names.name(edge.tensor)}"
-        version = self.playback.version_of(edge)
+        node = keeper.name
+        if keeper.place:
+            node = translated("{node} (line {line})", node=node, line=keeper.place.line)
+        version, tensor = self.playback.version_of(edge), self.names.name(edge.tensor)
         if self.playback.condition(edge) == "stale":
-            return f"{sentence} from version {edge.saved_version}, and it is now at version {version}: backward will refuse it."
-        counted = "it has no version counter" if version is None else f"its version is still {version}"
-        return (
-            f"{sentence}; its values are no longer those that were saved, and {counted}: "
-            "the check will pass and the gradient will be wrong."
-        )
+            return translated(
+                "{node} keeps {tensor} from version {saved}, and it is now at version {version}: backward will refuse it.",
+                node=node, tensor=tensor, saved=edge.saved_version, version=version,
+            )  # fmt: skip
+        if version is None:
+            return translated(
+                "{node} keeps {tensor}; its values are no longer those that were saved, and it has no version counter: "
+                "the check will pass and the gradient will be wrong.", node=node, tensor=tensor,
+            )  # fmt: skip
+        return translated(
+            "{node} keeps {tensor}; its values are no longer those that were saved, and its version is still {version}: "
+            "the check will pass and the gradient will be wrong.", node=node, tensor=tensor, version=version,
+        )  # fmt: skip
 
     def _freed(self, step: Step) -> str:
         """Returns the sentence about saved tensors that backward freed."""
         if not step.freed:
             return ""
-        freed = count_noun(len(step.freed), "saved tensor", "saved tensors")
+        freed = count_noun(len(step.freed), "{count} saved tensor", "{count} saved tensors")
         if step.index in self._refused:
-            return f"Backward starts, frees {freed}, and stops with an error."
-        return f"Backward runs, and then frees {freed}."
+            return translated("Backward starts, frees {freed}, and stops with an error.", freed=freed)
+        return translated("Backward runs, and then frees {freed}.", freed=freed)
 
     def _visit(self, frame: Frame) -> str:
         """Returns the sentence about backward's visit to a node."""
@@ -139,13 +174,14 @@ class Sentences:
         leaf = node.name.endswith("AccumulateGrad")
         who = self.names.short(node.tensor)
         if visit.status == "raised":
-            return f"Backward reaches {node.name} and stops. {self._refusal(visit.node)}".strip()
-        sentence = (
-            f"Backward arrives at {who}: {who}.grad gets" if leaf else f"Backward reaches {node.name} and passes on"
-        )
-        if visit.got == visit.true or not visit.true:
-            return f"{sentence} {visit.got or 'nothing'}."
-        return f"{sentence} {visit.got or 'nothing'}; right is {visit.true}."
+            stopped = translated("Backward reaches {node} and stops.", node=node.name)
+            return join_sentences([stopped, self._refusal(visit.node)])
+        got = visit.got or translated("nothing")
+        if visit.got != visit.true and visit.true:
+            got = translated("{got}; right is {right}", got=got, right=visit.true)
+        if leaf:
+            return translated("Backward arrives at {leaf}: {leaf}.grad gets {got}.", leaf=who, got=got)
+        return translated("Backward reaches {node} and passes on {got}.", node=node.name, got=got)
 
     def _refusal(self, node: int) -> str:
         """Returns why backward stops at a node: the saved tensor at another version, else PyTorch's message."""
@@ -154,25 +190,30 @@ class Sentences:
         ]
         if stale:
             parts = (
-                f"{self.names.name(e.tensor)} was saved at version {e.saved_version} and is at version {e.version_now}."
+                translated(
+                    "{name} was saved at version {saved} and is at version {version}.",
+                    name=self.names.name(e.tensor), saved=e.saved_version, version=e.version_now,
+                )
                 for e in stale
-            )
-            return " ".join(dict.fromkeys(parts))
+            )  # fmt: skip
+            return join_sentences(dict.fromkeys(parts))
         return self._error(240)
 
     def _verdict(self) -> str:
         """Returns the outcome, the error, the wrong gradients and a repair."""
         verdict = self.playback.recording.verdict
-        parts = [f"Outcome: {verdict.outcome}, {headline(verdict)}."]
+        parts = [translated("Outcome: {outcome}, {meaning}.", outcome=verdict.outcome, meaning=headline(verdict))]
         if verdict.error:
             parts.append(f"{verdict.error.type}: {self._error(220)}")
         for name, gradient in verdict.gradients.items():
             if gradient.got is not None and is_wrong(gradient):
-                parts.append(f"{name}.grad is {short_values(gradient.got)}; right is {short_values(gradient.true)}.")
+                got, right = short_values(gradient.got), short_values(gradient.true)
+                parts.append(translated("{name}.grad is {got}; right is {right}.", name=name, got=got, right=right))
         proven = next((fix for fix in verdict.fixes if fix.proven), None)
         if proven:
-            parts.append(f"A proven repair, line {proven.line}: {clip(proven.after, 90)}")
-        return " ".join(parts)
+            after = clip(proven.after, 90)
+            parts.append(translated("A proven repair, line {line}: {code}", line=proven.line, code=after))
+        return join_sentences(parts)
 
 
 def decisive_frame(recording: Recording, frames: list[Frame]) -> int:

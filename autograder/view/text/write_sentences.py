@@ -4,24 +4,31 @@ from __future__ import annotations
 
 from typing import Literal
 
+from autograder.locale.translations import join_names, join_sentences, translatable, translated
 from autograder.tape.recording.schema import Step, Write
-from autograder.view.text.naming import NAMELESS, TensorNames, count_noun, join_few, join_names
+from autograder.view.text.naming import NAMELESS, TensorNames, count_noun, join_few
 
 Kind = Literal["counted", "unchanged", "uncounted", "miscounted"]
 """Whether a write moved a version counter: yes; yes, though no value differs; none; one that autograd does not check."""
 
 ONE: dict[Kind, str] = {
     "counted": "",
-    "unchanged": "No value is different, but the counter counts writes, not changes.",
-    "uncounted": "The bytes change, but no version counter moves: autograd cannot see this write.",
-    "miscounted": "That is a different counter from the one that autograd checks: it cannot see this write.",
+    "unchanged": translatable("No value is different, but the counter counts writes, not changes."),
+    "uncounted": translatable("The bytes change, but no version counter moves: autograd cannot see this write."),
+    "miscounted": translatable(
+        "That is a different counter from the one that autograd checks: it cannot see this write."
+    ),
 }
 
 MANY: dict[Kind, str] = {
-    "counted": "Their version counters move.",
-    "unchanged": "No value is different, but their version counters move: they count writes, not changes.",
-    "uncounted": "The bytes change, but no version counter moves: autograd cannot see these writes.",
-    "miscounted": "Those are different counters from the ones that autograd checks: it cannot see these writes.",
+    "counted": translatable("Their version counters move."),
+    "unchanged": translatable(
+        "No value is different, but their version counters move: they count writes, not changes."
+    ),
+    "uncounted": translatable("The bytes change, but no version counter moves: autograd cannot see these writes."),
+    "miscounted": translatable(
+        "Those are different counters from the ones that autograd checks: it cannot see these writes."
+    ),
 }
 
 
@@ -52,15 +59,25 @@ class WriteSentences:
             return False
         name = self.names.name(write.tensor)
         made = self.playback.tensors[write.tensor].kind
-        return made == "parameter" or (made == "input" and (name == NAMELESS or "." in name))
+        return made == "parameter" or (made == "input" and (name == translated(NAMELESS) or "." in name))
 
     def _describe_initialised(self, tensors: set[int]) -> list[str]:
         """Returns the sentence about the new parameters and buffers of modules."""
         if not tensors:
             return []
-        noun = "parameter" if all(self.playback.tensors[t].kind == "parameter" for t in tensors) else "tensor"
-        verb = "gets its" if len(tensors) == 1 else "get their"
-        return [f"{count_noun(len(tensors), f'new {noun}', f'new {noun}s')} {verb} first values."]
+        if all(self.playback.tensors[t].kind == "parameter" for t in tensors):
+            return [
+                count_noun(
+                    len(tensors),
+                    "{count} new parameter gets its first values.",
+                    "{count} new parameters get their first values.",
+                )
+            ]
+        return [
+            count_noun(
+                len(tensors), "{count} new tensor gets its first values.", "{count} new tensors get their first values."
+            )
+        ]
 
     def _kind(self, write: Write) -> Kind:
         """Returns which counters counted a write."""
@@ -74,8 +91,9 @@ class WriteSentences:
         """Returns the sentences about all writes of one kind."""
         targets = dict.fromkeys(self._target(write) for write in writes)
         if len(targets) > 1 and len({write.storage for write in writes}) > 1:
-            return f"It writes into {join_few(list(targets))}. {MANY[kind]}"
-        return " ".join(filter(None, [*dict.fromkeys(map(self._one, writes)), ONE[kind]]))
+            written = translated("It writes into {names}.", names=join_few(list(targets)))
+            return join_sentences([written, translated(MANY[kind])])
+        return join_sentences([*dict.fromkeys(map(self._one, writes)), ONE[kind] and translated(ONE[kind])])
 
     def _target(self, write: Write) -> str:
         """Returns the name of what was written into."""
@@ -86,14 +104,20 @@ class WriteSentences:
         target = self._target(write)
         same = [name for name in self.names.in_storage(write.storage) if self.playback.names[name] != write.tensor]
         owners = [name for name in same if name != target]
-        sentence = f"It writes into {target}" + (f", the same memory as {join_few(owners)}" if owners else "") + "."
+        sentence = translated("It writes into {names}.", names=target)
+        if owners:
+            same_as = join_few(owners)
+            sentence = translated("It writes into {name}, the same memory as {owners}.", name=target, owners=same_as)
         counted = [self._version(counter, write) for counter in write.counters]
-        return f"{sentence} {join_names(counted)}." if counted else sentence
+        moved = translated("{sentence}.", sentence=join_names(counted)) if counted else ""
+        return join_sentences([sentence, moved])
 
     def _version(self, counter: int, write: Write) -> str:
         """Returns the sentence about one counter that a write moved."""
-        family = [self.names.name(tensor) for tensor in sorted(self.playback.family.get(counter, ()))]
-        named = [name for name in family if not name.startswith("a ")]
-        who = (named or [write.through or "That tensor"])[0]
+        family = sorted(self.playback.family.get(counter, ()))
+        named = [self.names.name(tensor) for tensor in family if self.names.has_name(tensor)]
+        who = (named or [write.through or translated("That tensor")])[0]
         version = self.playback.versions.get(counter)
-        return f"{who} is now at {'another version' if version is None else f'version {version}'}"
+        if version is None:
+            return translated("{name} is now at another version", name=who)
+        return translated("{name} is now at version {version}", name=who, version=version)

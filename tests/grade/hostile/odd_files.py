@@ -125,6 +125,7 @@ ODD: dict[str, Write] = {
     "another kernel": _notebook(lambda notebook: notebook.metadata.update(kernelspec={"name": "evil", "display_name": "x"})),
     "deep metadata": _notebook(_deep),
     "many cells just under the limit": _notebook(_many_cells),
+    "half a million cells": _bytes(lambda data: data.replace(b'"cells": [', b'"cells": [' + b"{}," * 500_000, 1)),
     "truncated": _bytes(lambda data: data[: len(data) // 2]),
     "empty": _bytes(lambda data: b""),
     "byte order mark": _bytes(lambda data: b"\xef\xbb\xbf" + data),

@@ -1,8 +1,9 @@
 """Blackboard's "Assignment File Download": one folder of files, whose names say the assignment, the user and the attempt.
 
 Read in the README of kwurst/bb-file-cleanup and in nbgrader's help on zip_collect (nbgrader/plugins/zipcollect.py, 0.9.6):
-`{assignment}_{username}_attempt_{YYYY-MM-DD-HH-MM-SS}_{file}`, and a `.txt` without a file name for each attempt. A download may
-hold all attempts of a person. The time is the server's.
+`{assignment}_{username}_attempt_{YYYY-MM-DD-HH-MM-SS}_{file}`, and a `.txt` without a file name for each attempt, whose first line
+is `Name: {name} ({username})` (CodeGra-de/CodeGra.de, its reader). A download may hold all attempts of a person. The time is the
+server's.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import datetime
 import re
 from collections import defaultdict
 
-from autograder.desk.collect.download import Download, DownloadedFile
+from autograder.desk.collect.download import Download, DownloadedFile, DownloadError
 from autograder.desk.collect.downloaded_hand_in import DownloadedHandIn, Platform
 
 NAME = re.compile(
     r"(?P<before>.+)_attempt_(?P<time>\d{4}(?:-\d\d){5})(?:_(?P<file>.+)|\.txt)",
 )
+WHO = re.compile(r"[^:\n]+: *(?P<name>[^\n]+?) \((?P<login>[^()\s]+)\)\s*(?:\n|$)")
+ABOUT = ""  # instead of a file's name: the text on the attempt
+LONGEST_TEXT = 2**20
 TIME = "%Y-%m-%d-%H-%M-%S"
 
 
@@ -30,25 +34,35 @@ def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> lis
         if (parts := _match(file.path)) is None:
             download.notes.append(f"{file.path} was left out: it has not the form of Blackboard's names")
         else:
-            attempt = found[parts["before"], parts["time"]]
-            if parts["file"]:
-                attempt[parts["file"]] = file
+            found[parts["before"], parts["time"]][parts["file"] or ABOUT] = file
     return [_hand_in(before, time, files, zone) for (before, time), files in found.items()]
 
 
 def _hand_in(before: str, time: str, files: dict[str, DownloadedFile], zone: datetime.tzinfo) -> DownloadedHandIn:
-    # Both the assignment and the username may hold underscores: the roster says which of the ends is a username.
+    about = files.pop(ABOUT, None)
+    login, name = _who(about) if about else ("", "")
+    # Both the assignment and the username may hold underscores: the text or the roster says which of the ends is a username.
     words = before.split("_")
     ends = ["_".join(words[number:]) for number in range(len(words) - 1, 0, -1)] or [before]
     return DownloadedHandIn(
         key=before,
-        name="",
+        name=name,
         identities=(
-            {"login": ends[0]} | {f"login with {number} underscores": end for number, end in enumerate(ends[1:], 1)},
+            {"login": login or ends[0]} | {f"login with {number} underscores": end for number, end in enumerate(ends)},
         ),
         files=files,
         handed_in=_time(time, zone),
     )
+
+
+def _who(about: DownloadedFile) -> tuple[str, str]:
+    """Returns the username and the name that an attempt's text file says; "" where it has another form."""
+    try:
+        text = about.read(LONGEST_TEXT).decode("utf-8-sig", errors="replace")
+    except DownloadError:
+        return "", ""
+    found = WHO.match(text)
+    return (found["login"], found["name"]) if found else ("", "")
 
 
 def _time(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:

@@ -2,7 +2,8 @@
 
 Read in lib/content_zipper.rb of instructure/canvas-lms: `{sortable name}[_LATE]_{user}_{attachment}_{file}`, the name in lower
 case with only word characters; `[LATE_]anon_{id}_{attachment}_{file}` where grading is anonymous; `…_text.html` and
-`…_link.html` where no file was handed in. The zip holds each person's latest hand-in, and no time: its entries have the time of
+`…_link.html` where no file was handed in; in names hyphens before 2016, and "late" in some. A group's entry has the group's name
+and the number of one of its members. The zip holds each person's latest hand-in, and no time: its entries have the time of
 the download. Attachments are numbered upwards, so that of two downloads the later hand-in has the higher number.
 """
 
@@ -16,7 +17,7 @@ from autograder.desk.collect.download import Download, DownloadedFile
 from autograder.desk.collect.downloaded_hand_in import DownloadedHandIn, Platform
 
 NAME = re.compile(
-    r"(?:(?P<name>\w+?)_)??(?P<late>LATE_)?(?:anon_(?P<anonymous>[^\W_]+)|(?P<user>\d+))_"
+    r"(?:(?P<name>[\w-]+?)_)??(?P<late>(?i:LATE_))?(?:anon_(?P<anonymous>[^\W_]+)|(?P<user>\d+))_"
     r"(?:(?P<attachment>\d+)_(?P<file>.+)|(?P<typed>text|link)\.html(?:-\d+)?)"
 )
 

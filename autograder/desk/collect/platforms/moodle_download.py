@@ -2,7 +2,8 @@
 
 Read in mod/assign/locallib.php and mod/assign/feedback/file/importziplib.php of moodle/moodle:
 `[Group-]Full name_N_assignsubmission_file/…` since 4.1, with another `_` at its end before, and names of that beginning where
-the files are not in folders; `Participant_N_…` where marking is anonymous. N is the participant's number in this assignment, and
+the files are not in folders; `Participant_N_…` where marking is anonymous. A team's have its name and its own number, or none for
+those who are in no team (classes/downloader.php). Else N is the participant's number in this assignment, and
 not the user's. `_` in names is a blank there. Times stand in the grading worksheet, not in the zip.
 """
 
@@ -16,7 +17,7 @@ from autograder.desk.collect.download import Download, DownloadedFile
 from autograder.desk.collect.downloaded_hand_in import DownloadedHandIn, Platform
 
 NAME = re.compile(
-    r"(?:.*/)?(?P<name>[^_/]+)_(?P<number>\d+)_assignsubmission_(?P<kind>[a-z]+)_?(?:/(?P<inside>.+)|(?P<beside>[^/]*))"
+    r"(?:.*/)?(?P<name>[^_/]+)(?:_(?P<number>\d+))?_assignsubmission_(?P<kind>[a-z]+)_?(?:/(?P<inside>.+)|(?P<beside>[^/]*))"
 )
 
 
@@ -26,14 +27,14 @@ def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> lis
         if (parts := NAME.fullmatch(file.path)) is None:
             download.notes.append(f"{file.path} was left out: it has not the form of Moodle's names")
         else:
-            found[parts["number"]].append((parts, file))
-    return [_hand_in(number, files) for number, files in found.items()]
+            found[parts["number"] or parts["name"]].append((parts, file))
+    return [_hand_in(key, files) for key, files in found.items()]
 
 
-def _hand_in(number: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> DownloadedHandIn:
-    name = files[0][0]["name"]
+def _hand_in(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> DownloadedHandIn:
+    name, number = files[0][0]["name"], files[0][0]["number"] or ""
     return DownloadedHandIn(
-        key=number,
+        key=key,
         name=name,
         identities=({"participant": number, "words": name, "words without group": name.partition("-")[2]},),
         files={parts["inside"] or parts["beside"] or "online text": file for parts, file in files},

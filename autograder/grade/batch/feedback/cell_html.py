@@ -21,12 +21,13 @@ from autograder.grade.clean.harmless_html import harmless_page
 from autograder.grade.clean.harmless_outputs import harmless_picture_size
 from autograder.grade.clean.harmless_text import harmless_text
 from autograder.grade.clean.raster_images import FORMATS, raster_base64
+from autograder.locale.translations import retold, translated
 
 VERDICTS = {"Incorrect", "NotAttempted", "Missing", "Unreachable", "Ended", "HiddenTest"}
 """Errors of this package whose text says everything."""
 
 FAILED_LINE = re.compile(r"^-+> ?\d+ (.*)$", re.MULTILINE)
-TOO_LONG = re.compile(r"CellTimeoutError: (stopped after [\d.]+ seconds)")
+TOO_LONG = re.compile(r"CellTimeoutError: stopped after ([\d.]+) seconds")
 OUR_FRAME = re.compile(
     r"(\x1b\[[0-9;]*m)*File (\x1b\[[0-9;]*m)*(…/)?autograder/"
 )  # says nothing about the learner's code
@@ -97,8 +98,13 @@ class _Renderer(IPythonRenderer):
 
 
 def outputs_html(outputs: list[NotebookNode]) -> str:
-    """Returns outputs one below the other, text before pictures, because the text says what a picture is about."""
-    ordered = sorted(outputs, key=lambda output: output.output_type == "display_data")
+    """Returns outputs one below the other, text before pictures, because the text says what a picture is about.
+
+    What a check has printed above its picture is left out: its error says the same.
+    """
+    said = {f"{output.evalue}\n" for output in outputs if output.output_type == "error"}
+    shown = [output for output in outputs if output.get("text") not in said]
+    ordered = sorted(shown, key=lambda output: output.output_type == "display_data")
     return "".join(output_html(output) for output in ordered)
 
 
@@ -117,16 +123,19 @@ def error_html(output: NotebookNode) -> str:
     """Returns an error: what it says, and of errors that are not ours the traceback, folded."""
     said = (f"{output.ename}: {output.evalue}" if output.evalue else output.ename).removeprefix("LearnerError: ")
     if stopped := TOO_LONG.search(said):
-        return _message(f"Your code took too long: it was {stopped[1]}.")
+        return _message(
+            translated("Your code took too long: it was stopped after {seconds} seconds.", seconds=stopped[1])
+        )
     if output.ename in VERDICTS:
-        return _message(output.evalue)
+        return _message(retold(output.evalue))
     traceback = "\n".join(part for part in map(harmless_text, output.traceback) if not OUR_FRAME.match(part))
     if output.ename in ("SyntaxError", "IndentationError", "TabError"):
         return _message(traceback)  # shows the place, and nothing else
     lines = FAILED_LINE.findall(COLOURS.sub("", traceback))
     failed = f"\n    {lines[0].strip()}" if lines and not output.evalue else ""
-    folded = f"<details><summary>Traceback</summary><pre>{_terminal(traceback)}</pre></details>" if lines else ""
-    return _message(said + failed) + folded
+    title = translated("Traceback")
+    folded = f"<details><summary>{title}</summary><pre>{_terminal(traceback)}</pre></details>" if lines else ""
+    return _message(retold(said) + failed) + folded
 
 
 def _message(text: str) -> str:
@@ -140,8 +149,9 @@ def _terminal(text: str) -> str:
 def _picture(kind: str) -> Callable[[str, dict[str, Any]], str]:
     def shown(text: str, metadata: dict[str, Any]) -> str:
         data = raster_base64(kind, text)
+        alt = translated("a picture that the cell shows")
         size = "".join(f' {side}="{pixels}"' for side, pixels in harmless_picture_size(metadata).items())
-        return f'<img alt="a picture that the cell shows" src="data:{kind};base64,{data}"{size}>' if data else ""
+        return f'<img alt="{alt}" src="data:{kind};base64,{data}"{size}>' if data else ""
 
     return shown
 

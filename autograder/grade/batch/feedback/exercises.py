@@ -8,7 +8,11 @@ from typing import Literal, NamedTuple
 from nbformat import NotebookNode
 from nbgrader import utils
 
+from autograder.locale.translations import translatable
+
 Status = Literal["correct", "partly", "incorrect", "not attempted", "not run", "waiting"]
+NO_ANSWER = translatable("No response.")
+"""What nbgrader remarks on an answer that is as it was handed out (0.9.6, preprocessors/saveautogrades.py)."""
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 
 
@@ -52,6 +56,8 @@ class GradedExercise(NamedTuple):
         """How it stands."""
         if any(cell.metadata.nbgrader.get("waiting") for cell in self.graded):
             return "waiting"
+        if self.points == 0 and NO_ANSWER in self.comments:  # it may be one that gives no points
+            return "not attempted"
         if self.points >= self.max_points:
             return "correct"
         if self.points > 0:

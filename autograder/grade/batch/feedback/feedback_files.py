@@ -9,7 +9,7 @@ import re
 from nbgrader.apps import NbGraderAPI
 from traitlets.config import Config
 
-from autograder.grade.batch.classroom import Classroom
+from autograder.grade.batch.course.classroom import Classroom
 from autograder.grade.batch.feedback.feedback_page import FeedbackExporter, GetGradesAndWaiting
 from autograder.grade.batch.feedback.hidden_tests import CoverHiddenTests
 from autograder.tape.run.time_limit import TimeUp, time_limit

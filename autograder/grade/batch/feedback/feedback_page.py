@@ -16,19 +16,22 @@ from pygments.formatters import HtmlFormatter
 from traitlets import default
 
 from autograder.grade.batch.feedback.cell_html import code_html, markdown_html, outputs_html
-from autograder.grade.batch.feedback.exercises import GradedExercise, list_exercises, title_of
+from autograder.grade.batch.feedback.exercises import NO_ANSWER, GradedExercise, list_exercises, title_of
 from autograder.grade.batch.feedback.patience import Patience
+from autograder.locale.languages import language, language_of, speaking
+from autograder.locale.translated_templates import translated_templates
+from autograder.locale.translations import retold, translatable, translated
 
-TOO_LONG_TO_SHOW = "(what this cell showed takes too long to display)"
+TOO_LONG_TO_SHOW = translatable("(what this cell showed takes too long to display)")
 TEMPLATES = Path(__file__).parent / "template"
 SIGNS = {"correct": "✓", "partly": "◐", "incorrect": "○", "not attempted": "–", "not run": "–", "waiting": "…"}
 WORDS = {
-    "correct": "correct",
-    "partly": "partly correct",
-    "incorrect": "not correct yet",
-    "not attempted": "not attempted",
-    "not run": "not run",
-    "waiting": "a person will grade this",
+    "correct": translatable("correct"),
+    "partly": translatable("partly correct"),
+    "incorrect": translatable("not correct yet"),
+    "not attempted": translatable("not attempted"),
+    "not run": translatable("not run"),
+    "waiting": translatable("a person will grade this"),
 }
 
 
@@ -69,21 +72,23 @@ def page_html(notebook: NotebookNode, grades: dict[str, Any], folder: str = "") 
     """
     about, patience = notebook.metadata.get("autograder", {}), Patience()
     exercises = list_exercises(notebook)
-    return _template().render(
-        title=title_of(notebook, exercises, str(grades["notebook"])),
-        grades=grades,
-        ended=about.get("ended", ""),
-        unreadable=about.get("unreadable", False),
-        exercises=[_shown(number, exercise, patience) for number, exercise in enumerate(exercises, 1)],
-        cells=[_cell(cell, patience, folder) for cell in notebook.cells],
-        code_light=Markup(HtmlFormatter(style="friendly").get_style_defs(".code")),
-        code_dark=Markup(HtmlFormatter(style="github-dark").get_style_defs(".code")),
-    )
+    with speaking(language_of(notebook.metadata)):
+        return _template().render(
+            language=language(),
+            title=title_of(notebook, exercises, str(grades["notebook"])),
+            grades=grades,
+            ended=retold(about.get("ended", "")),
+            unreadable=about.get("unreadable", False),
+            exercises=[_shown(number, exercise, patience) for number, exercise in enumerate(exercises, 1)],
+            cells=[_cell(cell, patience, folder) for cell in notebook.cells],
+            code_light=Markup(HtmlFormatter(style="friendly").get_style_defs(".code")),
+            code_dark=Markup(HtmlFormatter(style="github-dark").get_style_defs(".code")),
+        )
 
 
 @cache
 def _template() -> jinja2.Template:
-    environment = jinja2.Environment(loader=jinja2.FileSystemLoader(TEMPLATES), autoescape=True, trim_blocks=True)
+    environment = translated_templates(TEMPLATES)
     environment.filters["points"] = lambda number: f"{round(float(number or 0), 2):g}"
     return environment.get_template("page.html.j2")
 
@@ -94,13 +99,18 @@ def _shown(number: int, exercise: GradedExercise, patience: Patience) -> dict[st
         "name": exercise.name,
         "status": exercise.status.replace(" ", "-"),
         "sign": SIGNS[exercise.status],
-        "words": WORDS[exercise.status],
+        "words": translated(WORDS[exercise.status]),
         "points": exercise.points,
         "max_points": exercise.max_points,
-        "comments": exercise.comments,
+        "comments": list(map(_comment, exercise.comments)),
         "answers": [(_source(cell, patience), _outputs(cell, patience)) for cell in exercise.answers],
         "tests": [_test(cell, patience) for cell in exercise.tests],
     }
+
+
+def _comment(text: str) -> str:
+    """Returns a person's words as they are, and nbgrader's own remark in the reader's language."""
+    return translated(NO_ANSWER) if text == NO_ANSWER else text
 
 
 def _test(cell: NotebookNode, patience: Patience) -> dict[str, Any]:
@@ -130,4 +140,4 @@ def _source(cell: NotebookNode, patience: Patience, folder: str = "") -> Markup:
 
 
 def _outputs(cell: NotebookNode, patience: Patience) -> Markup:
-    return Markup(patience.html(lambda: outputs_html(cell.get("outputs", [])), TOO_LONG_TO_SHOW))
+    return Markup(patience.html(lambda: outputs_html(cell.get("outputs", [])), translated(TOO_LONG_TO_SHOW)))

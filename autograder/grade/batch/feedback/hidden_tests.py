@@ -9,9 +9,32 @@ from nbformat import NotebookNode, v4
 from nbgrader.preprocessors import NbGraderPreprocessor
 from traitlets import Enum
 
+from autograder.locale.languages import language_of, speaking
+from autograder.locale.translations import retold, translated
+
 HIDDEN_TEST_LEVELS = ("none", "name", "message")
 HIDDEN = re.compile(r"^.*BEGIN HIDDEN TESTS(?P<name>.*)\n(?:.*\n)*?.*END HIDDEN TESTS.*$", re.MULTILINE)
 REPLACEMENT = "# hidden tests{name}"
+
+
+def hidden_test_name(source: str) -> str:
+    """Returns what the teacher calls the hidden tests in a cell; "" where they have no name, or there are none."""
+    found = HIDDEN.search(source)
+    return found["name"].strip(" #:") if found else ""
+
+
+def told_of_hidden_test(level: str, name: str, message: str) -> str:
+    """Returns what a learner reads of a hidden test that failed.
+
+    Args:
+        level: one of `HIDDEN_TEST_LEVELS`.
+        name: what the teacher calls it; "" if it has no name.
+        message: what it said.
+    """
+    told = translated("A hidden test did not pass.")
+    if level != "none" and name:
+        told = translated("A hidden test did not pass: {name}.", name=name)
+    return f"{told}\n{message}" if level == "message" else told
 
 
 class CoverHiddenTests(NbGraderPreprocessor):
@@ -21,12 +44,16 @@ class CoverHiddenTests(NbGraderPreprocessor):
         HIDDEN_TEST_LEVELS, "name", help="What to show of a hidden test that failed: none, name or message."
     ).tag(config=True)
 
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Returns the notebook as a learner may see it, in its own language."""
+        with speaking(language_of(nb.metadata)):
+            return super().preprocess(nb, resources)
+
     def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
         """Returns the cell as a learner may see it."""
-        found = HIDDEN.search(cell.source) if cell.cell_type == "code" else None
-        if found is None:
+        if cell.cell_type != "code" or not HIDDEN.search(cell.source):
             return cell, resources
-        name = found["name"].strip(" #:")
+        name = hidden_test_name(cell.source)
         cell.source = HIDDEN.sub(lambda match: REPLACEMENT.format(name=_after(match["name"])), cell.source)
         # Without the grader's note an error may come from the hidden part, so it is replaced as well.
         covered = cell.metadata.get("autograder", {}).get("hidden", True)
@@ -37,12 +64,10 @@ class CoverHiddenTests(NbGraderPreprocessor):
 
     def _replacement(self, output: NotebookNode, name: str) -> NotebookNode:
         if output.output_type != "error":
-            return v4.new_output("stream", name="stdout", text="(the output of a hidden test is not shown)\n")
-        text = "A hidden test did not pass."
-        if self.level != "none" and name:
-            text = f"A hidden test did not pass: {name}."
-        if self.level == "message":
-            text += f"\n{output.ename}: {output.evalue}"
+            return v4.new_output(
+                "stream", name="stdout", text=translated("(the output of a hidden test is not shown)") + "\n"
+            )
+        text = told_of_hidden_test(self.level, name, f"{output.ename}: {retold(output.evalue)}")
         return v4.new_output("error", ename="HiddenTest", evalue=text, traceback=[text])
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from autograder.grade.submission.server_client import ServerClient
-from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
+from autograder.grade.submission.connection.server_client import ServerClient
+from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
+from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.wire import messages
 
 BEGIN = "from autograder.grade.rehearsal.play.probe import Probe as _Probe; _probe = _Probe(globals())"

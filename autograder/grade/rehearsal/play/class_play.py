@@ -17,8 +17,8 @@ from autograder.grade.rehearsal.rehearsal import Rehearsal
 from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
 from autograder.grade.submission.cell_analysis import bound_names, statements
 from autograder.grade.submission.notebook_grade import NotebookGrade
-from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.where.local_processes import GraderProcesses
+from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.where.grading_job import Graders
 
 WORD = re.compile(r"\w+")  # a test may name an answer in a string
 CONTROL = "model answers"
@@ -81,7 +81,7 @@ class Director:
         }
         self._answers = {answer: text for answer, text in answers.items() if self._is_judged(text)}
 
-    def play(self, processes: GraderProcesses, compare: Compare, sample: int, on_step: OnStep = unseen) -> ClassPlay:
+    def play(self, processes: Graders, compare: Compare, sample: int, on_step: OnStep = unseen) -> ClassPlay:
         """Grades a sample of the mutants, the same ones each time, and every cheat.
 
         Args:

@@ -11,9 +11,10 @@ from autograder.grade.rehearsal.play.class_play import ClassPlay, Director
 from autograder.grade.rehearsal.rehearsal import Rehearsal
 from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
 from autograder.grade.sandbox.launch import ServerPool
-from autograder.grade.submission.server_client import ServerClient
-from autograder.grade.submission.source import AssignmentSource
-from autograder.grade.where.local_processes import GraderProcesses, GradingTerms
+from autograder.grade.submission.connection.server_client import ServerClient
+from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.where.grading_job import GradingTerms
+from autograder.grade.where.local_processes import GraderProcesses
 
 SAMPLE = 40  # mutants that are graded unless the teacher asks for another number
 CELL_SECONDS = 10.0  # a mutant may never end

@@ -9,6 +9,7 @@ import sys
 from contextlib import AbstractContextManager, nullcontext
 
 from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
+from autograder.grade.sandbox.isolation.namespace_obstacles import namespace_obstacles
 from autograder.grade.sandbox.isolation.package_folders import hidden_folders, package_folders
 
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32")
@@ -44,7 +45,10 @@ class BubblewrapLevel(IsolationLevel):
         tried = subprocess.run([*_bubblewrap(program), "--", sys.executable, "-c", ""], capture_output=True, text=True)
         if tried.returncode:
             reason = (tried.stderr.strip().splitlines() or ["no reason given"])[0]
-            return f"bubblewrap is not allowed to work here ({reason}); allow user namespaces, or grade elsewhere"
+            causes = "".join(f". {cause}" for cause in namespace_obstacles())
+            return (
+                f"bubblewrap is not allowed to work here ({reason}); allow user namespaces, or grade elsewhere{causes}"
+            )
         return ""
 
     def command(self, server: list[str]) -> list[str]:

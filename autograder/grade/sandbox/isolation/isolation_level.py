@@ -27,11 +27,14 @@ class IsolationLevel(ABC):
         defends: one sentence for teachers: what a submission cannot do, and what it still can.
         separates_submissions: whether each submission gets namespaces of its own inside the server's. Where the kernel
             does not allow that, each gets a server of its own.
+        has_own_user: whether submissions run as a user who has nothing else, instead of in namespaces: the kernel then counts
+            that user's processes, and the filter for system calls keeps the network away.
     """
 
     name: ClassVar[str]
     defends: ClassVar[str]
     separates_submissions: ClassVar[bool]
+    has_own_user: ClassVar[bool] = False
 
     @functools.cached_property
     def obstacle(self) -> str:

@@ -7,9 +7,9 @@ import sys
 import sysconfig
 from collections.abc import Iterable
 from importlib.machinery import PathFinder
-from pathlib import Path
 
-PACKAGE = Path(__file__).resolve().parents[3]
+from autograder.installation.requirements import PACKAGE
+
 IMPORT_ROOT = PACKAGE.parent  # a clone, or site-packages
 # The search for repairs would find the answers to most exercises.
 HIDDEN_PACKAGES = ("autograder.tape.repair",)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import torch
 
+from autograder.grade.sandbox.objects.module_patches import ModulePatches
 from autograder.grade.sandbox.objects.object_table import ObjectTable
 from autograder.grade.sandbox.objects.operations import perform
 from autograder.grade.sandbox.shell import CellTimeoutError, Shell
@@ -34,14 +35,17 @@ class LearnerValues:
     def __init__(self, shell: Shell, exchange: Callable[[messages.CallbackAsked], Any], folder: SharedFolder) -> None:
         self.shell, self._exchange, self.folder = shell, exchange, folder
         self.cell_seconds = 30.0
-        self.table = ValueTable(ObjectTable(self._call_back))
+        self._objects = ObjectTable(self._call_back)
+        self.table = ValueTable(self._objects)
         self._invocations: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = []
         self._known: dict[str, Any] = {}
+        self._patches = ModulePatches()
 
     def describe(self, request: messages.AskName) -> messages.NameDescription:
         """Says what a name refers to."""
         if request.begins:
             self._known = {}
+            self._objects.shared.share(self.shell.user_ns, request.shared)
         if request.name not in self.shell.user_ns:
             return messages.NameDescription("absent")
         value = self.shell.user_ns[request.name]
@@ -82,7 +86,7 @@ class LearnerValues:
 
     def _guarded(self, action: Callable[[], Any]) -> tuple[Any, bool]:
         try:
-            with self.shell.time_limit(self.cell_seconds):
+            with self.shell.time_limit(self.cell_seconds), self._patches.applied():
                 return action(), False
         except (Exception, CellTimeoutError, SystemExit, KeyboardInterrupt, GeneratorExit) as error:
             return error, True
@@ -109,9 +113,13 @@ class LearnerValues:
         return changed
 
     def _bind(self, names: dict[str, Any]) -> None:
-        """Binds and deletes names as the test did."""
+        """Binds and deletes names as the test did, and replaces attributes of modules."""
         for name, (action, value) in names.items():
-            if action == DELETED:
+            if "." in name and action == DELETED:
+                self._patches.take_back(name)
+            elif "." in name:
+                self._patches.put(name, value)
+            elif action == DELETED:
                 self.shell.user_ns.pop(name, None)
                 self._known.pop(name, None)
             else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from autograder.grade.wire.values.codec import Codec, Part, Unsendable
@@ -16,7 +16,8 @@ from autograder.grade.wire.values.data_subclasses import (
     reader_of,
     subclass_codecs,
 )
-from autograder.grade.wire.values.library_names import imported, library_name
+from autograder.grade.wire.values.library_names import SINGLETONS, imported, library_name
+from autograder.grade.wire.values.shared_classes import SharedClasses
 
 LONGEST_NAME = 200
 LONGEST_MESSAGE = 2000
@@ -37,14 +38,15 @@ class ObjectTable:
         self._callbacks: dict[int, Any] = {}
         self._callback_numbers: dict[int, int] = {}
         self._codecs = subclass_codecs(self._take_data_apart, self._put_data_together)
+        self.shared = SharedClasses()
 
     def codec_of(self, value: Any) -> Codec | None:
-        """Returns the codec of an object of a subclass of a data type."""
-        return self._codecs.get(data_base(type(value)))  # type: ignore[arg-type]
+        """Returns the codec of an object of a subclass of a data type, or of a class that both sides have."""
+        return self.shared.codec_of(value) or self._codecs.get(data_base(type(value)))  # type: ignore[arg-type]
 
     def reader(self, tag: str) -> Codec | None:
         """Returns such a codec by its tag."""
-        return reader_of(self._codecs, tag)
+        return self.shared.reader(tag) or reader_of(self._codecs, tag)
 
     def _take_data_apart(self, value: Any, part: Part) -> list[Any]:
         base: Any = data_base(type(value))
@@ -60,15 +62,16 @@ class ObjectTable:
         """Returns the node of an object that is no data: its handle and a description."""
         if id(value) in self._callback_numbers:
             return ["callback", self._callback_numbers[id(value)]]
-        if type(value) is types.ModuleType or value is Ellipsis or value is NotImplemented:
+        if type(value) is types.ModuleType or id(value) in SINGLETONS:
             name = library_name(value)
             if name is None:
                 raise Unsendable(value)
             return ["library", *name]
         if inspect.isclass(value):
-            return self._class(value, part)
+            return ["shared", value.__name__] if self.shared.has(value) else self._class(value, part)
         if isinstance(value, BaseException):
-            return ["error", self.handle(value), part(type(value)), *_arguments(value, part), _text(value)]
+            cause = _cause(value, part)
+            return ["error", self.handle(value), part(type(value)), *_arguments(value, part), _text(value), cause]
         if isinstance(value, FUNCTIONS):
             names = (str(getattr(value, name, ""))[:LONGEST_NAME] for name in ("__name__", "__qualname__"))
             return ["function", self.handle(value), type(value).__name__, *names]
@@ -78,8 +81,12 @@ class ObjectTable:
         """Returns what the grader refers to."""
         if tag == "handle":
             return self._objects[parts[0]]
+        if tag == "shared":
+            return self.shared.named(parts[0])
         if tag == "callback":
             return self._callback(*parts)
+        if tag == "iterator":
+            return _iterate(self._callback(parts[0], "__next__"))
         if tag == "library":
             return imported(*parts)
         if tag == "error":
@@ -116,6 +123,16 @@ class ObjectTable:
         return self._callbacks[number]
 
 
+def _iterate(step: Callable[[], Any]) -> Iterator[Any]:
+    """Yields what an iterator of the test's does, each item when it is asked for."""
+    while True:
+        try:
+            value = step()
+        except StopIteration:
+            return
+        yield value
+
+
 def _words(names: Iterable[str]) -> str:
     return " ".join(sorted(name for name in names if len(name) < LONGEST_NAME))
 
@@ -136,6 +153,13 @@ def _arguments(error: BaseException, part: Part) -> list[Any]:
         return [part(tuple(error.args))]
     except Unsendable:
         return [part((_text(error),))]
+
+
+def _cause(error: BaseException, part: Part) -> Any:
+    try:
+        return part(error.__cause__)
+    except Unsendable:  # it is the cause of itself
+        return None
 
 
 def _exception(kind: Any, arguments: tuple[Any, ...], message: str) -> BaseException:

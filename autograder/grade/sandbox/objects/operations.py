@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import operator
 from typing import Any
@@ -19,6 +20,7 @@ BY_FUNCTION: dict[str, Any] = {
     "copy": copy.copy,
     "deepcopy": copy.deepcopy,
     "synchronise": lambda: None,
+    "await": asyncio.run,
     "__len__": len,
     "__bool__": bool,
     "__str__": str,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import abc
 import inspect
+from collections.abc import Callable
 from typing import Any
 
 from autograder.grade.submission.stand_ins.refusals import Asks, steers
@@ -11,10 +13,10 @@ from autograder.grade.wire.values.data_subclasses import BASES, CODECS, data_bas
 
 LOCAL = frozenset(
     {
-        "__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__base__", "__class__", "__subclasses__",
+        "__name__", "__qualname__", "__module__", "__class__", "__subclasses__",
         "__basicsize__", "__flags__", "__itemsize__", "__dictoffset__", "__weakrefoffset__", "__instancecheck__",
-        "__subclasscheck__", "__text_signature__", "__abstractmethods__", "__copy__", "__deepcopy__", "__prepare__",
-        "__type_params__", "__hash__", "mro", "_asks", "_claims", "_data", "_path", "_lacks", "_extends", "_own",
+        "__subclasscheck__", "__text_signature__", "__copy__", "__deepcopy__", "__prepare__",
+        "__type_params__", "__hash__", "_asks", "_claims", "_data", "_path", "_lacks", "_bases", "_extends", "_own",
     }
 )  # fmt: skip
 """Attributes that Python's own machinery reads; they are the stand-in's."""
@@ -39,7 +41,9 @@ class ClassStandIn(type):
         return asks_of(cls).operate("call", cls, arguments, keywords)
 
     def __getattribute__(cls, name: str) -> Any:
-        if name in LOCAL:
+        if name in BASES_SHOWN:
+            return BASES_SHOWN[name](cls)
+        if name in LOCAL or not type.__getattribute__(cls, "_ready"):
             return type.__getattribute__(cls, name)
         if name == "__signature__":
             return _signature(cls)
@@ -131,6 +135,24 @@ class ErrorStandIn(Exception):
         return self.text
 
 
+def _shown_mro(cls: type) -> tuple[type, ...]:
+    return tuple(base for base in type.__getattribute__(cls, "__mro__") if base not in (InstanceStandIn, ErrorStandIn))
+
+
+def _shown_bases(cls: type) -> tuple[type, ...]:
+    """Returns what the learner's class says that it extends; of what a stand-in extends, there is more."""
+    found = type.__getattribute__(cls, "_bases") or type.__getattribute__(cls, "__bases__")
+    return tuple(base for base in found if base not in (InstanceStandIn, ErrorStandIn)) or (object,)
+
+
+BASES_SHOWN: dict[str, Callable[[type], Any]] = {
+    "__mro__": _shown_mro,
+    "__bases__": _shown_bases,
+    "__base__": lambda cls: _shown_bases(cls)[0],
+    "mro": lambda cls: lambda: list(_shown_mro(cls)),
+}
+
+
 def asks_of(kind: type) -> Asks:
     """Returns the session that a stand-in's class belongs to."""
     return type.__getattribute__(kind, "_asks")
@@ -162,9 +184,10 @@ def make_class(
         ValueError: its bases do not fit together.
     """
     namespace = {"_asks": asks, "_claims": claims, "__module__": "__main__", "__qualname__": qualified, "__doc__": None}
-    namespace |= {"_path": qualified, "_lacks": False}
+    namespace |= {"_path": qualified, "_lacks": False, "_bases": tuple(bases), "_ready": False}
     data = next(filter(None, map(_data_of, bases)), None)
     namespace |= {"_extends": data, "_own": own}
+    abstract = [base for base in bases if type(base) is abc.ABCMeta]
     namespace["_data"] = next((base.__name__ for base in bases if data is None and _has_own_layout(base)), "")
     errors = [base for base in bases if issubclass(base, Exception) and not steers(base)]
     if errors:
@@ -172,7 +195,7 @@ def make_class(
         real = [*root, *errors]
     else:
         kept = [base for base in bases if isinstance(base, ClassStandIn) or _is_plain(base)]
-        namespace["_lacks"] = len(kept) < len(bases) or any(
+        namespace["_lacks"] = len(kept) + len(abstract) < len(bases) or any(
             isinstance(base, ClassStandIn) and lacks_bases(base) for base in kept
         )
         real = kept if any(issubclass(base, InstanceStandIn) for base in kept) else [InstanceStandIn, *kept]
@@ -182,9 +205,13 @@ def make_class(
             real = [*real, data]
         namespace |= special_methods(asks, specials, allowed, claims is not None)
     try:
-        return type.__new__(ClassStandIn, name, tuple(real), namespace)
+        made = type.__new__(ClassStandIn, name, tuple(real), namespace)
     except TypeError as error:
         raise ValueError(f"the class {name} has no stand-in: {error}") from None
+    for base in abstract:
+        base.register(made)  # type: ignore[arg-type]  # looks at the class, which the other side does not know yet
+    type.__setattr__(made, "_ready", True)
+    return made
 
 
 def lacks_bases(kind: type) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from autograder.grade.submission.stand_ins.class_stand_in import (
@@ -16,6 +17,7 @@ from autograder.grade.submission.stand_ins.class_stand_in import (
     make_class,
     new_instance,
 )
+from autograder.grade.submission.stand_ins.coroutine_stand_in import CoroutineStandIn
 from autograder.grade.submission.stand_ins.function_stand_in import FunctionStandIn
 from autograder.grade.submission.stand_ins.refusals import Asks, LearnerError, steers
 from autograder.grade.submission.stand_ins.source_facts import SourceFacts
@@ -28,9 +30,11 @@ from autograder.grade.wire.values.data_subclasses import (
     reader_of,
     subclass_codecs,
 )
-from autograder.grade.wire.values.library_names import find, is_own, library_name
+from autograder.grade.wire.values.library_names import SINGLETONS, find, imported, is_own, library_name
+from autograder.grade.wire.values.shared_classes import SharedClasses
 
 LONGEST_TEXT = 2000
+ITERATORS = ("builtins", "itertools")  # that can do nothing else: generators, `zip`, `map`; a file has methods, too
 TABLES = ("numpy", "torch", "pandas")
 DATA = ("ndarray", "generic", "Tensor", "DataFrame", "Series", "Index", "ExtensionArray")
 
@@ -53,6 +57,7 @@ class LearnerReferences:
         self._callbacks: dict[int, Any] = {}
         self._next_callback = 0
         self._codecs = subclass_codecs(self._take_data_apart, self._put_data_together)
+        self.shared = SharedClasses()
         self.lost_bases = ""
         self.is_empty = True
 
@@ -62,12 +67,14 @@ class LearnerReferences:
         self._callbacks.clear()  # the numbers go on, so that an old one is not taken for a new one
 
     def codec_of(self, value: Any) -> Codec | None:
-        """Returns the codec of the stand-in of an object that holds data."""
+        """Returns the codec of the stand-in of an object that holds data, or of an object of a class that both sides have."""
+        if (codec := self.shared.codec_of(value)) is not None:
+            return codec
         return self._codecs.get(base_of(type(value))) if id(value) in self._handles else None  # type: ignore[arg-type]
 
     def reader(self, tag: str) -> Codec | None:
         """Returns such a codec by its tag."""
-        return reader_of(self._codecs, tag)
+        return self.shared.reader(tag) or reader_of(self._codecs, tag)
 
     def _take_data_apart(self, value: Any, part: Part) -> list[Any]:
         base: Any = base_of(type(value))
@@ -93,11 +100,15 @@ class LearnerReferences:
         """Returns how the worker knows this object, or may find it."""
         if id(value) in self._handles:
             return ["handle", self._handles[id(value)]]
+        if self.shared.has(value):
+            return ["shared", value.__name__]
         if (name := library_name(value)) is not None:
             return ["library", *name]
         if isinstance(value, BaseException):
             known = next(kind for kind in type(value).__mro__ if kind.__module__ == "builtins")
             return ["error", part(known), part((str(value)[:LONGEST_TEXT],)), str(value)[:LONGEST_TEXT]]
+        if type(value).__module__ in ITERATORS and isinstance(value, Iterator):
+            return ["iterator", self._callback_number(value.__next__)]
         if callable(value) and not inspect.isclass(value):
             return ["callback", self._callback_number(value), str(getattr(value, "__name__", "callback"))]
         raise Unsendable(value)
@@ -109,6 +120,8 @@ class LearnerReferences:
             return self._callbacks[parts[0]]
         if tag == "library":
             return self._library(*parts)
+        if tag == "shared":
+            return self.shared.named(*parts)
         makers: dict[Any, Callable[..., Any]] = {
             "class": self._class,
             "function": self._function,
@@ -142,18 +155,13 @@ class LearnerReferences:
         return self._next_callback - 1
 
     def _library(self, module: str, name: str) -> Any:
-        allowed = (
-            module == "builtins"
-            and name in ("Ellipsis", "NotImplemented")
-            or (not name and self._facts.imports(module))
-        )
-        if not allowed:
+        if (module, name) not in SINGLETONS.values() and (name or not self._facts.imports(module)):
             raise ValueError(f"the source notebook does not import {module}")
-        return find(module, name)
+        return imported(module, name)
 
     def _class(self, module: str, name: str, short: str, qualified: str, specials: str, own: str, *bases: Any) -> type:
         names = set(specials.split())
-        real = find(module, name) if module and not is_own(module) and self._facts.knows_class(module, name) else None
+        real = self._library_class(module, name) if module else None
         if isinstance(real, type):
             self._specials[real] = names
             return real
@@ -162,10 +170,19 @@ class LearnerReferences:
         allowed = self._facts.operators(short)
         return make_class(self._asks, short, qualified, names, allowed, list(bases), own=frozenset(own.split()))
 
+    def _library_class(self, module: str, name: str) -> Any:
+        if is_own(module) or not self._facts.knows_class(module, name):
+            return None
+        for known in self._facts.modules_beside(module) if module not in sys.modules else ():
+            imported(known, "")  # what the source imports, which the cells that this test needs have not done yet
+        return find(module, name)
+
     def _function(self, kind: str, name: str, qualified: str) -> FunctionStandIn:
         return FunctionStandIn(self._asks, kind, name, qualified, self._code_of(qualified))
 
     def _instance(self, kind: Any) -> Any:
+        if kind is types.CoroutineType:
+            return CoroutineStandIn(self._asks)
         if not isinstance(kind, ClassStandIn):
             kind = self._for_instances_of(kind)
         if issubclass(kind, Exception):
@@ -185,7 +202,12 @@ class LearnerReferences:
             )
         return self._library_stand_ins[kind]
 
-    def _error(self, kind: Any, arguments: Any, text: str) -> BaseException:
+    def _error(self, kind: Any, arguments: Any, text: str, cause: Any = None) -> BaseException:
+        error = self._error_alone(kind, arguments, text)
+        error.__cause__ = cause if isinstance(cause, BaseException) else None
+        return error
+
+    def _error_alone(self, kind: Any, arguments: Any, text: str) -> BaseException:
         name = getattr(kind, "__name__", "Exception")
         if type(arguments) is not tuple or type(text) is not str:
             raise ValueError("the arguments of an exception are no tuple")

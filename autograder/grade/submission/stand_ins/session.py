@@ -10,19 +10,20 @@ from typing import Any
 
 import torch
 
+from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.submission.stand_ins.learner_references import LearnerReferences
 from autograder.grade.submission.stand_ins.looked_up import tie_to_class, tie_to_name
 from autograder.grade.submission.stand_ins.refusals import LearnerError, NotPlain, steers
 from autograder.grade.submission.stand_ins.remote_gradients import with_history
 from autograder.grade.submission.stand_ins.source_facts import SourceFacts
 from autograder.grade.submission.stand_ins.test_names import TestNames
-from autograder.grade.submission.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.wire import messages
 from autograder.grade.wire.shared.random_state import draw, random_states
 from autograder.grade.wire.shared.shared_folder import SharedFolder
 from autograder.grade.wire.values.array_types import tensors
 from autograder.grade.wire.values.codec import Unsendable
 from autograder.grade.wire.values.value_table import ValueTable, packed
+from autograder.locale.translations import in_english
 
 MOST_SHARED = 300  # values of a test that stay the same objects on both sides; later ones are copies
 MOST_SHARED_BYTES = 4 << 20
@@ -59,7 +60,12 @@ class Session:
         self._references = LearnerReferences(self, facts, code_of)
         self._errors: list[BaseException] = []
         self._depth, self.has_received = 0, False
+        self._shared: list[str] = []
         self.begin_test(keep_inputs=False)
+
+    def share_classes(self, namespace: dict[str, Any]) -> None:
+        """Shares the classes that the teacher's cells define in a namespace, as soon as they have run."""
+        self._references.shared.share(namespace, self._facts.given)
 
     def begin_test(self, keep_inputs: bool) -> None:
         """Begins a test, which knows no value of an earlier one by number."""
@@ -102,8 +108,11 @@ class Session:
             WorkerEnded: the program has ended.
             NotPlain: it cannot be sent.
         """
-        found = self._worker.ask(messages.AskName(name, len(self.table), self._begins), messages.NameDescription)
-        self._begins = False
+        shared = self._references.shared.present()
+        begins = self._begins or shared != self._shared
+        self._begins, self._shared = False, shared
+        request = messages.AskName(name, len(self.table), begins, shared)
+        found = self._worker.ask(request, messages.NameDescription)
         if found.kind == "absent":
             return found, None
         self.has_received = True
@@ -130,7 +139,9 @@ class Session:
         self._references.is_empty = False
         self._items += operation == "__next__"
         if self._items > MOST_ITEMS:
-            raise LearnerError(f"iterators have yielded more than {MOST_ITEMS:,} values to this test")
+            raise LearnerError(
+                in_english("iterators have yielded more than {count} values to this test", count=f"{MOST_ITEMS:,}")
+            )
         start, inputs = len(self.table), tensors(operands)
         returned = self._ask(self._request(operation, operands))
         value = self._received(returned)
@@ -180,7 +191,7 @@ class Session:
                 ValueTable(self._references).pack(action)
                 found[name] = action
             except Unsendable:
-                self.names.forget(name)
+                found |= self.names.leave(name)
         return found
 
     def _seeded(self) -> list[Any]:
@@ -222,7 +233,7 @@ class Session:
         if own:
             return error  # what a function of the test's raised, when the learner's code called it
         if not isinstance(error, Exception):
-            error = LearnerError("an exception that cannot leave the submission's own process")
+            error = LearnerError(in_english("an exception that cannot leave the submission's own process"))
         if steers(type(error)) and not (operation == "__next__" and type(error) is StopIteration):
             error = LearnerError(f"{type(error).__name__}: {error}")
         self._errors = [*self._errors[-KEPT_ERRORS:], error]
@@ -241,9 +252,9 @@ class Session:
         try:
             return self._worker.ask(request, messages.Returned, self._call_back)
         except WorkerEnded as error:
-            raise LearnerError(f"its process was ended: {error}") from None
+            raise LearnerError(in_english("its process was ended: {reason}", reason=str(error))) from None
         except KeyError as error:
-            raise LearnerError(f"it gave no answer: {error}") from None
+            raise LearnerError(in_english("it gave no answer: {reason}", reason=str(error))) from None
 
     def _call_back(self, asked: messages.CallbackAsked) -> messages.CallbackReturned:
         self._depth += 1

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from autograder.grade.submission.cell_analysis import bound_names, statements
+from autograder.grade.submission.cell_analysis import bound_names, defined_classes, global_reads, statements
 from autograder.grade.submission.stand_ins.special_methods import CONVERSIONS, OPERATORS
 from autograder.grade.wire.values.library_names import ITERATING
 
@@ -14,7 +14,7 @@ ORDER = frozenset({"__lt__", "__le__", "__gt__", "__ge__"})
 ACTING = ("os", "sys", "subprocess", "shutil", "socket", "importlib", "ctypes", "multiprocessing", "threading", "code", "runpy",
           "signal", "pty", "pickle", "io", "tempfile", "pathlib")  # fmt: skip
 """Libraries whose objects do something when they are made or called; their classes are asked for in the worker."""
-ACTING_BUILTINS = ("type", "super", "property", "staticmethod", "classmethod", "memoryview")
+ACTING_BUILTINS = ("type", "super", "memoryview")
 
 
 class SourceFacts(NamedTuple):
@@ -26,6 +26,8 @@ class SourceFacts(NamedTuple):
         bases: the last names of the bases of each class that the source defines.
         members: the methods and attributes of all these classes.
         answers: the names that the model answers define.
+        read: the names that functions of the model answers read when they are called.
+        given: the classes that the teacher's cells define, and no answer.
     """
 
     modules: frozenset[str] = frozenset()
@@ -33,10 +35,14 @@ class SourceFacts(NamedTuple):
     bases: dict[str, frozenset[str]] = {}
     members: frozenset[str] = frozenset()
     answers: frozenset[str] = frozenset()
+    read: frozenset[str] = frozenset()
+    given: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, texts: Iterable[str], answers: Iterable[str] = ()) -> SourceFacts:
-        """Returns the facts of all cells of a source, and of its model answers."""
+    def of(cls, texts: Iterable[str], answers: Iterable[str] = (), given: Iterable[str] = ()) -> SourceFacts:
+        """Returns the facts of all cells of a source, of its model answers, and of the teacher's cells beside them."""
+        answers = list(answers)
+        answered = frozenset(name for text in answers for part in statements(text) for name in bound_names(part))
         nodes = [node for text in texts for part in statements(text) for node in ast.walk(part)]
         classes = [node for node in nodes if isinstance(node, ast.ClassDef)]
         return cls(
@@ -44,12 +50,19 @@ class SourceFacts(NamedTuple):
             _operators(classes),
             {node.name: frozenset(map(_last, node.bases)) for node in classes},
             frozenset(name for node in classes for name in _members(node)),
-            frozenset(name for text in answers for part in statements(text) for name in bound_names(part)),
+            answered,
+            frozenset[str]().union(*map(global_reads, answers)),
+            frozenset[str]().union(*map(defined_classes, given)) - answered,
         )
 
     def imports(self, module: str) -> bool:
         """Returns whether the source imports this module, or one inside it."""
         return module in self.modules
+
+    def modules_beside(self, module: str) -> list[str]:
+        """Returns the modules that the source imports of the library to which this one belongs."""
+        top = module.partition(".")[0]
+        return sorted(known for known in self.modules if known.partition(".")[0] == top)
 
     def knows_class(self, module: str, name: str) -> bool:
         """Returns whether a class of this module is the same on both sides."""

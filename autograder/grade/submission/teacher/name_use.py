@@ -8,7 +8,7 @@ import symtable
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from autograder.grade.submission.cell_analysis import statements
+from autograder.grade.submission.cell_analysis import global_reads, inner_scopes, scope_of, statements
 from autograder.grade.submission.teacher.object_changes import changes_of, passed_names, run_at_once, stored_names
 
 # Functions that change none of their arguments.
@@ -65,6 +65,9 @@ def imported_packages(text: str) -> Packages:
     return tuple(found.items())
 
 
+NAMESPACES = {"globals", "locals", "vars", "dir"}
+
+
 @functools.lru_cache(maxsize=2000)  # a class shares most of its cells
 def name_use(text: str, packages: Packages = ()) -> NameUse:
     """Returns what a cell does with names; nothing if it is not Python.
@@ -79,15 +82,10 @@ def name_use(text: str, packages: Packages = ()) -> NameUse:
     parts = statements(text)
     tree = ast.Module(list(parts), [])
     known = dict(packages) | dict(imported_packages(text))
-    top = _scope(tree)
+    top = scope_of(tree)
     binds = {symbol.get_name() for symbol in top.get_symbols() if symbol.is_assigned() or symbol.is_imported()}
-    binds |= {name for scope in _functions(top) for name in _global_binds(scope)}
-    late = {
-        symbol.get_name()
-        for scope in _functions(top)
-        for symbol in scope.get_symbols()
-        if symbol.is_global() and symbol.is_referenced()
-    }
+    binds |= {name for scope in inner_scopes(top) for name in _global_binds(scope)}
+    late = global_reads(text)
     imports = {name for name, _ in imported_packages(text)}
     now = changes_of(list(run_at_once(tree)), known)
     functions = [node for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))]
@@ -95,7 +93,7 @@ def name_use(text: str, packages: Packages = ()) -> NameUse:
         late - set(known)
     )
     return NameUse(
-        reads=frozenset(_reads_from_outside(parts, top)),
+        reads=frozenset(_reads_from_outside(parts, top) | _asked_by_name(tree)),
         late=frozenset((late - binds) | {f"import {package}" for package in dict(imported_packages(text)).values()}),
         binds=frozenset(binds),
         certain=frozenset(name for part in parts for name in _certain(part)),
@@ -109,17 +107,12 @@ def name_use(text: str, packages: Packages = ()) -> NameUse:
     )
 
 
-def _scope(tree: ast.Module) -> symtable.SymbolTable:
-    try:
-        return symtable.symtable(ast.unparse(tree), "<cell>", "exec")
-    except (SyntaxError, ValueError, RecursionError):  # `return` or `await` outside a function
-        return symtable.symtable("", "<cell>", "exec")
-
-
-def _functions(scope: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
-    for child in scope.get_children():
-        yield child
-        yield from _functions(child)
+def _asked_by_name(tree: ast.Module) -> set[str]:
+    """Returns the names in quotes, such as "x" in globals(), if the cell asks for a namespace."""
+    nodes = list(ast.walk(tree))
+    asks = any(isinstance(node, ast.Call) and not node.args and ast.unparse(node.func) in NAMESPACES for node in nodes)
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return {text for text in texts if text.isidentifier()} if asks else set()
 
 
 def _global_binds(scope: symtable.SymbolTable) -> set[str]:
@@ -128,7 +121,7 @@ def _global_binds(scope: symtable.SymbolTable) -> set[str]:
 
 def _reads_from_outside(parts: list[ast.stmt], top: symtable.SymbolTable) -> set[str]:
     """Returns the names that are read at the cell's top level before it has bound them."""
-    scopes = [top, *_functions(top)]
+    scopes = [top, *inner_scopes(top)]
     outer = {s.get_name() for scope in scopes for s in scope.get_symbols() if scope is top or s.is_global()}
     read, bound = set[str](), set[str]()
     for part in parts:

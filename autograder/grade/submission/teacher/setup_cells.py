@@ -6,6 +6,7 @@ import builtins
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from autograder.grade.submission.cell_analysis import defined_classes
 from autograder.grade.submission.teacher.name_use import NameUse, imported_packages, name_use
 from autograder.grade.submission.teacher.source_cells import SourceCell
 
@@ -44,6 +45,9 @@ class SetupCells:
         self._needs: dict[int, Needs] = {}
         self._independent: dict[int, bool] = {}
         self._borrowing: list[SourceCell] | None = None
+        self._answers_read = frozenset[str]().union(
+            *(use.needs for cell, use in zip(cells, self._uses, strict=True) if cell.is_learners)
+        )
 
     def needs(self, cell: SourceCell) -> Needs:
         """Returns what a cell of the source needs."""
@@ -110,6 +114,8 @@ class SetupCells:
 
     def _slice(self, position: int) -> Needs:
         own = self._uses[position].needs
+        if self._cells[position].kind == "test":
+            own |= self._given_classes(position)
         late: frozenset[str] = frozenset()
         while True:
             needs = self._walk_back(position, own | late)
@@ -118,6 +124,12 @@ class SetupCells:
             if found == late:
                 return needs
             late = found
+
+    def _given_classes(self, position: int) -> frozenset[str]:
+        """Returns the teacher's classes of which an answer may return an object, whose methods must then be the teacher's."""
+        cells = [cell for cell in self._cells[:position] if cell.kind == "teacher" and defined_classes(cell.text)]
+        alone = [cell for cell in cells if not self.needs(cell).learners]
+        return self._answers_read & frozenset[str]().union(*(defined_classes(cell.text) for cell in alone))
 
     def _walk_back(self, position: int, own: frozenset[str]) -> Needs:
         open_names, wanted = set(own), set(own)

@@ -10,6 +10,7 @@ from autograder.check.message import NotAttempted, Unsolved
 from autograder.grade.sandbox.shell import CellTimeoutError
 from autograder.grade.submission.notebook_grade import CellGrade, Status
 from autograder.grade.submission.teacher.source_cells import SourceCell
+from autograder.locale.translations import in_english
 
 LONGEST_REASON = 4000
 BEGIN, END = "BEGIN HIDDEN TESTS", "END HIDDEN TESTS"  # nbgrader's defaults (ClearHiddenTests, 0.9.6)
@@ -48,14 +49,17 @@ def _partial_credit(value: Any, most: float) -> tuple[float, str]:
     if value is None or isinstance(value, (str, bytes)) or value is True:
         return most, ""
     if value is False:
-        return 0.0, "the test's last line is False"
+        return 0.0, in_english("the test's last line is False")
     try:
         number = float(value)
     except Exception:  # noqa: BLE001 - it may be a stand-in, whose `__float__` is the learner's; or an integer of any size
         return most, ""
     if math.isnan(number) or number < 0:
-        return 0.0, f"the test's last line is {number:g}, which is not a number of points"
-    return min(number, most), "" if number >= most else f"the test gave {number:g} of {most:g} points"
+        return 0.0, in_english(
+            "the test's last line is {number}, which is not a number of points", number=f"{number:g}"
+        )
+    told = in_english("the test gave {number} of {most} points", number=f"{number:g}", most=f"{most:g}")
+    return min(number, most), "" if number >= most else told
 
 
 def _in_hidden_part(text: str, error: BaseException) -> bool:

@@ -1,4 +1,4 @@
-"""Keeps code that a submission made out of the trusted process: pickles that it wrote, and text that a test would run.
+"""Keeps code that a submission made out of the trusted process: pickles that it wrote, text and models that a test would run.
 
 Values cross as data only, but a teacher's test may turn data into code by itself: `pickle.load(open("result.pkl", "rb"))`,
 `eval(answer)`, `get_ipython().run_cell(answer)`, `subprocess.run(["bash", "script.sh"])`. Python tells an audit hook of all of
@@ -9,6 +9,7 @@ such a test has to be judged in the submission's own process, and a rehearsal sa
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import sysconfig
 import tempfile
@@ -18,8 +19,13 @@ from types import CodeType, FrameType
 from typing import Any
 
 from autograder.grade.submission.cell_analysis import transformed
-from autograder.grade.submission.remote_names import RemoteNames
 from autograder.grade.submission.stand_ins.function_text import FILE
+from autograder.grade.submission.trusted import foreign_files
+from autograder.grade.submission.trusted.files_opened_in_c import no_other_files
+from autograder.grade.submission.trusted.foreign_models import no_loaded_models
+from autograder.grade.submission.trusted.remote_names import RemoteNames
+from autograder.installation.requirements import PACKAGE
+from autograder.printable import printable
 
 GENERATING = (
     "autograder",
@@ -41,9 +47,40 @@ PARSING = ("sympy", "pandas", "numexpr", "asteval", "lmfit")
 SPAWNING = ("subprocess", "os")
 STARTERS = ("platform", "uuid", "ctypes", "torch", "matplotlib", "sysconfig", "locale")
 """Libraries that start programs of the system's, to ask about the machine."""
+GRADERS_OWN = (
+    "autograder",
+    "importlib",
+    "importlib_metadata",
+    "_frozen_importlib_external",
+    "traceback",
+    "warnings",
+    "inspect",
+    "stack_data",
+)
+"""Open files of their own choice: the grader, imports (of which the code is judged), and what shows lines of the code that runs.
+
+Python's import goes by its frozen name until `importlib` is imported (3.11), and the package importlib_metadata is
+asked instead of `importlib.metadata` in the whole process as soon as anything imports it (10.2, `disable_stdlib_finder`).
+"""
+THROUGH = (
+    "pathlib",
+    "os",
+    "posixpath",
+    "io",
+    "codecs",
+    "shutil",
+    "tempfile",
+    "glob",
+    "zipfile",
+    "zipp",
+    "tokenize",
+    "linecache",
+    "psutil",
+)
+"""Modules that open what their caller names."""
 STARTING = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn")
 _LIBRARIES = (*{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen",
-              str(Path(__file__).parents[3]), str(Path(tempfile.gettempdir()).resolve() / "modules-"))  # fmt: skip
+              str(PACKAGE), str(Path(tempfile.gettempdir()).resolve() / foreign_files.MODULES))  # fmt: skip
 """Where files lie that no submission has written; the last holds the teacher's modules (`test_folder`)."""
 
 
@@ -54,21 +91,24 @@ class ForeignCode:
         texts: the teacher's cells.
         files: the teacher's files.
         names: refuses, and knows whether anything of the learner's has reached this process.
+        folder: what the tests have for themselves, with their temporary files.
     """
 
-    def __init__(self, texts: list[str], files: dict[str, bytes], names: RemoteNames) -> None:
+    def __init__(self, texts: list[str], files: dict[str, bytes], names: RemoteNames, folder: Path) -> None:
         known = [form for text in texts for form in (text, transformed(text))]
         self._texts = [text.encode("utf-8", "replace") for text in known]
         self._files, self._names, self._in_test = list(files.values()), names, False
+        self._folder = folder
 
     @contextlib.contextmanager
-    def refused(self) -> Iterator[None]:
+    def refused(self) -> Iterator[ForeignCode]:
         """A block in which no such code runs in this process."""
         global _active
         _install()
         before, _active = _active, self
         try:
-            yield
+            with no_loaded_models(self._files, self._refused_model), no_other_files(self._check_path):
+                yield self
         finally:
             _active = before
 
@@ -85,7 +125,9 @@ class ForeignCode:
         """Raises the exception that `refuse` returns if an event would run code that is not the teacher's."""
         if not self._in_test and not self._names.has_received:
             return
-        if event == "pickle.find_class":
+        if event in foreign_files.EVENTS:
+            self._check_files(event, details, caller)
+        elif event == "pickle.find_class":
             self._check_pickle(*details)
         elif event == "compile":
             self._check_compiled(details[0], details[1], caller)
@@ -100,6 +142,24 @@ class ForeignCode:
         elif self._in_test and _module(_outside(caller, SPAWNING)) not in STARTERS:
             raise self._refusal("starts a program, which may be the answer's,")
 
+    def _check_files(self, event: str, details: tuple[Any, ...], caller: FrameType | None) -> None:
+        if _module(_outside(caller, THROUGH)) in GRADERS_OWN:
+            return
+        if path := foreign_files.touches_others(event, details, self._folder):
+            raise self._refused_file(path)
+
+    def _check_path(self, path: Any) -> None:
+        """Raises the exception if a test may not write there."""
+        guarded = self._in_test or self._names.has_received
+        if guarded and (other := foreign_files.touches_others("os.remove", (path,), self._folder)):
+            raise self._refused_file(other)
+
+    def _refused_file(self, path: str) -> Exception:
+        name = printable(os.path.basename(path))[:80]
+        return self._names.refuse(
+            f"this test would touch {name}, a file outside of its own folder, which the answer may have named"
+        )
+
     def _check_pickle(self, module: str, name: str) -> None:
         # A pickle calls what it names. The teacher's own ones may name what they do.
         if not any(module.encode() in data and name.encode() in data for data in self._files):
@@ -108,12 +168,16 @@ class ForeignCode:
             )
 
     def _check_compiled(self, source: Any, file: Any, caller: FrameType | None) -> None:
+        if _is_imported(caller):
+            return
         source = source.encode("utf-8", "replace") if isinstance(source, str) else source
         if not isinstance(source, bytes):
             if not _compiles_trees(caller):
                 raise self._refusal("runs a tree that is not the teacher's")
         elif (
-            _module(caller) != "symtable" and not self._is_known(source) and not _is_harmless(source, str(file), caller)
+            _module(caller) != "symtable"
+            and not self._is_known(source, caller)
+            and not _is_harmless(source, str(file), caller)
         ):
             raise self._refusal("runs text that is not the teacher's")
 
@@ -124,8 +188,17 @@ class ForeignCode:
         if _module(caller) != "importlib" or not found or not all(path.startswith(_LIBRARIES) for path in found):
             raise self._refusal("loads compiled code that is not the teacher's")
 
-    def _is_known(self, text: bytes) -> bool:
-        return any(text.strip() in own for own in (*self._texts, *self._files))
+    def _refused_model(self) -> Exception:
+        return self._names.refuse(
+            "this test loads a model that is not the teacher's, and that may do anything when it runs"
+        )
+
+    def _is_known(self, text: bytes, caller: FrameType | None) -> bool:
+        own = (*self._texts, *self._files)
+        if _module(caller) == "ast" and _module(_outside(caller, ("ast",))) == "pandas":
+            # `df.query("a >= 1")` is parsed with other spaces between its words (pandas 3.1, core/computation/expr.py).
+            return any(_spaceless(text) in _spaceless(one) for one in own)
+        return any(text.strip() in one for one in own)
 
     def _refusal(self, what: str) -> Exception:
         return self._names.refuse(f"this test {what} outside of the submission's process")
@@ -156,9 +229,14 @@ _EVENTS = frozenset(
         "marshal.loads",
         "marshal.load",
         "ctypes.dlopen",
+        *foreign_files.EVENTS,
         *STARTING,
     }
 )
+
+
+def _spaceless(text: bytes) -> bytes:
+    return b"".join(text.split())
 
 
 def _is_harmless(text: bytes, file: str, caller: FrameType | None) -> bool:
@@ -168,6 +246,9 @@ def _is_harmless(text: bytes, file: str, caller: FrameType | None) -> bool:
         return _module(_outside(caller, ("ast",))) not in PARSING
     if module == "importlib":
         return file.startswith(_LIBRARIES)
+    # The annotations of a class that msgspec is to decode, which it finds in the class itself (0.22).
+    if module == "typing" and _module(_outside(caller, ("typing",))) == "msgspec":
+        return True
     if module == "timeit":  # what `%timeit` gives it holds nothing: IPython compiles the statement by itself (9.18)
         return _module(_outside(caller, ("timeit",))) == "IPython"
     return module in (*GENERATING, *COMPARING) or (_is_of_library(caller) and _is_constant(text, caller))
@@ -183,6 +264,16 @@ def _is_constant(text: bytes, frame: FrameType | None) -> bool:
     while _is_of_library(frame):
         assert frame is not None
         if any(isinstance(one, str) and one.encode("utf-8", "replace") == text for one in frame.f_code.co_consts):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _is_imported(frame: FrameType | None) -> bool:
+    """Returns whether only libraries stand between what is compiled and the import of one, such as mpmath, which writes its operators."""
+    while _is_of_library(frame):
+        assert frame is not None
+        if frame.f_code.co_name == "<module>":
             return True
         frame = frame.f_back
     return False

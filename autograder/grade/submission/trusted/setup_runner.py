@@ -11,11 +11,12 @@ import msgspec
 
 from autograder.check.message import Unsolved
 from autograder.grade.sandbox.shell import Shell
-from autograder.grade.submission.remote_names import RemoteNames, Unreachable
-from autograder.grade.submission.source import SourceCell
 from autograder.grade.submission.teacher.name_use import name_use
 from autograder.grade.submission.teacher.setup_cells import SetupCells
+from autograder.grade.submission.teacher.source import SourceCell
 from autograder.grade.submission.trusted.process_state import random_state, seed_all
+from autograder.grade.submission.trusted.remote_names import RemoteNames, Unreachable
+from autograder.locale.translations import in_english
 
 ABSENT = object()
 
@@ -73,11 +74,14 @@ class SetupRunner:
         error = self._failed.get(id(cell))
         for name in sorted((name_use(cell.text).binds & teachers) - self._shell.user_ns.keys()) if error else ():
             said = "".join(traceback.format_exception_only(error)).strip()
-            given.unreachable[name] = Unreachable(f"{name}: the cell that defines it ended with {said}")
+            given.unreachable[name] = Unreachable(
+                in_english("{name}: the cell that defines it ended with {error}", name=name, error=said)
+            )
             if id(cell) not in self._borrowing:
-                given.failure = (
-                    f"this test could not be judged: the teacher's cell that defines {name} ended with {said}"
-                )
+                given.failure = in_english(
+                    "this test could not be judged: the teacher's cell that defines {name} ended with {error}",
+                    name=name, error=said,
+                )  # fmt: skip
 
     def _looked_up(self, cell: SourceCell) -> frozenset[str]:
         needs = self._setup.needs(cell)
@@ -112,7 +116,9 @@ class SetupRunner:
             try:
                 value = self._names.value(name)
             except KeyError:
-                given.unreachable[name] = Unreachable(f"{name}: nothing of this name is defined when the test runs")
+                given.unreachable[name] = Unreachable(
+                    in_english("{name}: nothing of this name is defined when the test runs", name=name)
+                )
                 continue
             except Unreachable as error:
                 given.unreachable[name] = error

@@ -13,30 +13,43 @@ from pathlib import Path
 from types import ModuleType
 
 from autograder.grade.submission.teacher.teacher_files import write_files
+from autograder.grade.submission.trusted.foreign_files import MODULES
 
 
 @contextlib.contextmanager
 def working_folder(files: dict[str, bytes]) -> Iterator[Path]:
     """A block in which the working folder is a fresh copy of the teacher's files, and helper modules can be imported.
 
+    Temporary files lie beside the copy, in a new folder, which is deleted after the block.
+
     Modules come from another copy, which nothing writes into: what a submission wrote may be brought into the working folder,
     and must never be imported here. Each block imports the modules again, so that none carries anything to the next submission.
     """
-    before = os.getcwd()
-    folder = Path(tempfile.mkdtemp(prefix="test-")).resolve()
+    before, modules = os.getcwd(), _modules_folder(tuple(sorted(files.items())))
+    whole = Path(tempfile.mkdtemp(prefix="test-")).resolve()
+    (folder := whole / "work").mkdir()
     try:
         write_files(files, folder)
         os.chdir(folder)
-        with _importing_from(_modules_folder(tuple(sorted(files.items())))):
+        with _importing_from(modules), _temporary_files_in(whole):
             yield folder
     finally:
         os.chdir(before)
-        shutil.rmtree(folder, ignore_errors=True)
+        shutil.rmtree(whole, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _temporary_files_in(folder: Path) -> Iterator[None]:
+    before, tempfile.tempdir = tempfile.tempdir, str(folder)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 @functools.lru_cache(maxsize=8)
 def _modules_folder(files: tuple[tuple[str, bytes], ...]) -> str:
-    folder = Path(tempfile.mkdtemp(prefix="modules-")).resolve()
+    folder = Path(tempfile.mkdtemp(prefix=MODULES)).resolve()
     write_files(dict(files), folder)
     return str(folder)
 

@@ -14,17 +14,19 @@ from autograder.check.memo import use_memo
 from autograder.check.subject.inputs import use_seed
 from autograder.grade.sandbox.shell import Shell, cell_time_limit
 from autograder.grade.submission.notebook_grade import CellGrade
-from autograder.grade.submission.remote_names import RemoteNames
-from autograder.grade.submission.source import AssignmentSource, SourceCell
+from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 from autograder.grade.submission.trusted.cell_verdict import error_output, verdict
 from autograder.grade.submission.trusted.foreign_code import ForeignCode
 from autograder.grade.submission.trusted.process_state import random_state, restored_state, seed_all
+from autograder.grade.submission.trusted.remote_names import RemoteNames
 from autograder.grade.submission.trusted.setup_runner import SetupRunner
 from autograder.grade.submission.trusted.test_folder import working_folder
 from autograder.grade.submission.trusted.verdict_memory import TestResult, VerdictMemory
 from autograder.grade.wire.limits import Limits
 from autograder.grade.wire.outputs import Outputs
+from autograder.locale.translations import in_english
 
+KEPT_SETUPS = 20  # in a class where everybody has another variant there are as many sources as students
 TEST_TIME_FACTOR = 4  # a test may make several calls, and each may take as long as a cell
 
 
@@ -56,12 +58,25 @@ class TestRunner:
         """Yields the tests of one submission; nothing that the previous one left behind is visible to them."""
         self._shell.forget()
         self._shell.outputs = Outputs(self._limits.output_bytes)
-        setup = self._setups.setdefault((source.digest, seed), TestSetup(source, seed, {}, VerdictMemory()))
-        foreign = ForeignCode([cell.full for cell in source.cells], source.files, names)
-        with restored_state(), working_folder(source.files) as folder, foreign.refused():
+        setup = self._setup_of(source, seed)
+        texts = [cell.full for cell in source.cells]
+        with (
+            restored_state(),
+            working_folder(source.files) as folder,
+            ForeignCode(texts, source.files, names, folder.parent).refused() as foreign,
+        ):
             names.share_folder(folder, source.files)
+            names.share_classes(self._shell.user_ns)
             self._shell.time_limit = functools.partial(cell_time_limit, clock=names.worker.clock)
             yield SubmissionTests(self._shell, setup, names, foreign, self._limits.cell_seconds * TEST_TIME_FACTOR)
+
+    def _setup_of(self, source: AssignmentSource, seed: int) -> TestSetup:
+        """Returns what submissions of the same source share; two students' variants may be the same text in two objects."""
+        known = self._setups.pop((source.digest, seed), None) or TestSetup(source, seed, {}, VerdictMemory())
+        self._setups[source.digest, seed] = known._replace(source=source)
+        if len(self._setups) > KEPT_SETUPS:
+            del self._setups[next(iter(self._setups))]  # the one that was not used for the longest time
+        return self._setups[source.digest, seed]
 
 
 class SubmissionTests:
@@ -120,7 +135,9 @@ class SubmissionTests:
         error, outputs = ran.error, ran.outputs
         if self._names.refusal:
             # Whatever the test made of it: that a value cannot cross says nothing about the answer.
-            return TestResult(_not_judged(cell, f"this test could not be judged: {self._names.refusal}"), []), False
+            return TestResult(
+                _not_judged(cell, in_english("this test could not be judged: {reason}", reason=self._names.refusal)), []
+            ), False
         if isinstance(error, NameError) and error.name in given.unreachable:
             error = given.unreachable[error.name]
             outputs = [error_output(error) if output["output_type"] == "error" else output for output in outputs]

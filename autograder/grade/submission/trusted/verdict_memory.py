@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from autograder.grade.submission.notebook_grade import CellGrade
-from autograder.grade.submission.remote_names import Lookup, RemoteNames, encoded
+from autograder.grade.submission.trusted.remote_names import Lookup, RemoteNames, encoded
 
 
 class TestResult(NamedTuple):

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from autograder.locale.translations import in_english
+
 Part = Callable[[Any], Any]
 """Turns a value inside another into a part."""
 
@@ -18,8 +20,11 @@ class Unsendable(TypeError):
     def __init__(self, value: object, reason: str = "") -> None:
         kind = type(value).__name__[:100]
         super().__init__(
-            f"{reason or f'a {kind}'} cannot leave the submission's own process: return numbers, text, tensors, arrays, or lists, "
-            f"tuples, sets and dictionaries of them; or test it with check(...), which calls it there"
+            in_english(
+                "{what} cannot leave the submission's own process: return numbers, text, tensors, arrays, or lists, tuples, "
+                "sets and dictionaries of them; or test it with check(...), which calls it there",
+                what=reason or f"a {kind}",
+            )
         )
 
 
@@ -31,9 +36,11 @@ class Codec(NamedTuple):
         take_apart: returns the parts of a value, using the given function for values inside.
         put_together: returns the value, given its parts with the values inside; any error means that they are no such value.
         write: changes a value to be like another one of the type; None for types whose values do not change.
+        or_reference: whether a value that cannot be taken apart, because it holds itself, say, is referred to instead.
     """
 
     tag: str
     take_apart: Callable[[Any, Part], list[Any]]
     put_together: Callable[..., Any]
     write: Callable[[Any, Any], None] | None = None
+    or_reference: bool = False

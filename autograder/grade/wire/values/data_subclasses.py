@@ -7,6 +7,9 @@ finds the same on the trusted side as in the learner's process.
 from __future__ import annotations
 
 import collections
+import datetime
+import decimal
+import fractions
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -95,6 +98,22 @@ def _write_deque(target: Any, new: Any) -> None:
     collections.deque.extend(target, new)
 
 
+def _fields(base: Any, *names: str) -> DataBase:
+    """Returns the base of a type whose values are made of a few fields, which are read by the type's own descriptors."""
+    readers = [vars(base)[name] for name in names]
+
+    def make(kind: type, value: Any) -> Any:
+        return base.__new__(kind, *(reader.__get__(value) for reader in readers))
+
+    return DataBase(lambda value: make(base, value), make)
+
+
+def _make_datetime(kind: Any, value: Any) -> Any:
+    day, clock = datetime.datetime.date(value), datetime.datetime.timetz(value)
+    parts = (day.year, day.month, day.day, clock.hour, clock.minute, clock.second, clock.microsecond, clock.tzinfo)
+    return datetime.datetime.__new__(kind, *parts, fold=clock.fold)
+
+
 def _write_array(target: Any, new: Any) -> None:
     numpy.ndarray.__setitem__(target, ..., new)
 
@@ -121,6 +140,11 @@ BASES: dict[type, DataBase] = {
     int: DataBase(int.__int__, int.__new__),
     float: DataBase(float.__float__, float.__new__),
     complex: DataBase(complex.__pos__, complex.__new__),
+    decimal.Decimal: DataBase(decimal.Decimal, decimal.Decimal.__new__),
+    fractions.Fraction: _fields(fractions.Fraction, "numerator", "denominator"),
+    datetime.date: _fields(datetime.date, "year", "month", "day"),
+    datetime.datetime: DataBase(lambda value: _make_datetime(datetime.datetime, value), _make_datetime),
+    datetime.timedelta: _fields(datetime.timedelta, "days", "seconds", "microseconds"),
     numpy.ndarray: DataBase(
         lambda value: numpy.ndarray.view(value, numpy.ndarray), lambda kind, value: value.view(kind), _write_array
     ),

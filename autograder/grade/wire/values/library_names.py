@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import sys
 import types
@@ -11,14 +12,20 @@ NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescri
          types.ModuleType, types.MethodType)  # fmt: skip
 OWN = ("__main__", "autograder")  # modules whose names mean something else on the other side
 ITERATING = {getattr(types, name): name for name in ("GeneratorType", "CoroutineType", "AsyncGeneratorType")}
-SINGLETONS = {id(Ellipsis): "Ellipsis", id(NotImplemented): "NotImplemented"}
+SINGLETONS = {
+    id(Ellipsis): ("builtins", "Ellipsis"),
+    id(NotImplemented): ("builtins", "NotImplemented"),
+    id(dataclasses._FIELD): ("dataclasses", "_FIELD"),  # type: ignore[attr-defined] # by it, `fields` knows a field (3.11)
+    id(dataclasses.MISSING): ("dataclasses", "MISSING"),
+}
+"""Objects that everybody compares with by identity."""
 
 
 def library_name(value: Any) -> tuple[str, str] | None:
     """Returns the module and the qualified name under which a library has this object, None if none does."""
     name: Any
     if id(value) in SINGLETONS:
-        return "builtins", SINGLETONS[id(value)]
+        return SINGLETONS[id(value)]
     if isinstance(value, type) and value in ITERATING:
         return "types", ITERATING[value]
     if type(value) is types.ModuleType:

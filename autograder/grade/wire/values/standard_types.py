@@ -6,6 +6,7 @@ import array
 import datetime
 import decimal
 import fractions
+import io
 import pathlib
 import random
 import types
@@ -109,6 +110,23 @@ def _write_array(target: Any, new: Any) -> None:
     target[:] = new
 
 
+def _file_in_memory(kind: Any) -> Codec:
+    def put_together(data: Any, position: int) -> Any:
+        if not 0 <= position <= len(data):
+            raise ValueError("the position is not in the file")  # the next write would fill up to it
+        found = kind(data)
+        found.seek(position)
+        return found
+
+    def write(target: Any, new: Any) -> None:
+        target.seek(0)
+        target.truncate()
+        target.write(new.getvalue())
+        target.seek(new.tell())
+
+    return Codec(kind.__name__, lambda value, part: [part(value.getvalue()), value.tell()], put_together, write)
+
+
 def _random(state: Any) -> Any:
     found = random.Random(0)
     found.setstate(state)
@@ -184,6 +202,8 @@ STANDARD: dict[type, Codec] = {
         _random,
         lambda target, new: target.setstate(new.getstate()),
     ),
+    io.StringIO: _file_in_memory(io.StringIO),
+    io.BytesIO: _file_in_memory(io.BytesIO),
     uuid.UUID: Codec("UUID", lambda value, _: [value.hex], uuid.UUID),
     **{
         kind: Codec(kind.__name__, lambda value, _: [str(value)], kind)

@@ -144,7 +144,12 @@ class ValueTable:
             # A table's columns are new objects each time it is asked for them, so they get no numbers of their own.
             parts = ValueTable().pack(codec.take_apart(value, lambda item: item))
             return [codec.tag, msgspec.msgpack.encode(parts)], codec.write is not None
-        return [codec.tag, *codec.take_apart(value, part)], codec.write is not None
+        try:
+            return [codec.tag, *codec.take_apart(value, part)], codec.write is not None
+        except Unsendable:
+            if not codec.or_reference:
+                raise
+            return self._references.take_apart(value, part), False
 
     def add(self, value: Any, node: list[Any], changes: bool, own: bool) -> int:
         """Gives a value the next number."""
@@ -250,8 +255,10 @@ class _Packing:
         if id(value) in self._inside or len(self._inside) > DEEPEST:
             raise Unsendable(value, f"a {type(value).__name__} that holds itself, or is nested too deeply,")
         self._inside.add(id(value))
-        node, changes = self._table.node(value, self.part)
-        self._inside.discard(id(value))
+        try:
+            node, changes = self._table.node(value, self.part)
+        finally:  # what holds this one may refer to it in another way
+            self._inside.discard(id(value))
         try:
             number = self._table.add(value, node, changes, own=True)
         except ValueError as error:

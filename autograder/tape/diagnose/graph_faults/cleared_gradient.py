@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import name_of
 from autograder.tape.recording.verdict_types import GraphFault
@@ -21,6 +22,10 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
             yield GraphFault(
                 KIND,
                 place,
-                f"the step changes nothing: backward filled the gradient of {names}, and it was cleared before this line.",
-                "Clear gradients before backward or after the step, not between them.",
+                in_english(
+                    "the step changes nothing: backward filled the gradient of {names}, "
+                    "and it was cleared before this line.",
+                    names=names,
+                ),
+                in_english("Clear gradients before backward or after the step, not between them."),
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults import (
     cleared_gradient,
@@ -42,4 +43,4 @@ def find_graph_faults(evidence: Evidence) -> tuple[GraphFault, ...]:
 
 def note_of(fault: GraphFault) -> str:
     """Returns a graph fault as a note."""
-    return f"Line {fault.place.line}: {fault.sentence} {fault.change}"
+    return in_english("Line {line}: {told}", line=fault.place.line, told=f"{fault.sentence} {fault.change}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from autograder.locale.translations import in_english
 from autograder.tape.observe.gradient_flow import NO_GRAD, Cut
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.observe.state import RunState
@@ -15,6 +16,7 @@ COPIES = {"tensor": "torch.tensor()", "new_tensor": ".new_tensor()", "numpy": ".
 ALIASES = {"detach": ".detach()", "data": ".data", "detach_": ".detach_()"}
 COMPARISONS = {"gt": "`>`", "lt": "`<`", "ge": "`>=`", "le": "`<=`", "eq": "`==`", "ne": "`!=`"}
 NAMES = {**NUMBERS, **COPIES, **ALIASES}
+ITS_INPUT = in_english("its input")
 
 
 def called(cut: Cut) -> str:
@@ -28,37 +30,44 @@ def how_it_cuts(cut: Cut, state: RunState) -> str:
     """Returns what a line does with a value that has a history, as a clause."""
     name = name_of(state, [tracked for tracked, _ in cut.sources.values()])
     if cut.how == NO_GRAD:
-        return f"it computes with {name} while recording is off (no_grad), so the result has no history"
+        return in_english(
+            "it computes with {name} while recording is off (no_grad), so the result has no history", name=name
+        )
+    known: dict[str, object] = {"call": called(cut), "name": name}
     if cut.how in NUMBERS:
-        return f"{called(cut)} makes a plain number of {name}: for backward it is a constant"
+        return in_english("{call} makes a plain number of {name}: for backward it is a constant", **known)
     if cut.how in NAMES:
-        return f"{called(cut)} takes the values of {name} without their history: for backward they are constants"
-    return f"{COMPARISONS.get(cut.how, cut.how)} has no gradient, so what it makes of {name} has no history"
+        return in_english(
+            "{call} takes the values of {name} without their history: for backward they are constants", **known
+        )
+    sign = COMPARISONS.get(cut.how, cut.how)
+    return in_english("{sign} has no gradient, so what it makes of {name} has no history", sign=sign, name=name)
 
 
 def change_of(cut: Cut) -> str:
     """Returns what to write instead of a line that cuts the graph."""
     if cut.how == NO_GRAD:
-        return "Compute it outside of no_grad."
+        return in_english("Compute it outside of no_grad.")
     if cut.how in NUMBERS:
-        return f"Compute with the tensor itself, and use {called(cut)} only to print it."
+        return in_english("Compute with the tensor itself, and use {call} only to print it.", call=called(cut))
     if cut.how == "tensor":
-        return "Use the tensor itself, or torch.stack(...) for a list of tensors."
+        return in_english("Use the tensor itself, or torch.stack(...) for a list of tensors.")
     if cut.how in COPIES:
-        return "Compute it with PyTorch's own functions."
+        return in_english("Compute it with PyTorch's own functions.")
     if cut.how in ALIASES:
-        return f"Take {called(cut)} out, if what comes before it is to be trained."
-    return "Compute the loss from what comes before it, by something that has a slope."
+        return in_english("Take {call} out, if what comes before it is to be trained.", call=called(cut))
+    return in_english("Compute the loss from what comes before it, by something that has a slope.")
 
 
-def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = "its input") -> str:
+def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_INPUT) -> str:
     """Returns the name of the first tensor that has one, and how many there are."""
     names = list(dict.fromkeys(name for one in tensors if (name := state.name_of(one))))
     if not names:
         return other
     paths = [name for name in names if not name.startswith("self.")] or names
-    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
-    return f"{paths[0]}{more}"
+    if len(paths) > 1:
+        return in_english("{name} and {count} more", name=paths[0], count=len(paths) - 1)
+    return paths[0]
 
 
 def leaves_above(state: RunState, cut: Cut) -> set[int]:

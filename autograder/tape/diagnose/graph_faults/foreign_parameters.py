@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import name_of
 from autograder.tape.recording.verdict_types import GraphFault
@@ -27,7 +28,12 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
     yield GraphFault(
         KIND,
         flow.optimizer_at,
-        f"the optimizer updates {len(idle)} tensors that no loss depends on, and not {name_of(state, missed, 'the parameters')}, "
-        "which get gradients.",
-        "Make the optimizer after the model is complete, from the parameters of the model that computes the loss.",
+        in_english(
+            "the optimizer updates {count} tensors that no loss depends on, and not {names}, which get gradients.",
+            count=len(idle),
+            names=name_of(state, missed, in_english("the parameters")),
+        ),
+        in_english(
+            "Make the optimizer after the model is complete, from the parameters of the model that computes the loss."
+        ),
     )

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import name_of
 from autograder.tape.observe.graph.nodes import GraphNode
-from autograder.tape.recording.verdict_types import GraphFault
+from autograder.tape.observe.state import RunState
+from autograder.tape.recording.verdict_types import GraphFault, Place
 
 KIND = "graph used again"
 FREED = "backward through the graph a second time"  # PyTorch 2.6 to 2.15
@@ -23,32 +25,70 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
     visited = [set(nodes) for nodes in state.visited]
     first = next((call for call, nodes in zip(earlier, visited, strict=False) if nodes & visited[-1]), earlier[-1])
     if any(again & set(call.nodes) for call in earlier):
-        name, made = name_of(state, last.roots, "The loss"), state.graph.nodes[min(again)].place
+        name, made = name_of(state, last.roots, in_english("The loss")), state.graph.nodes[min(again)].place
         yield GraphFault(
             KIND,
             made,
-            f"{name} is computed here once, and line {last.place.line} calls backward on it more than once.",
-            "Compute it again before each backward.",
+            in_english(
+                "{name} is computed here once, and line {line} calls backward on it more than once.",
+                name=name,
+                line=last.place.line,
+            ),
+            in_english("Compute it again before each backward."),
         )
         return
     shared = _youngest_shared([state.graph.nodes[number] for number in visited[-1]], visited[:-1])
     if shared is None:
         return
-    name = name_of(
-        state, [state.tensors.all[shared.tensor]] if shared.tensor is not None else [], "a part of the graph"
-    )
-    sentence = f"{name} is computed here and used by the backward of line {first.place.line}, which frees its graph; "
     if first.place == last.place:
-        sentence += "a later round of the loop uses it again."
-        state_name = name if name.isidentifier() else "state"
-        change = f"Detach what one round hands to the next: `{state_name} = {state_name}.detach()`."
-    else:
-        sentence += f"the backward of line {last.place.line} needs it again."
-        change = (
-            "Add the losses and call backward once, detach it for the loss that is not to reach it, "
-            f"or pass retain_graph=True at line {first.place.line}."
-        )
+        yield _carried_fault(state, shared, first.place)
+        return
+    known: dict[str, object] = {
+        "name": _name_of_node(state, shared), "line": first.place.line, "last": last.place.line,
+    }  # fmt: skip
+    sentence = in_english(
+        "{name} is computed here and used by the backward of line {line}, which frees its graph; "
+        "the backward of line {last} needs it again.", **known,
+    )  # fmt: skip
+    change = in_english(
+        "Add the losses and call backward once, detach it for the loss that is not to reach it, "
+        "or pass retain_graph=True at line {line}.", **known,
+    )  # fmt: skip
     yield GraphFault(KIND, shared.place, sentence, change)
+
+
+def _carried_fault(state: RunState, shared: GraphNode, at: Place) -> GraphFault:
+    """Returns the fault of a loop: what one round hands to the next, which need not be what the first round's backward freed."""
+    carried = _handed_on(state, shared) or shared
+    name = _name_of_node(state, carried)
+    sentence = in_english(
+        "{name} is computed here, and a later round of the loop uses it again, when the backward of line {line} has freed "
+        "its graph.", name=name, line=at.line,
+    )  # fmt: skip
+    kept = name if name.replace(".", "_").isidentifier() else "state"
+    change = in_english(
+        "Compute it again in each round, or cut its history before the next one: `{name} = {name}.detach()`.", name=kept
+    )
+    return GraphFault(KIND, carried.place, sentence, change)
+
+
+def _handed_on(state: RunState, shared: GraphNode) -> GraphNode | None:
+    """Returns the youngest node from before the last round that this round computes with, and that leads to `shared`."""
+    before = state.backward_calls[-2].call if len(state.backward_calls) > 1 else -1
+    stack, seen, found = [shared], {shared}, []
+    while stack:
+        node = stack.pop()
+        if any(one.step > before for one in node.consumers):
+            found.append(node)
+        stack += [one for one in node.consumers if one.step <= before and one not in seen]
+        seen.update(node.consumers)
+    return max(found, key=lambda node: node.id, default=None)
+
+
+def _name_of_node(state: RunState, node: GraphNode) -> str:
+    return name_of(
+        state, [state.tensors.all[node.tensor]] if node.tensor is not None else [], in_english("a part of the graph")
+    )
 
 
 def _youngest_shared(nodes: list[GraphNode], before: list[set[int]]) -> GraphNode | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import (
     NUMBERS,
@@ -42,9 +43,8 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
         bare = all(node is None for node in call.nodes)
         cut = call.cut or (_last_cut(evidence.state, call.place) if bare else None)
         if bare and cut is not None and (call.roots or NO_HISTORY in error):
-            yield _fault(
-                evidence.state, cut, f"backward at line {call.place.line} ends there and reaches no parameter."
-            )
+            follows = in_english("backward at line {line} ends there and reaches no parameter.", line=call.place.line)
+            yield _fault(evidence.state, cut, follows)
 
 
 def _last_cut(state: RunState, before: Place) -> Cut | None:
@@ -62,8 +62,10 @@ def _untrained(state: RunState) -> Iterator[GraphFault]:
         kept_from = leaves_above(state, cut) & without
         if kept_from and not _only_looks(cut):
             without -= kept_from
-            names = name_of(state, [flow.held[number] for number in sorted(kept_from)], "a parameter")
-            yield _fault(state, cut, f"The optimizer holds {names}, and no backward reaches it.")
+            names = name_of(state, [flow.held[number] for number in sorted(kept_from)], in_english("a parameter"))
+            yield _fault(
+                state, cut, in_english("The optimizer holds {names}, and no backward reaches it.", names=names)
+            )
 
 
 def _only_looks(cut: Cut) -> bool:
@@ -81,11 +83,12 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
         statement = statement_at(trees, cut.place)
         place = _where_added(statement, cut, made, trees)
         if place is None and cut.place in made and any(tracked.leaf for tracked, _ in cut.sources.values()):
-            yield _fault(evidence.state, cut, "what this line computes with it has no gradient for it.")
+            yield _fault(evidence.state, cut, in_english("what this line computes with it has no gradient for it."))
         if place is not None:
-            yield _fault(
-                evidence.state, cut, f"it is added to a loss at line {place.line} and does not change its gradient."
+            follows = in_english(
+                "it is added to a loss at line {line} and does not change its gradient.", line=place.line
             )
+            yield _fault(evidence.state, cut, follows)
 
 
 def _where_added(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import statement_at
 from autograder.tape.diagnose.graph_faults.program_text import trees_of
@@ -58,12 +59,16 @@ def _fault(trees: dict[str, ast.Module], name: str, place: Place, statement: ast
         else "…"
     )
     if _is_loop_variable(trees.get(place.file), name, place.line):
-        follows = f"the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values"
-    else:
-        follows = (
-            f"{name} is then another tensor, which is no leaf that requires grad: the next backward does not reach it"
+        told = in_english(
+            "the loop's name {name} is bound to a new tensor, and the leaf itself keeps its old values.", name=name
         )
-    return GraphFault(KIND, place, f"{follows}.", f"Write into the leaf, under torch.no_grad(): `{name} -= {step}`.")
+    else:
+        told = in_english(
+            "{name} is then another tensor, which is no leaf that requires grad: the next backward does not reach it.",
+            name=name,
+        )
+    change = in_english("Write into the leaf, under torch.no_grad(): `{name} -= {step}`.", name=name, step=step)
+    return GraphFault(KIND, place, told, change)
 
 
 def _is_loop_variable(tree: ast.Module | None, name: str, line: int) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import name_of
 from autograder.tape.recording.verdict_types import GraphFault
@@ -21,6 +22,15 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
             yield GraphFault(
                 KIND,
                 place,
-                f"{name}.grad is None: {name} is no leaf, since line {made.line} computed it; backward fills the .grad of leaves.",
-                f"Make {name} itself the leaf (requires_grad_() after that computation), or call {name}.retain_grad() before backward.",
+                in_english(
+                    "{name}.grad is None: {name} is no leaf, since line {line} computed it; "
+                    "backward fills the .grad of leaves.",
+                    name=name,
+                    line=made.line,
+                ),
+                in_english(
+                    "Make {name} itself the leaf (requires_grad_() after that computation), "
+                    "or call {name}.retain_grad() before backward.",
+                    name=name,
+                ),
             )

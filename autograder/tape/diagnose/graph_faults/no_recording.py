@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.recording.verdict_types import GraphFault
 
@@ -18,8 +19,14 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
             continue
         told.add(call.place)
         if all(node is None for node in call.nodes):
-            follows = "the loss was computed there too, so it has no history, and backward has nowhere to go"
+            follows = in_english(
+                "backward is called under no_grad; the loss was computed there too, so it has no history, "
+                "and backward has nowhere to go."
+            )
         else:
-            follows = "the loss was recorded before, so its gradients are as they would be outside; nothing of backward is recorded"
-        change = "Compute the loss and call backward outside of no_grad; keep only the update inside."
-        yield GraphFault(KIND, call.place, f"backward is called under no_grad; {follows}.", change)
+            follows = in_english(
+                "backward is called under no_grad; the loss was recorded before, so its gradients are as they would be "
+                "outside; nothing of backward is recorded."
+            )
+        change = in_english("Compute the loss and call backward outside of no_grad; keep only the update inside.")
+        yield GraphFault(KIND, call.place, follows, change)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import name_of
 from autograder.tape.observe.graph.tensors import TrackedTensor
@@ -25,6 +26,10 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
         yield GraphFault(
             KIND,
             place,
-            f"backward adds to the gradient of {names} that an earlier update has used already, and the next update uses the sum.",
-            f"Clear it after each update: `{clear}`.",
+            in_english(
+                "backward adds to the gradient of {names} that an earlier update has used already, "
+                "and the next update uses the sum.",
+                names=names,
+            ),
+            in_english("Clear it after each update: `{code}`.", code=clear),
         )

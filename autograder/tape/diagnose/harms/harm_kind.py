@@ -68,7 +68,7 @@ def harms_to_consumed_saves(evidence: Evidence, *, stale: bool) -> Iterator[Harm
         raised = evidence.raised_nodes
         saves = sorted((one for one in saves if one.call == state.calls - 1), key=lambda one: one.node.id not in raised)
     for save in saves:
-        if save.stale == stale and (writes := writes_into(state, save)):
+        if save.stale == stale and (stale or save.used) and (writes := writes_into(state, save)):
             yield harm_to(state, save, writes, changed=save.changed or is_unreadable(save))
 
 

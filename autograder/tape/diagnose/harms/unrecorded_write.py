@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harms.harm_kind import Example, HarmKind, alias
 from autograder.tape.recording.verdict_types import Harm
@@ -22,11 +23,12 @@ def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
     """Yields a sentence for each line with an unrecorded write whose values were used, whether or not a gradient is wrong."""
     notes = {}
     for suspect in evidence.untracked_effect.suspects:
-        write, name = suspect.write, evidence.state.name_of(suspect.tracked) or "a tensor with history"
-        notes[write.place] = (
-            f"Line {write.place.line} writes into {name}, and autograd does not record it ({write.operation}): "
-            "the graph is not what was computed."
-        )
+        write, name = suspect.write, evidence.state.name_of(suspect.tracked) or in_english("a tensor with history")
+        notes[write.place] = in_english(
+            "Line {line} writes into {name}, and autograd does not record it ({operation}): "
+            "the graph is not what was computed.",
+            line=write.place.line, name=name, operation=write.operation,
+        )  # fmt: skip
     yield from notes.values()
 
 

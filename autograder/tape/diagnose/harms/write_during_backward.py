@@ -14,7 +14,7 @@ def find(evidence: Evidence) -> Iterator[Harm]:
     for write in evidence.state.writes:
         for save in write.harmed if write.in_backward and write.changed else ():
             # What a custom Function does to its own saved tensors, it does knowingly.
-            if not save.node.is_custom:
+            if save.used and not save.node.is_custom:
                 yield harm_to(evidence.state, save, [write], changed=True)
 
 

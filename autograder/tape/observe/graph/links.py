@@ -14,7 +14,7 @@ from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.observe.memory.watcher import MemoryWatcher
 from autograder.tape.observe.state import RunState
 from autograder.tape.observe.step_builder import WriteEvent
-from autograder.tape.run.engine import node_of, standing
+from autograder.tape.run.graph_walk import node_of, standing
 from autograder.tape.run.storages import fingerprint
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from autograder.tape.internals.saved_variables import is_read
 from autograder.tape.recording.schema import SavedEdge
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.storages import Memory, extent_of, fingerprint
@@ -27,6 +28,7 @@ class TrackedSave:
         content, generation: its values, and how often its memory had changed, when it was saved.
         writes_before, until: how many writes the run had done when it was saved, and when a backward used it (the one numbered `call`).
         since: the step in which it became invalid.
+        used: whether backward needs its values; its version is compared in any case.
         tensor: the id of the tensor it is, or shares its bytes with.
         record_id: its id as a SavedEdge; None for what is only stashed.
     """
@@ -49,6 +51,7 @@ class TrackedSave:
     version_now: int | None = None
     changed: bool = False
     until: int | None = None
+    used: bool = True
     since: int | None = None
     call: int = -1
     freed: bool = False
@@ -178,7 +181,7 @@ class Graph:
         start, stop = extent_of(tensor) if memory.size else (0, 0)
         held = saved if isinstance(saved, weakref.ref) else tensor
         save = TrackedSave(len(self.saves), node, name, saved, held, memory, start, stop, **facts)
-        save.version_now = save.version
+        save.version_now, save.used = save.version, is_read(node.node, name)
         if not save.stashed:
             save.record_id, self._edges = self._edges, self._edges + 1
         self.held += stop - start
@@ -188,6 +191,8 @@ class Graph:
 
     def mark_invalid(self, save: TrackedSave, step: int) -> None:
         """Marks every node above: its backward now meets this one. Each is marked at most twice, so the cost stays linear."""
+        if not (save.stale or save.used):
+            return
         save.since = step if save.since is None else save.since
         which = "refused" if save.stale else "corrupted"
         stack = [save.node]

@@ -11,7 +11,7 @@ import torch
 from autograder.tape.internals.tensor_fields import base_of, storage_number, version_of
 from autograder.tape.observe.graph.nodes import TrackedSave
 from autograder.tape.recording.schema import Tensor, TensorState
-from autograder.tape.run.engine import standing
+from autograder.tape.run.graph_walk import standing
 from autograder.tape.run.storages import Memories, Memory, address_of, extent_of
 
 # These make an alias with a counter of its own; every other alias shares the counter of what it came from (torch 2.13).

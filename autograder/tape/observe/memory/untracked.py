@@ -13,7 +13,7 @@ from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.observe.statements import Activation
 from autograder.tape.observe.step_builder import WriteEvent
 from autograder.tape.recording.verdict_types import Place
-from autograder.tape.run.engine import node_of
+from autograder.tape.run.graph_walk import node_of
 
 
 @dataclass(eq=False)

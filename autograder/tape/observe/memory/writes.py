@@ -30,6 +30,7 @@ class FoundWrite:
         swapped: the tensor that was given other memory, as `.data = other` does.
         through: the expression that the line writes through, where the text names it.
         exact: whether `interval` is all that was written.
+        shared: whether no function reported it, and other processes can write there.
     """
 
     memory: Memory
@@ -42,6 +43,7 @@ class FoundWrite:
     swapped: TrackedTensor | None = None
     through: str | None = None
     exact: bool = True
+    shared: bool = False
 
 
 class Writes:
@@ -79,11 +81,13 @@ class Writes:
         """Records a change that no function reported."""
         text = self.state.here().text
         through, operation = written_through(text)
+        shared = False
         for tracked in self.state.tensors.at(memory):
             tensor = tracked.ref()
             if tensor is not None and version_of(tensor) != tracked.counter.version:
                 return self._counted(tracked, operation, version_of(tensor), interval)
-        return self.note(FoundWrite(memory, interval, operation, through=through, exact=exact))
+            shared = shared or (tensor is not None and tensor.is_shared())
+        return self.note(FoundWrite(memory, interval, operation, through=through, exact=exact, shared=shared))
 
     def _elsewhere(self, tracked: TrackedTensor, tensor: torch.Tensor, operation: str) -> TrackedTensor | None:
         """Returns the new record of an object that now has other memory (`.data =`, `set_`, `resize_`), else None."""
@@ -149,7 +153,7 @@ class Writes:
             len(state.writes), state.place or state.here(), found.operation, found.memory, *self._whole(found),
             found.counters, found.changed, found.tracked, found.through, exact=found.exact,
             harmed=[*found.refused, *corrupted], swapped=found.swapped is not None,
-            in_backward=state.engine_depth > 0, call=state.calls,
+            in_backward=state.engine_depth > 0, call=state.calls, shared=found.shared,
         )  # fmt: skip
         top = state.statements.top
         if top is not None:

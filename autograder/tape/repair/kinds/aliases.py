@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, Edits, after, delete, every, insert, replace
-from autograder.tape.repair.inplace_finder import called, of_module
-from autograder.tape.repair.kinds.clones import bindings
+from autograder.tape.repair.kinds.clones import bindings, first_name
+from autograder.tape.repair.source.edits import Edit, EditableSource, Edits, after, delete, every, insert, replace
+from autograder.tape.repair.source.inplace_finder import called, imported, of_module
 
 COPIES = {
     "numpy": ".copy()",
@@ -23,11 +23,18 @@ COPIES |= {"as_tensor": ".clone()", "frombuffer": ".clone()"}
 
 def copy_alias(program: BrokenProgram) -> Iterator[Candidate]:
     """`d.detach()` becomes `d.detach().clone()`, `.data` the same, `.numpy()` gets `.copy()`: each alone, then all of them."""
-    found = [edits for node in ast.walk(program.source.tree) if (edits := copy_one(program.source, node))]
+    modules = imported(program.source)
+    nodes = (one for one in ast.walk(program.source.tree) if not is_of(modules, one))
+    found = [edits for node in nodes if (edits := copy_one(program.source, node))]
     for edits in found:
         yield Candidate("copy, not an alias", edits)
     if len(found) > 1:
         yield Candidate("copy, not an alias", tuple(edit for edits in found for edit in edits))
+
+
+def is_of(modules: set[str], node: ast.AST) -> bool:
+    """Whether the node is an attribute below a module's name, as `torch.utils.data` is."""
+    return isinstance(node, ast.Attribute) and first_name(node) in modules
 
 
 def copy_one(source: EditableSource, node: ast.AST) -> Edits:

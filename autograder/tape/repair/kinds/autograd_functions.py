@@ -6,11 +6,14 @@ import ast
 from collections.abc import Iterator
 from typing import Any
 
+from autograder.locale.translations import in_english
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, every, insert, replace
-from autograder.tape.repair.inplace_finder import called, find_writes
+from autograder.tape.repair.source.edits import Edit, EditableSource, Edits, before, every, insert, replace
+from autograder.tape.repair.source.inplace_finder import called, find_writes
 
-ONLY_HERE = "What the hook returns is the gradient of its own tensor alone; other nodes receive theirs unchanged."
+ONLY_HERE = in_english(
+    "What the hook returns is the gradient of its own tensor alone; other nodes receive theirs unchanged."
+)
 
 
 def mark_dirty(program: BrokenProgram) -> Iterator[Candidate]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from autograder.locale.translations import translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, after, before, dedent, delete, every, replace
-from autograder.tape.repair.inplace_finder import called
 from autograder.tape.repair.kinds.leaves import with_retain
 from autograder.tape.repair.kinds.order import calls_backward, followed_by_backward, movable
+from autograder.tape.repair.source.edits import Edit, EditableSource, after, before, dedent, delete, every, replace
+from autograder.tape.repair.source.inplace_finder import called
 
-KIND = "both losses backward before either step"
+KIND = translatable("both losses backward before either step")
 MADE = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from autograder.locale.translations import in_english, translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, after, before
-from autograder.tape.repair.kinds.order import calls_backward, carried_names, paths_in
+from autograder.tape.repair.kinds.order import calls_backward
+from autograder.tape.repair.source.carried_names import carried_names, paths_in
+from autograder.tape.repair.source.edits import Edit, EditableSource, after, before
 
-KIND = "detach the carried state"
-CUT = "No gradient flows through {0} into earlier rounds any more."
+KIND = translatable("detach the carried state")
 
 
 def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
@@ -18,7 +19,9 @@ def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
     if program.verdict.outcome != "raises-backward":
         return
     for name, edits in [*of_loops(program.source), *of_methods(program.source)]:
-        yield Candidate(KIND, edits, CUT.format(name))
+        yield Candidate(
+            KIND, edits, in_english("No gradient flows through {name} into earlier rounds any more.", name=name)
+        )
 
 
 def of_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:

@@ -6,8 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import EditableSource, Edits, before, every, insert, replace
-from autograder.tape.repair.inplace_finder import called, imported, is_path, of_module, parts, trace
+from autograder.tape.repair.source.edits import EditableSource, Edits, before, every, insert, replace
+from autograder.tape.repair.source.inplace_finder import called, imported, is_path, of_module, parts, trace
 
 MULTI_VIEWS = ("unbind", "chunk", "split", "tensor_split", "hsplit", "vsplit")
 LOOPS = (ast.For, ast.While, ast.AsyncFor)
@@ -52,7 +52,7 @@ def values_in(node: ast.AST, source: EditableSource, modules: set[str]) -> Itera
         for one in [*node.args, *(keyword.value for keyword in node.keywords)]:
             yield from values_in(one, source, modules)
     elif isinstance(node, ast.Name | ast.Attribute | ast.Subscript) and is_path(trace(node)[0] or node):
-        if first_name(node) not in modules:
+        if first_name(node) not in modules and not (isinstance(node, ast.Name) and node.id == "self"):
             yield node
     else:
         for child in ast.iter_child_nodes(node):
@@ -120,7 +120,7 @@ def clone_argument(program: BrokenProgram) -> Iterator[Candidate]:
         if not isinstance(function, ast.FunctionDef) or not isinstance(write.root, ast.Name):
             continue
         names = [one.arg for one in function.args.args]
-        if write.root.id in names:
+        if write.root.id in names and write.root.id not in ("self", "cls"):
             text = f"{write.root.id} = {write.root.id}.clone()"
             yield Candidate("clone the argument", (before(program.source, first_statement(function), text),))
             yield from clone_at_calls(program.source, function, names, write.root.id)

@@ -1,15 +1,16 @@
-"""Repairs of writes into a leaf, and of a second backward over one graph."""
+"""Repairs of writes into a leaf or its `.grad`, and of a second backward over one graph."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
+from autograder.locale.translations import in_english
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, before, every, replace, wrap
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called
+from autograder.tape.repair.source.edits import Edit, EditableSource, before, every, insert, replace, wrap
+from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called
 
-SUMMED = "The gradients of all its elements are added up."
+SUMMED = in_english("The gradients of all its elements are added up.")
 
 
 def write_under_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
@@ -47,6 +48,33 @@ def rename_below(source: EditableSource, write: InPlaceWrite, new: str) -> list[
     later = [node for node in names if source.span(node)[0] >= start and source.scope(node) is scope]
     kept = [node for node in later if getattr(source.parents[node], "attr", "") != "grad"]
     return [Edit(*source.span(node), new) for node in kept]
+
+
+# `.grad` may be shared: backward and zero_grad write into it (PyTorch docs, "Autograd mechanics"; torch 2.13).
+def clone_gradient(program: BrokenProgram) -> Iterator[Candidate]:
+    """`kept = w.grad` becomes `kept = w.grad.clone()`, and `w.grad = buffer` gets a copy of the buffer."""
+    for node in every(ast.Attribute, program.source.tree):
+        holder = program.source.parents[node]
+        if node.attr != "grad":
+            continue
+        if isinstance(node.ctx, ast.Load) and not isinstance(holder, ast.Attribute | ast.Subscript | ast.Compare):
+            yield Candidate("clone the gradient", (insert(program.source, node, ".clone()", after=True),))
+        if isinstance(node.ctx, ast.Store) and isinstance(holder, ast.Assign):
+            text = f"{program.source.operand(holder.value)}.clone()"
+            yield Candidate("clone the gradient", (replace(program.source, holder.value, text),))
+
+
+def drop_gradient(program: BrokenProgram) -> Iterator[Candidate]:
+    """`zero_grad(set_to_none=False)` becomes `zero_grad()`, and `w.grad.zero_()` becomes `w.grad = None`."""
+    for call in every(ast.Call, program.source.tree):
+        if called(call) == "zero_grad" and call.keywords:
+            end = program.source.span(call.func)[1]
+            yield Candidate("set the gradient to None", (Edit(end, program.source.span(call)[1], "()"),))
+        owner = call.func.value if called(call) == "zero_" and isinstance(call.func, ast.Attribute) else None
+        if isinstance(owner, ast.Attribute) and owner.attr == "grad":
+            yield Candidate(
+                "set the gradient to None", (replace(program.source, call, f"{program.source.of(owner)} = None"),)
+            )
 
 
 def retain_graph(program: BrokenProgram) -> Iterator[Candidate]:

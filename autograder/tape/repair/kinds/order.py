@@ -6,14 +6,18 @@ import ast
 from collections.abc import Iterator
 from itertools import takewhile
 
+from autograder.locale.translations import in_english
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import EditableSource, Edits, after, before, dedent, delete, every
-from autograder.tape.repair.inplace_finder import called, calls
 from autograder.tape.repair.kinds.clones import loops
+from autograder.tape.repair.source.carried_names import carried_names
+from autograder.tape.repair.source.edits import EditableSource, Edits, after, before, dedent, delete, every
+from autograder.tape.repair.source.inplace_finder import called, calls
 
-AGAIN = "The loss is computed again after the write, so its value and gradients are those of the new values."
-PER_BACKWARD = "Each backward starts from a loss that is computed again, with the values at that point."
-EARLIER = "The write comes before the operation, which then uses the new values."
+AGAIN = in_english(
+    "The loss is computed again after the write, so its value and gradients are those of the new values."
+)
+PER_BACKWARD = in_english("Each backward starts from a loss that is computed again, with the values at that point.")
+EARLIER = in_english("The write comes before the operation, which then uses the new values.")
 ACTS = {
     "step",
     "sample",
@@ -196,26 +200,6 @@ def names_loaded(node: ast.AST) -> set[str]:
 def names_bound(node: ast.AST) -> set[str]:
     """Returns the names that are bound."""
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
-
-
-def carried_names(loop: ast.For | ast.AsyncFor | ast.While) -> list[str]:
-    """Returns the names that an iteration reads before it assigns them, `self.h` included."""
-    bound: set[str] = set()
-    found = []
-    for statement in loop.body:
-        for path in paths_in(statement, ast.Load):
-            if path not in bound and any(path in paths_in(one, ast.Store) for one in loop.body):
-                found.append(path)
-        bound |= paths_in(statement, ast.Store)
-    return list(dict.fromkeys(found))
-
-
-def paths_in(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
-    """Returns the names and attribute paths that stand in the node in a context."""
-    found = (
-        one for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute) and isinstance(one.ctx, context)
-    )
-    return {ast.unparse(one) for one in found}
 
 
 def move_write_earlier(program: BrokenProgram) -> Iterator[Candidate]:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from autograder.locale.translations import in_english
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, EditableSource, Edits, before, insert, replace
-from autograder.tape.repair.inplace_finder import InPlaceWrite, called, calls, of_module
+from autograder.tape.repair.source.edits import Edit, EditableSource, Edits, before, insert, replace
+from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called, calls, of_module
 
 MAKERS = {
     "zero_": "torch.zeros_like({0})",
     "fill_": "torch.full_like({0}, {1})",
     "copy_": "({1}).expand_as({0}).clone()",
 }
-NOT_CUT = "`detach()` returns a cut tensor beside {0}, which keeps its own history."
 NUMBERS = {"0": "torch.zeros_like({0})", "1": "torch.ones_like({0})"}
 
 
@@ -66,7 +66,10 @@ def is_inner(source: EditableSource, write: InPlaceWrite) -> bool:
 def detach_view(source: EditableSource, write: InPlaceWrite) -> Iterator[Candidate]:
     """`m[:1].detach_()`, which PyTorch refuses for a view, loses its underscore."""
     if called(write.node) == "detach_":
-        yield Candidate("detach, not in place", drop_underscores(source, write), NOT_CUT.format(source.of(write.root)))
+        not_cut = in_english(
+            "`detach()` returns a cut tensor beside {name}, which keeps its own history.", name=source.of(write.root)
+        )
+        yield Candidate("detach, not in place", drop_underscores(source, write), not_cut)
 
 
 def in_place_names(path: tuple[str, ...]) -> set[str]:

@@ -8,12 +8,21 @@ from autograder.tape.repair.kinds import (
     carried_state,
     clones,
     containers,
-    leaf_gradients,
     leaves,
     order,
     out_of_place,
     sharing,
     stacking,
+)
+
+# What may repair an optimizer's step that comes between a forward pass and its backward: tried first where a step is to blame.
+AROUND_A_STEP: tuple[Kind, ...] = (
+    carried_state.detach_state,
+    sharing.detach_shared,
+    both_losses.both_losses_first,
+    order.repeat_forward,
+    order.repeat_forward_each_time,
+    order.move_write_later,
 )
 
 KINDS: tuple[Kind, ...] = (
@@ -37,8 +46,8 @@ KINDS: tuple[Kind, ...] = (
     clones.separate_views,
     autograd_functions.save_for_backward,
     autograd_functions.save_copy,
-    leaf_gradients.clone_gradient,
-    leaf_gradients.drop_gradient,
+    leaves.clone_gradient,
+    leaves.drop_gradient,
     aliases.write_tracked,
     aliases.keep_attached,
     aliases.require_grad_earlier,
@@ -47,12 +56,7 @@ KINDS: tuple[Kind, ...] = (
     aliases.detach_for_numpy,
     stacking.stack_rows,
     leaves.write_into_copy,
-    carried_state.detach_state,
-    sharing.detach_shared,
-    both_losses.both_losses_first,
-    order.repeat_forward,
-    order.repeat_forward_each_time,
-    order.move_write_later,
+    *AROUND_A_STEP,
     leaves.retain_graph,
     leaves.sum_before_backward,
     order.move_write_earlier,

@@ -5,12 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from autograder.locale.translations import in_english
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import EditableSource, every, insert
-from autograder.tape.repair.inplace_finder import called
-from autograder.tape.repair.kinds.order import calls_backward, names_bound
-
-CUT = "No gradient flows from the second loss through {0} any more."
+from autograder.tape.repair.kinds.order import calls_backward, names_bound, names_loaded
+from autograder.tape.repair.source.edits import EditableSource, every, insert
+from autograder.tape.repair.source.inplace_finder import called
 
 
 def detach_shared(program: BrokenProgram) -> Iterator[Candidate]:
@@ -25,18 +24,24 @@ def detach_shared(program: BrokenProgram) -> Iterator[Candidate]:
             for name in used_names(program.source, statement):
                 if is_used_elsewhere(program.source, name, statement):
                     edits = (insert(program.source, name, ".detach()", after=True),)
-                    yield Candidate("detach what the other loss trains", edits, CUT.format(name.id))
+                    yield Candidate(
+                        "detach what the other loss trains",
+                        edits,
+                        in_english("No gradient flows from the second loss through {name} any more.", name=name.id),
+                    )
 
 
 def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
-    """Returns the assignments, in the block of a backward call, to the tensors that it is called on."""
-    roots = {
+    """Returns the assignments, in the block of a backward call, that lead to the tensors it is called on; the nearest first."""
+    wanted = {
         one.id for call in every(ast.Call, last) if called(call) == "backward" for one in every(ast.Name, call.func)
     }
-    block = source.block(last)
-    return [
-        one for one in block if isinstance(one, ast.Assign) and one.lineno <= last.lineno and names_bound(one) & roots
-    ]
+    found: list[ast.stmt] = []
+    for one in reversed([one for one in source.block(last) if one.lineno <= last.lineno]):
+        if isinstance(one, ast.Assign) and names_bound(one) & wanted:
+            found.append(one)
+            wanted |= names_loaded(one)
+    return found
 
 
 def used_names(source: EditableSource, statement: ast.stmt) -> list[ast.Name]:

@@ -6,9 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.edits import Edit, Edits, after, every, replace
-from autograder.tape.repair.inplace_finder import InPlaceWrite
 from autograder.tape.repair.kinds.clones import bindings, loops
+from autograder.tape.repair.source.edits import Edit, Edits, after, every, replace
+from autograder.tape.repair.source.inplace_finder import InPlaceWrite
 
 
 def stack_rows(program: BrokenProgram) -> Iterator[Candidate]:

@@ -1,0 +1,166 @@
+"""The pages of one language of the book, put together from the recorded notebooks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from autograder.book.pages.block_pages import ROOT_MARK, BlockPages, Section
+from autograder.book.pages.page_templates import page_templates
+from autograder.book.pages.preview_card import can_draw, preview_card
+from autograder.book.pages.search_index import SearchIndex
+from autograder.book.record.lesson_blocks import Block, ProseBlock, QuestionBlock
+from autograder.course.catalogue import Lesson
+from autograder.locale.languages import language
+from autograder.locale.translations import translated
+from autograder.tape.atlas.answers import whole_table
+from autograder.tape.atlas.atlas_table import load_atlas
+from autograder.tape.atlas.atlas_text import sentence
+
+TEASER = "prediction_late_write"
+"""The question on the front page, where the course has it; else the first one."""
+
+
+@dataclass(frozen=True)
+class BookOptions:
+    """What a book is made with.
+
+    Attributes:
+        languages: those that the book is made in, each as HTML writes it ("en") with its own name; the one that is spoken is this site's.
+        address: where the book will be published, with a slash at its end; "" where that is not known. Link previews need it.
+        repository: the address to clone the project from; "" where that is not known.
+        torch: the release of PyTorch that made the recordings.
+    """
+
+    languages: tuple[tuple[str, str], ...]
+    torch: str
+    address: str = ""
+    repository: str = ""
+
+
+class BookSite:
+    """Writes the files of the language that is spoken; `files` has their content by path inside the language's folder."""
+
+    def __init__(self, options: BookOptions):
+        self.options = options
+        self.files: dict[str, str | bytes] = {}
+        self.embeds: dict[str, str] = {}
+        self.search = SearchIndex()
+        self.templates = page_templates()
+        self.templates.globals["repository"] = options.repository
+
+    def write(self, lessons: Sequence[tuple[Lesson, list[Block]]], pages: Sequence[tuple[str, list[Block]]]) -> None:
+        """Writes every page.
+
+        Args:
+            lessons: each lesson with its blocks, in the course's order.
+            pages: the other notebooks by name, such as "glossary".
+        """
+        titles = {name: _title(blocks) for name, blocks in pages}
+        self.shelf = [*((f"{name}.html", title) for name, title in titles.items()), *self._fixed_pages()]
+        written = [self._write_lesson(lesson, blocks, lessons) for lesson, blocks in lessons]
+        for name, blocks in pages:
+            self._write_page(name, titles[name], blocks)
+        self._write_atlas()
+        self._page(
+            "jupyterlab.html", "jupyterlab.html", translated("In JupyterLab"), lessons=[lesson for lesson, _ in lessons]
+        )
+        self._write_index([lesson for lesson, _ in lessons], written)
+        self.files["words.js"] = self.templates.get_template("words.js").render()
+        self.files["search.js"] = self.search.script()
+
+    def _fixed_pages(self) -> list[tuple[str, str]]:
+        return [("atlas.html", translated("Atlas")), ("jupyterlab.html", translated("In JupyterLab"))]
+
+    def _write_lesson(
+        self, lesson: Lesson, blocks: list[Block], lessons: Sequence[tuple[Lesson, Any]]
+    ) -> list[Section]:
+        writer = BlockPages(self.templates, lesson.name)
+        sections = writer.sections(blocks)
+        names = [one.name for one, _ in lessons]
+        at = names.index(lesson.name)
+        questions = [question for section in sections for question in section.questions]
+        card = f"cards/{lesson.name}.png" if can_draw(lesson.title) else ""
+        for whole, path in ((False, f"{lesson.name}.html"), (True, f"outcomes/{lesson.name}.html")):
+            self._page(
+                "lesson.html", path, lesson.title, lesson=lesson, sections=sections, whole=whole, questions=questions,
+                before=lessons[at - 1][0] if at else None, after=lessons[at + 1][0] if at + 1 < len(lessons) else None,
+                description="; ".join(aim.can for aim in lesson.aims), card=card,
+            )  # fmt: skip
+        first = next((block.source for block in blocks if isinstance(block, QuestionBlock)), "")
+        if card:
+            self.files[card] = preview_card(lesson.title, first, translated("What will this program do?"))
+        self._index_sections(f"{lesson.name}.html", sections)
+        self._write_blocks(writer)
+        return sections
+
+    def _write_blocks(self, writer: BlockPages) -> None:
+        """Writes a notebook's pictures, and a page of its own for each, to be embedded."""
+        self.files |= writer.files
+        self.embeds |= writer.embeds
+        for name, html in writer.embeds.items():
+            self._page(
+                "embed.html", f"pictures/{name}.html", name, html=html, lesson=writer.lesson, anchor=name.split("/")[1]
+            )
+
+    def _write_page(self, name: str, title: str, blocks: list[Block]) -> None:
+        writer = BlockPages(self.templates, name)
+        sections = writer.sections(blocks)
+        self._page("page.html", f"{name}.html", title, sections=sections, whole=False)
+        if any(section.questions for section in sections):
+            self._page("page.html", f"outcomes/{name}.html", title, sections=sections, whole=True)
+        self._index_sections(f"{name}.html", sections)
+        self._write_blocks(writer)
+
+    def _write_atlas(self) -> None:
+        atlas = load_atlas(json.loads(whole_table())["pytorch"])
+        rows = [
+            (operation.key, f"op-{operation.key.replace(' ', '-')}", sentence(operation))
+            for operation in atlas.operations
+        ]
+        title = translated("What operations keep")
+        self._page("atlas.html", "atlas.html", title, rows=rows, pytorch=atlas.pytorch)
+        for name, anchor, words in rows:
+            self.search.add(f"atlas.html#{anchor}", name, words)
+
+    def _write_index(self, lessons: list[Lesson], written: list[list[Section]]) -> None:
+        questions = [[question for section in sections for question in section.questions] for sections in written]
+        self._page(
+            "index.html", "index.html", translated("See what autograd holds"),
+            lessons=list(zip(lessons, questions, strict=True)), teaser=self._teaser(),
+            card=f"cards/{lessons[0].name}.png" if lessons else "",
+        )  # fmt: skip
+
+    def _teaser(self) -> str:
+        """Returns a question for the front page, so that the first thing to do there is to predict."""
+        asked = {name: html for name, html in self.embeds.items() if 'class="question"' in html}
+        return next(
+            (html for name, html in asked.items() if name.endswith(f"/{TEASER}")), next(iter(asked.values()), "")
+        )
+
+    def _index_sections(self, page: str, sections: Sequence[Section]) -> None:
+        for section in sections:
+            self.search.add(f"{page}#{section.id}", section.title, section.html)
+
+    def _page(self, template: str, path: str, title: str, **given: Any) -> None:
+        """Renders a page; links inside its blocks are completed for the folder that it lies in."""
+        root = "../" * path.count("/")
+        known = {
+            "path": path, "root": root, "title": title, "shelf": self.shelf, "torch": self.options.torch, "card": "",
+            "address": self._address(),
+            "languages": [pair for pair in self.options.languages if pair[0] != language()],
+            "description": translated("Predict what a few lines of PyTorch will do, and see what autograd held."),
+        }  # fmt: skip
+        text = self.templates.get_template(template).render(known | given)
+        self.files[path] = text.replace(ROOT_MARK, root)
+
+    def _address(self) -> str:
+        return f"{self.options.address}{language()}/" if self.options.address else ""
+
+
+def _title(blocks: Sequence[Block]) -> str:
+    """Returns the heading that a notebook opens with."""
+    first = next((block.markdown for block in blocks if isinstance(block, ProseBlock)), "")
+    return first.strip().partition("\n")[0].removeprefix("# ").strip()

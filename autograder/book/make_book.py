@@ -1,0 +1,100 @@
+"""`autograder book`: records the released course and writes it as a static site."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from collections.abc import Sequence
+from pathlib import Path
+
+from autograder.book.book_site import BookOptions, BookSite
+from autograder.book.output_folder import require_place, write_book
+from autograder.book.pages.link_check import broken_links
+from autograder.book.pages.page_templates import BOOK, page_templates
+from autograder.book.record.block_cache import blocks_of
+from autograder.book.record.lesson_blocks import QuestionBlock
+from autograder.book.record.own_programs import own_page, own_questions
+from autograder.course.catalogue import lessons
+from autograder.course.paths import HOME, NOTEBOOKS
+from autograder.errors import UnfinishedError
+from autograder.locale.languages import LANGUAGES, SOURCE, known_language, speaking
+from autograder.locale.translations import in_english, translated
+from autograder.view.assets import pictures, read_asset
+
+KEPT = HOME / "book"
+"""Recordings of earlier runs, by content."""
+
+ALL = "all"
+
+
+def make_book(
+    folder: Path,
+    language: str = SOURCE,
+    *,
+    added: Sequence[Path] = (),
+    address: str = "",
+    repository: str = "",
+    kept: Path | None = KEPT,
+) -> int:
+    """Writes the book to a folder and returns how many files it has.
+
+    Args:
+        language: one of `LANGUAGES`, or "all".
+        added: programs of the teacher's own, which get a page beside the lessons.
+        address: where it will be published; "" leaves link previews without a picture's full address.
+        repository: the address to clone the project from, which the page on JupyterLab then names.
+        kept: where recordings of earlier runs lie; None records everything afresh and keeps nothing.
+
+    Raises:
+        LanguageError: the course is not translated into that language.
+        BookFolderError: the folder holds something else.
+        OwnProgramError, RecordingError: a program that was added cannot be shown.
+        UnfinishedError: a lesson cannot be recorded, a link leads nowhere, or the folder cannot be written.
+    """
+    languages = list(LANGUAGES) if language == ALL else [known_language(language)]
+    require_place(folder)
+    own = own_questions(added)
+    files: dict[str, str | bytes] = {**shared_files()}
+    named = tuple((one, LANGUAGES[one]) for one in languages)
+    torch = importlib.metadata.version("torch").partition("+")[0]
+    options = BookOptions(named, torch, _with_slash(address), repository)
+    for one in languages:
+        with speaking(one):
+            files |= {f"{one}/{path}": text for path, text in _pages(options, kept, own).items()}
+    with speaking(languages[0]):
+        files["index.html"] = page_templates().get_template("start.html").render(languages=named)
+    if broken := broken_links(files):
+        raise UnfinishedError(
+            in_english(
+                "{count} links of the book lead nowhere, the first one in {page}. Nothing was written.",
+                count=len(broken),
+                page=broken[0],
+            )
+        )
+    write_book(folder, files)
+    return len(files)
+
+
+def _pages(options: BookOptions, kept: Path | None, own: list[QuestionBlock]) -> dict[str, str | bytes]:
+    """Returns the files of the language that is spoken."""
+    course = list(lessons())
+    notebooks = [NOTEBOOKS / lesson.name / f"{lesson.name}.ipynb" for lesson in course]
+    others = [path for path in sorted((NOTEBOOKS / "start").glob("*.ipynb")) if path.stem != "start"]
+    blocks = blocks_of([*notebooks, *others], kept)
+    pages = list(zip([path.stem for path in others], blocks[len(course) :], strict=True))
+    if own:
+        pages.append(("programs", own_page(own, translated("Programs"))))
+    site = BookSite(options)
+    site.write(list(zip(course, blocks, strict=False)), pages)
+    return site.files
+
+
+def shared_files() -> dict[str, str]:
+    """Returns the scripts and styles of every page by path; the front-end module as a classic script, which `file://` can load."""
+    module = pictures("var")
+    own = {path.name: path.read_text("utf-8") for path in (BOOK / "front").iterdir()}
+    shared = {"graph.js": module, "graph.css": read_asset("graph.css"), **own}
+    return {f"assets/{name}": text for name, text in shared.items()}
+
+
+def _with_slash(address: str) -> str:
+    return f"{address.rstrip('/')}/" if address else ""

@@ -1,0 +1,1 @@
+"""Blocks become HTML, packed pictures, a search index and preview cards."""

@@ -1,0 +1,179 @@
+"""The blocks of one notebook as HTML in sections, and the files that its pictures need.
+
+What follows a question in its section may tell the answer, so it is packed with the question's verdicts and comes once it is answered.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import jinja2
+
+from autograder.book.pages.markdown_text import code_html, headings, markdown_html, plain
+from autograder.book.pages.packed_pictures import Picture, draw, packed_script
+from autograder.book.pages.packed_table import table_script
+from autograder.book.pages.verdict_text import verdict_html
+from autograder.book.record.lesson_blocks import Block, CodeBlock, ExerciseBlock, ProseBlock, QuestionBlock
+from autograder.tape.recording.schema import Recording
+from autograder.view.text.report import as_text
+
+ROOT_MARK = "@root@/"
+"""Stands in a block's HTML for the relative path to the folder of the language: the same block is shown on pages at several depths."""
+
+
+@dataclass
+class Section:
+    """A part of a page under one heading.
+
+    Attributes:
+        id: the anchor, which stays the same in every language.
+        html: what the page holds at first; `whole`: with every answer, for readers without scripts.
+        questions: the ids of its questions in order.
+    """
+
+    id: str
+    title: str
+    html: str = ""
+    whole: str = ""
+    questions: list[str] = field(default_factory=list)
+
+
+class BlockPages:
+    """Writes the blocks of one lesson.
+
+    Attributes:
+        lesson: the notebook's name; its pictures lie in a folder of that name.
+        files: text by path, relative to the folder of the language: scripts and static pictures.
+        embeds: picture's name → the HTML that a page of its own shows.
+    """
+
+    def __init__(self, templates: jinja2.Environment, lesson: str):
+        templates.globals["root_mark"] = ROOT_MARK
+        self.macros: Any = templates.get_template("blocks.html").module
+        self.lesson = lesson
+        self.files: dict[str, str] = {}
+        self.embeds: dict[str, str] = {}
+        self._names: set[str] = set()
+        self._scenes: dict[str, Any] = {}
+
+    def sections(self, blocks: Sequence[Block]) -> list[Section]:
+        """Returns the page's sections; the first one has what stands above the first heading of rank 2."""
+        groups: list[list[Block]] = [[]]
+        for block in blocks:
+            if isinstance(block, ProseBlock) and headings(block.markdown)[:1] and headings(block.markdown)[0][0] == 2:
+                groups.append([])
+            groups[-1].append(block)
+        return [self._section(group) for group in groups if group]
+
+    def _section(self, blocks: list[Block]) -> Section:
+        first = blocks[0]
+        titles = headings(first.markdown) if isinstance(first, ProseBlock) else []
+        section = Section(first.id, plain(markdown_html(titles[0][1])) if titles else "")
+        section.questions = [block.id for block in blocks if isinstance(block, QuestionBlock)]
+        parts = [self._block(block) for block in blocks]
+        section.whole = "".join(whole for _, whole in parts)
+        section.html = self._until_answered(blocks, [first for first, _ in parts])
+        return section
+
+    def _until_answered(self, blocks: list[Block], parts: list[str]) -> str:
+        """Returns the parts up to the first question; the rest goes into that question's script."""
+        at = next((i for i, block in enumerate(blocks) if isinstance(block, QuestionBlock)), None)
+        if at is None:
+            return "".join(parts)
+        question = blocks[at]
+        assert isinstance(question, QuestionBlock)
+        rest = self._until_answered(blocks[at + 1 :], parts[at + 1 :])
+        self._write_question(question, rest)
+        anchors = re.findall(r' id="([^"]+)"', "".join(parts[at + 1 :]))
+        waiting = self.macros.waiting(question.id, anchors) if rest else ""
+        return "".join(parts[: at + 1]) + str(waiting)
+
+    def _block(self, block: Block) -> tuple[str, str]:
+        """Returns a block as the page shows it at first, and as it stands once everything has been answered."""
+        if isinstance(block, QuestionBlock):
+            return self._question(block)
+        if isinstance(block, CodeBlock):
+            html = self._code(block)
+        elif isinstance(block, ExerciseBlock):
+            html = self._task(block)
+        else:
+            html = self._prose(block)
+        return html, html
+
+    def _prose(self, block: ProseBlock) -> str:
+        return f'<div class="prose" id="{block.id}">{markdown_html(block.markdown, ROOT_MARK)}</div>'
+
+    def _task(self, block: ExerciseBlock) -> str:
+        table = f"{self.lesson}/{block.id}-table" if block.table else ""
+        if block.table:
+            self.files[f"pictures/{table}.js"] = table_script(table, block.table)
+        return str(self.macros.task(block.id, code_html(block.source), self.lesson, table))
+
+    def _code(self, block: CodeBlock) -> str:
+        name = _program_name(block)
+        pictures = [self._figure(shown.recording, self._unique(name), shown.counters) for shown in block.recordings]
+        shown = [_display(display) for display in block.displays]
+        return str(
+            self.macros.code(block, "" if pictures else code_html(block.source), "".join(shown), "".join(pictures))
+        )
+
+    def _figure(self, recording: Recording, name: str, counters: bool = False) -> str:
+        picture, scene = self._draw(recording, name, counters)
+        self.files[f"pictures/{picture.name}.js"] = packed_script(picture.name, {"scene": scene})
+        html = str(self.macros.figure(picture, name, as_text(recording)))
+        self.embeds[picture.name] = html
+        return html
+
+    def _question(self, block: QuestionBlock) -> tuple[str, str]:
+        code = code_html(block.source)
+        before = self._figure(block.before, self._unique(f"{block.id}-before")) if block.before else ""
+        picture, self._scenes[block.id] = self._draw(block.recording, block.id)
+        ask = str(self.macros.question(block, code, f"{self.lesson}/{block.id}", before))
+        self.embeds[picture.name] = ask
+        right = next(choice for choice in block.choices if choice.is_right)
+        answered = self.macros.answered(block, code, right.answer, picture, as_text(block.recording))
+        return ask, str(answered)
+
+    def _write_question(self, block: QuestionBlock, rest: str) -> None:
+        name = f"{self.lesson}/{block.id}"
+        verdicts = [{"right": choice.is_right, "html": verdict_html(choice.verdict)} for choice in block.choices]
+        if block.table:
+            self.files[f"pictures/{name}-table.js"] = table_script(f"{name}-table", block.table)
+        self.files[f"pictures/{name}.js"] = packed_script(
+            name,
+            {
+                "scene": self._scenes[block.id],
+                "verdicts": verdicts,
+                "value": block.value,
+                "rest": rest.replace(ROOT_MARK, ""),
+            },
+        )
+
+    def _draw(self, recording: Recording, name: str, counters: bool = False) -> tuple[Picture, Any]:
+        picture, scene = draw(recording, f"{self.lesson}/{name}", counters)
+        self.files[f"pictures/{picture.name}.svg"] = picture.svg
+        return picture, scene
+
+    def _unique(self, name: str) -> str:
+        """Returns a name that no other picture of the lesson has."""
+        known = [name, *(f"{name}-{number}" for number in range(2, 100))]
+        chosen = next(one for one in known if one not in self._names)
+        self._names.add(chosen)
+        return chosen
+
+
+def _program_name(block: CodeBlock) -> str:
+    """Returns the name of the function that a cell runs, which is shorter than the cell's id."""
+    named = re.search(r"^def (\w+)", block.source, re.M)
+    return named[1] if named else block.id
+
+
+def _display(display: dict[str, str]) -> str:
+    """Returns the richest form of an output that a page without scripts can show."""
+    if "image/png" in display:
+        words = plain(display.get("text/plain", ""))
+        return f'<img class="plot" alt="{words}" src="data:image/png;base64,{display["image/png"]}">'
+    return display.get("text/html") or f"<pre>{display.get('text/plain', '')}</pre>"

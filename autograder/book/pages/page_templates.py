@@ -1,0 +1,23 @@
+"""The templates of the book's pages, which say their own words in the reader's language.
+
+Every word of the book's own stands in `autograder/book/templates` between `_(` and `)`, where `python -m tests.translations` finds it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import jinja2
+
+from autograder.locale.languages import language
+from autograder.locale.translated_templates import translated_templates
+from autograder.view.text.headline import meaning
+
+BOOK = Path(__file__).resolve().parents[1]
+
+
+def page_templates() -> jinja2.Environment:
+    """Returns the templates for the language that is spoken now; what they are given is escaped."""
+    templates = translated_templates(BOOK / "templates", undefined=jinja2.StrictUndefined, lstrip_blocks=True)
+    templates.globals |= {"language": language(), "meaning": meaning}
+    return templates

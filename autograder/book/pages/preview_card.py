@@ -1,0 +1,54 @@
+"""The picture that a forum or a messenger shows beside a link: a lesson's title and the question that it begins with."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from autograder.locale.line_breaks import columns
+from autograder.tape.recording.verdict_types import OUTCOMES
+
+WIDTH, HEIGHT, DPI = 1200, 630, 100
+"""Pixels, in the proportions that link previews use."""
+
+INK, SOFT, PAPER, LINE = "#1b1f24", "#57606a", "#ffffff", "#d3d9e0"
+MOST_LINES = 9
+
+
+WIDE_FONTS = ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "PingFang SC", "Microsoft YaHei")
+"""Fonts with Chinese letters, which matplotlib does not bring; those of this machine are used, in this order."""
+
+
+def can_draw(words: str) -> bool:
+    """Returns whether this machine has the fonts for a text: a wide (East Asian) letter needs one of its own."""
+    return columns(words) == len(words) or len(_fonts("DejaVu Sans")) > 1
+
+
+def _fonts(first: str) -> list[str]:
+    from matplotlib import font_manager
+
+    return [first, *(name for name in WIDE_FONTS if name in font_manager.get_font_names())]
+
+
+def preview_card(title: str, program: str, question: str) -> bytes:
+    """Returns a PNG of 1200 × 630 pixels.
+
+    Args:
+        program: source text, of which the first nine lines are shown; "" for none.
+        question: stands above the four outcomes; the picture tells no answer.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor=PAPER)
+    words: dict[str, Any] = {"family": _fonts("DejaVu Sans")}
+    code: dict[str, Any] = {"family": _fonts("DejaVu Sans Mono")}
+    figure.text(0.06, 0.86, title, size=34, weight="bold", color=INK, va="center", **words)
+    lines = [line[:62] for line in program.splitlines()[:MOST_LINES]]
+    figure.text(0.06, 0.76, "\n".join(lines), size=17, color=INK, va="top", linespacing=1.4, **code)
+    figure.text(0.06, 0.17, question, size=20, color=SOFT, va="center", **words)
+    for number, outcome in enumerate(OUTCOMES):
+        box = {"boxstyle": "round,pad=0.45", "facecolor": PAPER, "edgecolor": LINE, "linewidth": 2}
+        figure.text(0.065 + 0.225 * number, 0.075, outcome, size=17, color=INK, va="center", bbox=box, **code)
+    written = io.BytesIO()
+    figure.savefig(written, format="png", metadata={"Software": None})
+    return written.getvalue()

@@ -1,0 +1,1 @@
+"""Notebooks and programs are run once, when the book is made, and become the blocks of its pages."""

@@ -1,0 +1,80 @@
+"""Blocks of notebooks, recorded on all cores and kept by what decides them: the notebook, its language, the package and PyTorch."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import multiprocessing
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache
+from itertools import repeat
+from pathlib import Path
+
+import msgspec
+
+from autograder.book.record.lesson_blocks import Block
+from autograder.book.record.notebook_recorder import record_notebook
+from autograder.course.file_replacement import replace_file
+from autograder.installation.requirements import PACKAGE
+from autograder.locale.languages import language, speaking
+from autograder.locale.translations import po_files
+
+MOST_WORKERS = 4
+"""Processes that record at once; each loads PyTorch, about 400 MB."""
+
+
+def blocks_of(notebooks: Sequence[Path], kept: Path | None) -> list[list[Block]]:
+    """Returns the blocks of each notebook, in the language that is spoken.
+
+    Args:
+        kept: a folder with what earlier runs recorded, made if it is missing; None to keep nothing.
+
+    Raises:
+        NotebookError, RecordingFailedError: as `record_notebook` does.
+    """
+    known = {path: _read(kept, path) for path in notebooks}
+    missing = [path for path, blocks in known.items() if blocks is None]
+    for path, encoded in zip(missing, _record_all(missing), strict=True):
+        known[path] = encoded
+        if kept is not None:
+            replace_file(kept / f"{_key(path)}.blocks", encoded)
+    return [msgspec.msgpack.decode(known[path] or b"", type=list[Block]) for path in notebooks]
+
+
+def _record_all(notebooks: list[Path]) -> Iterator[bytes]:
+    """Yields each notebook's blocks as they are there, so that an interrupted run keeps them."""
+    if not notebooks:
+        return
+    workers = min(len(notebooks), os.cpu_count() or 1, MOST_WORKERS)
+    # A fresh process for each notebook: what one of them sets globally is not there for the next.
+    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+        yield from pool.map(_recorded, notebooks, repeat(language()))
+
+
+def _recorded(notebook: Path, spoken: str) -> bytes:
+    with speaking(spoken):
+        return msgspec.msgpack.encode(record_notebook(notebook))
+
+
+def _read(kept: Path | None, notebook: Path) -> bytes | None:
+    file = kept / f"{_key(notebook)}.blocks" if kept is not None else None
+    return file.read_bytes() if file is not None and file.is_file() else None
+
+
+def _key(notebook: Path) -> str:
+    return hashlib.sha256(notebook.read_bytes() + _surroundings(language())).hexdigest()[:24]
+
+
+@cache
+def _surroundings(spoken: str) -> bytes:
+    """Returns a hash of what decides a recording besides the notebook."""
+    whole = hashlib.sha256(f"{importlib.metadata.version('torch')} {spoken}".encode())
+    for file in po_files(spoken):
+        whole.update(file.read_bytes())
+    for room in ("tape", "play", "check", "course", "view", "book/record"):
+        for file in sorted((PACKAGE / room).rglob("*.*")):
+            if file.suffix in (".py", ".toml"):
+                whole.update(file.read_bytes())
+    return whole.digest()

@@ -1,0 +1,163 @@
+"""A released notebook becomes blocks: its cells run from top to bottom, and each question is answered with every choice.
+
+Nothing here knows an answer: the verdict on a choice is what the lesson's own check says to it.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from autograder.book.record.arrangement_table import try_arrangements
+from autograder.book.record.book_shell import BookShell, CellResult, start_shell
+from autograder.book.record.lesson_blocks import Block, Choice, CodeBlock, ExerciseBlock, ProseBlock, QuestionBlock
+from autograder.book.record.ordered_lines import try_orders
+from autograder.check.message import NotAttempted, Unsolved
+from autograder.course import canonical
+from autograder.course.glossary_links import lesson_in_language
+from autograder.errors import UnfinishedError
+from autograder.locale.languages import language
+from autograder.tape.recording.verdict_types import OUTCOMES
+
+ASKS = re.compile(r'^@(predicted|predicted_value|culprit)\("(\w+)"\)\n', re.M)
+"""The decorators that compare a learner's variable with what a program does."""
+
+KINDS: dict[str, Literal["outcome", "line", "value"]] = {
+    "predicted": "outcome",
+    "culprit": "line",
+    "predicted_value": "value",
+}
+
+OWN_PROGRESS = re.compile(r"^(from autograder\.course import .*\n+)?(can_now|progress)\(.*\)$")
+"""A cell that shows the learner's own progress, which no book has."""
+
+FOREIGN_FRAME = re.compile(r'^ +File "(?!<ipython-input)[^"]*", line .*\n(?: {4,}.*\n)*', re.M)
+"""The lines of a traceback that are about this machine's own files, not about a cell."""
+
+
+class RecordingFailedError(UnfinishedError):
+    """A cell of a lesson did what it should not; the message says which."""
+
+
+def record_notebook(path: Path) -> list[Block]:
+    """Returns a notebook's blocks in order, in the language that is spoken. Runs it in this process, and marks nothing as passed.
+
+    Raises:
+        NotebookError: the file is no notebook.
+        RecordingFailedError: a cell raises although it has no leave to, or a question has no answer that passes.
+    """
+    os.environ["NBGRADER_EXECUTION"] = "book"  # the learner's progress is not the book's to write
+    shell = start_shell()
+    blocks: list[Block] = []
+    stub = ""
+    for cell in lesson_in_language(canonical.read(path), language()).cells:
+        known = cell.metadata.get("nbgrader", {})
+        if known.get("solution") and cell.cell_type == "markdown":
+            continue  # where a learner writes for a person; a page keeps nothing of it
+        if known.get("solution"):
+            stub = cell.source
+            shell.run(stub)
+        elif cell.cell_type == "markdown":
+            blocks.append(ProseBlock(cell.id, cell.source))
+        elif known.get("grade"):
+            blocks += _record_check(shell, known["grade_id"], cell.source, stub)
+        elif not OWN_PROGRESS.match(cell.source):
+            blocks.append(_record_code(shell, cell, path.stem))
+    return blocks
+
+
+def _record_check(shell: BookShell, exercise: str, check: str, stub: str) -> list[Block]:
+    """Returns a question for each program that the check asks an outcome or a line of, else the exercise."""
+    functions = [node for node in ast.parse(check).body if isinstance(node, ast.FunctionDef)]
+    texts = ["\n".join(check.splitlines()[_first_line(node) - 1 : node.end_lineno]) for node in functions]
+    asked = [text for text in texts if ASKS.match(text)]
+    return [_record_question(shell, text, stub.partition("#")[2].strip()) for text in asked] or [
+        ExerciseBlock(exercise, stub, try_orders(shell, exercise, check, stub))
+    ]
+
+
+def _first_line(function: ast.FunctionDef) -> int:
+    """Returns the line of a function's first decorator, else its own."""
+    return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
+
+
+def _record_question(shell: BookShell, check: str, hint: str) -> QuestionBlock:
+    """Returns the question that a decorated function asks, having given every answer to it."""
+    decorator, name = ASKS.findall(check)[0]
+    source = ASKS.sub("", check).strip()
+    before = shell.run(check).recordings[0].recording if decorator == "culprit" else None
+    answers = _answers_to(shell, decorator, source)
+    choices, shown = zip(*(_answer(shell, name, answer, check) for answer in answers), strict=True)
+    right = [result for choice, result in zip(choices, shown, strict=True) if choice.is_right]
+    if not right or not right[0].recordings:
+        raise RecordingFailedError(
+            f"{name}: no answer passes its check, so there is nothing to show. Repair the lesson."
+        )
+    return QuestionBlock(
+        id=name,
+        kind=KINDS[decorator],
+        source=source,
+        choices=choices,
+        recording=right[0].recordings[-1].recording,
+        before=before,
+        table=try_arrangements(name, source, shell.user_ns) if decorator != "predicted_value" else None,
+        value=answers[0] if decorator == "predicted_value" else None,
+        hint=hint,
+    )
+
+
+def _answers_to(shell: BookShell, decorator: str, source: str) -> tuple[Any, ...]:
+    """Returns the answers to try: the four outcomes, the program's lines, or what the program returns."""
+    if decorator == "predicted":
+        return OUTCOMES
+    if decorator == "culprit":
+        return tuple(_lines_to_name(source))
+    shell.run(f"{source}\n\n\nreturned = {ast.parse(source).body[0].name}()")  # type: ignore[attr-defined]
+    return (msgspec.to_builtins(shell.user_ns["returned"]),)
+
+
+def _answer(shell: BookShell, name: str, answer: Any, check: str) -> tuple[Choice, CellResult]:
+    """Returns a choice with what the check says to it, and what the check showed."""
+    shell.run(f"{name} = {answer!r}")
+    result = shell.run(check)
+    if result.error is not None and not isinstance(result.error, Unsolved):
+        raise RecordingFailedError(
+            f"{name}: its check ends in {type(result.error).__name__}: {result.error}. Repair the lesson."
+        )
+    said = result.printed if result.error is None or getattr(result.error, "printed", False) else str(result.error)
+    return Choice(str(answer), said.strip().removeprefix(f"{name}: "), result.error is None), result
+
+
+def _lines_to_name(source: str) -> Iterator[str]:
+    """Yields the statements of a function's body that stand on one line, each text once."""
+    function = ast.parse(source).body[0]
+    nodes = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and node is not function]
+    lines = source.splitlines()
+    numbers = sorted({node.lineno for node in nodes if not isinstance(node, ast.Return)})
+    yield from dict.fromkeys(lines[number - 1].strip() for number in numbers)
+
+
+def _record_code(shell: BookShell, cell: Any, lesson: str) -> CodeBlock:
+    result = shell.run(cell.source)
+    printed = result.printed
+    if result.error is not None:
+        if "raises-exception" not in cell.metadata.get("tags", []) and not isinstance(result.error, NotAttempted):
+            raise RecordingFailedError(
+                f"{lesson}, cell {cell.id}: {type(result.error).__name__}: {result.error}. Repair the lesson."
+            )
+        printed += f"{type(result.error).__name__}: {result.error}"
+    printed = FOREIGN_FRAME.sub("", printed)
+    return CodeBlock(cell.id, cell.source, printed, result.displays, result.recordings, _is_setup(cell.source))
+
+
+def _is_setup(source: str) -> bool:
+    try:
+        return all(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.parse(source).body)
+    except SyntaxError:  # a magic
+        return False

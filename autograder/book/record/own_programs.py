@@ -1,0 +1,137 @@
+"""A teacher's own programs, and recordings that were saved of them, as questions beside the lessons."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from autograder.book.record.lesson_blocks import Block, Choice, ProseBlock, QuestionBlock
+from autograder.errors import AutograderError, InputError
+from autograder.locale.translations import in_english, translated
+from autograder.printable import printable
+from autograder.run_in_fork import EndedError, LateError, run_in_fork
+from autograder.tape.recording.schema import Recording, from_json, to_json
+from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
+from autograder.view.text.headline import meaning
+
+SECONDS = 60.0
+"""How long the runs of one program may take together."""
+
+
+class OwnProgramError(InputError):
+    """The file cannot be shown in the book; the message says why."""
+
+
+def own_questions(files: Sequence[Path]) -> list[QuestionBlock]:
+    """Returns a question for each file.
+
+    Raises:
+        OwnProgramError: as `own_question` does, or two files have one name.
+        RecordingError: as `own_question` does.
+    """
+    twice = [stem for stem, times in Counter(file.stem for file in files).items() if times > 1]
+    if twice:
+        raise OwnProgramError(
+            in_english(
+                "Two programs are called {name}, which is their address in the book. Rename one of them.", name=twice[0]
+            )
+        )
+    return [own_question(file) for file in files]
+
+
+def own_page(questions: Sequence[QuestionBlock], title: str) -> list[Block]:
+    """Returns the blocks of the page that shows them, each under its name, in the language that is spoken."""
+    blocks: list[Block] = [ProseBlock("programs", f"# {title}")]
+    for question in questions:
+        choices = _choices(question.recording.verdict.outcome)
+        blocks += [ProseBlock(f"program-{question.id}", f"## {question.id}"), replace(question, choices=choices)]
+    return blocks
+
+
+def own_question(path: Path) -> QuestionBlock:
+    """Returns the question that a program asks: what will it do?
+
+    Args:
+        path: a Python file, a notebook, or a recording as `explain` saves it (`.json`).
+
+    Raises:
+        OwnProgramError: it cannot be read or run, it does not end in time, or it ends Python itself.
+        RecordingError: a newer release made the recording, or it is damaged.
+    """
+    recording = _read(path) if path.suffix == ".json" else _record(path)
+    choices = _choices(recording.verdict.outcome)
+    name = re.sub(r"\W+", "_", path.stem)
+    return QuestionBlock(name, "outcome", recording.programs[0].source, choices, recording)
+
+
+def _choices(outcome: Outcome) -> tuple[Choice, ...]:
+    return tuple(Choice(answer, _verdict(answer, outcome), answer == outcome) for answer in OUTCOMES)
+
+
+def _verdict(answer: Outcome, outcome: Outcome) -> str:
+    if answer == outcome:
+        return translated("Correct: {meaning}, as you predicted.", meaning=meaning(outcome))
+    return translated(
+        "You predicted {predicted}. It was {outcome}: {meaning}.",
+        predicted=answer, outcome=outcome, meaning=meaning(outcome),
+    )  # fmt: skip
+
+
+def _read(path: Path) -> Recording:
+    try:
+        return from_json(path.read_bytes())
+    except OSError as error:
+        raise OwnProgramError(
+            in_english(
+                "{file} cannot be read: {reason}. Name a program to add.",
+                file=printable(str(path)),
+                reason=error.strerror,
+            )
+        ) from None
+
+
+def _record(path: Path) -> Recording:
+    """Returns the recording of a program, which runs in a process of its own: it may never end, or end Python itself."""
+    shown = printable(str(path))
+    with tempfile.TemporaryDirectory() as folder:
+        written = Path(folder) / "answer"
+        try:
+            code = run_in_fork(lambda: _run(path, written), SECONDS)
+        except LateError:
+            raise OwnProgramError(
+                in_english(
+                    "{shown} was still running after {seconds} seconds. Make its run shorter.",
+                    shown=shown,
+                    seconds=f"{SECONDS:g}",
+                )
+            ) from None
+        except EndedError as error:
+            raise OwnProgramError(
+                in_english(
+                    "{shown} ended Python itself ({reason}). Take that out to show it in the book.",
+                    shown=shown,
+                    reason=str(error),
+                )
+            ) from None
+        answer = written.read_text("utf-8")
+    if code:
+        raise OwnProgramError(answer)
+    return from_json(answer)
+
+
+def _run(path: Path, written: Path) -> int:
+    """Writes the recording and returns 0, or why there is none and returns 1."""
+    from autograder.tape import explain_program
+    from autograder.tape.repair.trial.program_factory import factory_of_file
+
+    try:
+        written.write_text(to_json(explain_program(factory_of_file(path), repair=False)), "utf-8")
+    except AutograderError as error:
+        written.write_text(str(error), "utf-8")
+        return 1
+    return 0

@@ -1,0 +1,36 @@
+"""Names that an answer must not use, such as `data` or `optim`, because they would make an exercise too easy."""
+
+from __future__ import annotations
+
+from autograder.check.message import Incorrect, message
+from autograder.locale.translations import translated
+
+INDIRECT = (
+    *("getattr", "__getattribute__", "attrgetter", "methodcaller", "__dict__", "vars", "globals"),
+    *("exec", "eval", "__import__", "import_module"),
+)
+"""Ways to use a name without writing it, which an answer that must not use some name must not use either."""
+
+
+def require_without(exercise: str, used: tuple[str, ...], forbidden: tuple[str, ...], look_at: str) -> None:
+    """Raises an error where an answer uses a forbidden name, or a way to use one unseen.
+
+    Args:
+        exercise: its id.
+        used: every name and attribute in the answer's code.
+        forbidden: without any, nothing is refused.
+        look_at: where the learner may look next.
+
+    Raises:
+        Incorrect: it uses one of them.
+    """
+    refused = (*forbidden, *INDIRECT) if forbidden else ()
+    if found := next((name for name in refused if name in used), ""):
+        raise Incorrect(
+            message(
+                translated("{exercise}: this name is not allowed here", exercise=exercise),
+                saw=translated("{word} in your code", word=found),
+                expected=translated("an answer without {words}", words=", ".join(forbidden)),
+                look_at=look_at,
+            )
+        )

@@ -1,0 +1,116 @@
+"""Name the line: a learner reads the picture of a failing program and says which line did the harm."""
+
+from __future__ import annotations
+
+import io
+import tokenize
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from autograder.check.events import passed
+from autograder.check.expected import BrokenExercise
+from autograder.check.learner import find_value
+from autograder.check.memo import once
+from autograder.check.message import Incorrect, NotAttempted, Unsolved, message
+from autograder.check.subject.learner_code import source_of
+from autograder.locale.translations import translated
+from autograder.tape import record
+from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.verdict_types import Harm
+from autograder.view import show
+
+
+def culprit(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+    """Returns a decorator that shows what autograd held while the function below it ran, and checks the named line.
+
+    The picture is shown even before a line is named, because the learner reads the answer from it. Until the answer is
+    right, the picture omits the summary that would give it away. The answer is never a stored key: right is every line
+    that the recording shows to have written into a saved tensor before a backward used it.
+
+    Args:
+        name: the learner's variable, which holds one line of the program as text; whitespace does not matter.
+
+    Raises:
+        NotAttempted: no line has been named yet.
+        Incorrect: the text is not a line of the program, or that line did no harm.
+        Missing: the variable is not defined.
+        BrokenExercise: the program does no harm to any saved tensor.
+    """
+    return lambda program: _judge(name, program)
+
+
+def _judge(name: str, program: Callable[[], Any]) -> Callable[[], Any]:
+    recording = once(("recording", name), lambda: record(program))
+    if not recording.verdict.harms:
+        raise BrokenExercise(f"the program of {name} writes into no saved tensor, so there is no line to name")
+    try:
+        guess = find_value(name)
+        _require_line(name, guess, {_normalize(line) for line in source_of(program).splitlines()})
+        _require_harm(name, _normalize(guess), recording.verdict.harms)
+    except Unsolved:
+        show(_hide_verdict(recording))
+        raise
+    show(recording)
+    passed(name, translated(", this line wrote into a saved tensor"))
+    return program
+
+
+def _hide_verdict(recording: Recording) -> Recording:
+    """Returns the recording without the verdict that names the line; it still holds what each step did."""
+    verdict = msgspec.structs.replace(recording.verdict, harms=(), notes=(), fixes=())
+    return msgspec.structs.replace(recording, verdict=verdict)
+
+
+def _require_harm(name: str, line: str, harms: tuple[Harm, ...]) -> None:
+    if line in {_normalize(place.text) for harm in harms for place in harm.mutated_at}:
+        return
+    raise Incorrect(
+        message(
+            translated("{name}: not this line", name=name),
+            saw=_describe_line(line, harms),
+            expected=translated("the line that wrote into a saved tensor after it was saved"),
+            look_at=translated("memory that a node keeps: which line changed it?"),
+        )
+    )
+
+
+def _require_line(name: str, guess: Any, lines: set[str]) -> None:
+    if guess is ... or guess == "...":
+        raise NotAttempted(
+            message(
+                translated("{name}: read the picture, then name the line", name=name),
+                saw=translated("no line yet"),
+                expected=translated("the text of one line of the program below"),
+                look_at=translated("the cell above: copy the line between the quotes, and run it"),
+            )
+        )
+    if not isinstance(guess, str) or _normalize(guess) not in lines - {""}:
+        raise Incorrect(
+            message(
+                translated("{name}: this is not a line of the program", name=name),
+                saw=repr(guess)[:120],
+                expected=translated("one whole line, exactly as in the program"),
+                look_at=translated("the spelling; copying the line is safest"),
+            )
+        )
+
+
+def _describe_line(line: str, harms: tuple[Harm, ...]) -> str:
+    if line in {_normalize(harm.saved_at.text) for harm in harms}:
+        return translated("`{line}`, which made the node that saved the tensor, and did not write into it", line=line)
+    return translated("`{line}`, which wrote into no tensor that backward still needed", line=line)
+
+
+def _normalize(line: str) -> str:
+    """Returns the tokens of a line of code, one space between them, without its comment; of other text the words."""
+    try:
+        tokens = [
+            one.string
+            for one in tokenize.generate_tokens(io.StringIO(line.strip()).readline)
+            if one.type != tokenize.COMMENT
+        ]
+    except (tokenize.TokenError, IndentationError, SyntaxError):
+        return " ".join(line.partition("#")[0].split())
+    return " ".join(filter(str.strip, tokens))

@@ -1,0 +1,60 @@
+"""Exercises that ask for a program with a given outcome: "make it silently wrong without `.data`"."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NoReturn
+
+from autograder.check.events import failed, passed
+from autograder.check.forbidden_names import require_without
+from autograder.check.learner import find_subject
+from autograder.check.message import Incorrect, message, not_attempted
+from autograder.check.subject.call_report import ProgramText
+from autograder.check.subject.learner_code import normal_form
+from autograder.check.subject.subjects import Subject
+from autograder.locale.translations import translated
+from autograder.tape.recording.verdict_types import Outcome
+from autograder.view import draws_here, show
+
+
+def check_outcome(
+    exercise: str, outcome: Outcome, *, without: tuple[str, ...] = (), given: Callable[[], object]
+) -> None:
+    """Checks the outcome of the learner's program: prints one line if it is `outcome`, and raises the reason if it is not.
+
+    Args:
+        exercise: the exercise's id, which is also the name of the learner's function; it takes no arguments.
+        outcome: the outcome that its run must have.
+        without: names that its code must not use, such as "data" or "numpy", because they would make it too easy.
+        given: the original program; its source is used to recognize an unchanged answer.
+
+    Raises:
+        NotAttempted: the program is still the original one.
+        Incorrect: it has a different outcome, or uses a name that is not allowed.
+        Missing: nothing of that name is defined.
+    """
+    subject = find_subject(exercise)
+    found = subject.program()
+    if found.code == normal_form(given):
+        raise not_attempted(exercise, translated("your own program, with the outcome {outcome}", outcome=outcome))
+    require_without(exercise, found.words, without, translated("what else can reach the same memory"))
+    if found.outcome != outcome:
+        _refuse(exercise, subject, found, outcome)
+    passed(exercise, translated(", the outcome is {outcome}", outcome=outcome))
+
+
+def _refuse(exercise: str, subject: Subject, found: ProgramText, outcome: Outcome) -> NoReturn:
+    wrong = Incorrect(
+        message(
+            translated("{exercise}: a different outcome", exercise=exercise),
+            saw=found.outcome + (f": {found.error.partition(' Hint: ')[0]}" if found.error else ""),
+            expected=outcome,
+            look_at=translated("which tensor backward needs, and what changes it undetected"),
+        )
+    )
+    recording = subject.program_recording() if draws_here() else None
+    if recording is not None:
+        wrong.print_first()
+        show(recording)
+    failed(exercise)
+    raise wrong

@@ -1,0 +1,28 @@
+"""The command `atlas`: what an operation of PyTorch keeps."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+
+def add_to(verbs: Any) -> None:
+    """Adds the command and its options to the parser's verbs."""
+    atlas = verbs.add_parser("atlas", help="say what an operation of PyTorch keeps for backward")
+    which = atlas.add_mutually_exclusive_group()
+    which.add_argument("operation", nargs="?", metavar="OP", help="such as exp, torch.exp, Tensor.exp_, F.relu, @")
+    which.add_argument("--json", action="store_true", help="the whole table, as one JSON object")
+    which.add_argument("--diff", nargs=2, metavar=("A", "B"), help="what changed between two releases of PyTorch")
+    atlas.set_defaults(run=_atlas)
+
+
+def _atlas(chosen: argparse.Namespace) -> int:
+    from autograder.tape.atlas.answers import difference, of_operation, summary, whole_table
+
+    if chosen.json:
+        print(whole_table(), end="")
+    elif chosen.diff:
+        print(difference(*chosen.diff))
+    else:
+        print(summary() if chosen.operation is None else of_operation(chosen.operation))
+    return 0

@@ -1,0 +1,51 @@
+"""The command `book`: its options, and how they reach the room that makes it."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any
+
+from autograder.loading import loading
+from autograder.locale.languages import LANGUAGES, SOURCE
+
+
+def add_to(verbs: Any) -> None:
+    """Adds the command and its options to the parser's verbs."""
+    book = verbs.add_parser("book", help="write the lessons as a static site that needs no kernel and no network")
+    book.add_argument(
+        "--out", type=Path, default=Path("site"), metavar="DIR", help="a new folder, or an older book (default: site)"
+    )
+    book.add_argument(
+        "--language", default=SOURCE, help=f"one of {', '.join(LANGUAGES)}; all for every one (default: {SOURCE})"
+    )
+    book.add_argument(
+        "--add",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="a program of your own, or a recording (.json)",
+    )
+    book.add_argument("--address", default="", metavar="URL", help="where it will be published, for link previews")
+    book.add_argument("--repository", default="", metavar="URL", help="where readers can clone the project")
+    book.add_argument("--afresh", action="store_true", help="use no recording of an earlier run, and keep none")
+    book.set_defaults(run=_book)
+
+
+def _book(chosen: argparse.Namespace) -> int:
+    began = time.monotonic()
+    with loading():
+        from autograder.book.make_book import KEPT, make_book
+
+    count = make_book(
+        chosen.out,
+        chosen.language,
+        added=chosen.add,
+        address=chosen.address,
+        repository=chosen.repository,
+        kept=None if chosen.afresh else KEPT,
+    )
+    print(f"{chosen.out / 'index.html'}: the book, {count} files, made in {time.monotonic() - began:.0f} s")
+    return 0

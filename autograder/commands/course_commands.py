@@ -1,0 +1,89 @@
+"""The commands for a learner, and for a teacher's first course: `lab`, `errors`, `check` and `new`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+from autograder.locale.languages import language_of_file, speaking
+from autograder.locale.translations import translatable, translated
+from autograder.printable import printable
+
+STATUSES = (translatable("correct"), translatable("incorrect"), translatable("not attempted"))
+"""Of an exercise, as `check` prints them."""
+
+TOTAL = translatable("{points} of {most} points, for the notebook as it was saved")
+
+
+def add_to(verbs: Any) -> None:
+    """Adds the commands and their options to the parser's verbs."""
+    lab = verbs.add_parser("lab", help="open JupyterLab at the course")
+    lab.add_argument("lesson", nargs="?", help="a lesson's name, or its beginning, such as 02")
+    lab.add_argument("--port", type=int, help="where to serve (default: the first free port from 8888)")
+    lab.add_argument("--no-browser", action="store_true", help="only print the address")
+    lab.add_argument("--teacher", action="store_true", help="the sources, with nbgrader's tools")
+    lab.add_argument("--language", default="en", help="en, or zh-CN for 简体中文")
+    lab.set_defaults(run=_lab)
+
+    errors = verbs.add_parser("errors", help="say which lesson explains an error message of PyTorch")
+    errors.add_argument("message", nargs="+", help="the message, or a part of it")
+    errors.set_defaults(run=_errors)
+
+    check = verbs.add_parser("check", help="check a learner's notebook from the terminal")
+    check.add_argument("notebook", type=Path)
+    check.set_defaults(run=_check)
+
+    new = verbs.add_parser("new", help="make a small nbgrader course that works, to begin with")
+    new.add_argument("folder", type=Path, metavar="DIR", help="is made; has to be empty")
+    new.set_defaults(run=_new)
+
+
+def _lab(chosen: argparse.Namespace) -> int:
+    from autograder.course.lab import open_lab
+    from autograder.locale.languages import known_language
+
+    spoken = known_language(chosen.language)
+    return open_lab(
+        chosen.lesson, port=chosen.port, browser=not chosen.no_browser, teacher=chosen.teacher, spoken=spoken
+    )
+
+
+def _errors(chosen: argparse.Namespace) -> int:
+    from autograder.course.learner.error_index import find_error
+
+    find_error(" ".join(chosen.message))
+    return 0
+
+
+def _check(chosen: argparse.Namespace) -> int:
+    from autograder.course.attempt import attempt
+
+    with speaking(language_of_file(chosen.notebook)):
+        verdicts = attempt(chosen.notebook, _show_cell)
+        for verdict in verdicts:
+            print(f"{verdict.points:g}/{verdict.max_points:g}  {verdict.exercise}: {translated(verdict.status)}")
+            if verdict.status == "incorrect":
+                print("\n".join(f"       {line}" for line in verdict.message.splitlines()))
+        reached, most = sum(v.points for v in verdicts), sum(v.max_points for v in verdicts)
+        print(translated(TOTAL, points=f"{reached:g}", most=f"{most:g}"))
+    return 0 if all(verdict.status == "correct" for verdict in verdicts) else 1
+
+
+def _show_cell(number: int, cells: int) -> None:
+    """Says in one line of a terminal, which each call writes over, which cell of a notebook runs."""
+    if sys.stderr.isatty():
+        end = "\r\033[K" if number == cells else ""
+        told = translated("running cell {number} of {cells} in a new kernel", number=number, cells=cells)
+        print(f"\rautograder: {told}{end}", end="", file=sys.stderr, flush=True)
+
+
+def _new(chosen: argparse.Namespace) -> int:
+    from autograder.course.new_course import ASSIGNMENT, make_course
+
+    make_course(chosen.folder)
+    there = shlex.quote(printable(str(chosen.folder)))
+    print(f"{there} holds a course. Grade its hand-ins: autograder grade {ASSIGNMENT} --course {there}")
+    return 0

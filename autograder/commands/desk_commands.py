@@ -1,0 +1,206 @@
+"""The commands of the teacher's desk: their options, and how they reach the rooms."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import shlex
+import zoneinfo
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.locale.languages import LANGUAGES, known_language, language, speaking
+
+if TYPE_CHECKING:
+    from autograder.desk.roster import Roster
+
+ROSTER = "roster.csv"
+PLATFORMS = ("auto", "canvas", "moodle", "blackboard", "gradescope", "nbgrader")
+
+
+def add_to(verbs: Any) -> None:
+    """Adds the commands and their options to the parser's verbs."""
+    collect = verbs.add_parser("collect", help="put a platform's download where nbgrader looks")
+    collect.add_argument("download", type=Path, metavar="ZIP", help="the platform's zip, or a folder")
+    _add_class(collect)
+    collect.add_argument("--from", dest="platform", choices=PLATFORMS, default="auto", help="where it was downloaded")
+    collect.add_argument(
+        "--roster",
+        type=Path,
+        metavar="CSV",
+        help=f"who is in the class: the platform's own file (default: {ROSTER} in the course)",
+    )
+    collect.add_argument("--student-column", metavar="NAME", help="the roster's column that becomes nbgrader's id")
+    collect.add_argument("--timezone", type=_zone, metavar="NAME", help="of times without one, such as Europe/Berlin")
+    collect.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    collect.set_defaults(run=_collect)
+
+    back = verbs.add_parser("return", help="fill grades into a platform's own worksheet, and zip the feedback for it")
+    _add_class(back)
+    back.add_argument(
+        "--to", choices=("canvas", "moodle", "blackboard", "csv"), required=True, help="whose worksheet it is"
+    )
+    back.add_argument("--worksheet", type=Path, metavar="CSV", required=True, help="as downloaded; is not changed")
+    back.add_argument("--out", type=Path, metavar="DIR", required=True, help="for grades.csv and feedback.zip")
+    back.add_argument(
+        "--column", metavar="NAME", help="the grade's column (default: the one named like the assignment)"
+    )
+    back.add_argument("--roster", type=Path, metavar="CSV", help=f"as for `collect` (default: {ROSTER} in the course)")
+    back.set_defaults(run=_return)
+
+    report = verbs.add_parser("report", help="one page on a class: what it believes, and what to talk about")
+    report.add_argument("assignment", help="a lesson's name, or `all` for the last one and the whole course")
+    report.add_argument("--course", type=Path, metavar="DIR", help="its folder (default: class/ in a clone, else here)")
+    report.add_argument("--out", type=Path, metavar="PAGE.html", help="where to write the page")
+    report.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    report.add_argument("--language", default=language(), help=f"of the page: {', '.join(LANGUAGES)}")
+    report.set_defaults(run=_report)
+
+    similar = verbs.add_parser("similar", help="show pairs of answers that share what few others wrote")
+    _add_class(similar)
+    similar.add_argument("--out", type=Path, metavar="PAGE.html", help="where to write the page")
+    similar.set_defaults(run=_similar)
+
+    reading = verbs.add_parser("read", help="read what students wrote, in a table without names")
+    _add_class(reading)
+    reading.add_argument("--sample", type=int, default=0, metavar="N", help="give N answers to a second reader")
+    reading.set_defaults(run=_read)
+
+    harness = verbs.add_parser("harness", help="make the zip by which a platform grades each hand-in itself")
+    harness.add_argument("platform", choices=("gradescope",), help="whose form it has")
+    _add_class(harness)
+    harness.add_argument(
+        "--out", type=Path, metavar="ZIP", help="where to write it (default: ASSIGNMENT-gradescope.zip)"
+    )
+    harness.add_argument(
+        "--isolation", choices=tuple(LEVELS), default="user", help="grade nothing if the container does not reach it"
+    )
+    harness.add_argument(
+        "--feedback", choices=("none", "name", "message"), default="name", help="what to show of hidden tests"
+    )
+    harness.add_argument(
+        "--hidden-tests",
+        choices=("visible", "after_due_date", "after_published", "hidden"),
+        default="visible",
+        help="when students see the results of exercises that have some, and their total",
+    )
+    harness.add_argument("--requirements", type=Path, metavar="FILE", help="what the lesson imports beside PyTorch")
+    harness.set_defaults(run=_harness)
+
+    demo = verbs.add_parser("demo-class", help="make a class of 40 hand-ins, to try these commands on")
+    demo.add_argument("folder", type=Path, metavar="DIR", help="is made; has to be empty")
+    demo.set_defaults(run=_demo_class)
+
+
+def _add_class(verb: argparse.ArgumentParser) -> None:
+    verb.add_argument("assignment", help="a lesson's name")
+    verb.add_argument("--course", type=Path, metavar="DIR", help="its folder (default: class/ in a clone, else here)")
+
+
+def _zone(name: str) -> datetime.tzinfo:
+    try:
+        return zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise argparse.ArgumentTypeError(f"{name!r} is no time zone; they have names such as Europe/Berlin") from None
+
+
+def _collect(chosen: argparse.Namespace) -> int:
+    from autograder.course.paths import CLASS
+    from autograder.desk.collect.collect_report import print_collection
+    from autograder.desk.collect.collection import as_json, collect
+
+    course = chosen.course or CLASS
+    roster = _roster(course, chosen.roster, chosen.student_column)
+    zone = chosen.timezone or datetime.datetime.now().astimezone().tzinfo or datetime.UTC
+    done = collect(chosen.download, chosen.assignment, course, roster, chosen.platform, zone)
+    print(as_json(done)) if chosen.json else print_collection(done, chosen.assignment)
+    return 1 if done.questions else 0
+
+
+def _return(chosen: argparse.Namespace) -> int:
+    from autograder.course.paths import CLASS
+    from autograder.desk.returning.return_grades import return_grades
+
+    course = chosen.course or CLASS
+    roster = _roster(course, chosen.roster, None)
+    done = return_grades(chosen.assignment, course, chosen.to, chosen.worksheet, chosen.out, roster, chosen.column)
+    print(f"{done.graded} grades in {done.files[0]}, feedback of {done.with_feedback} students in {done.files[1]}")
+    print("".join(f"{remark}\n" for remark in done.remarks), end="")
+    return 0
+
+
+def _report(chosen: argparse.Namespace) -> int:
+    from autograder.course.paths import CLASS
+    from autograder.desk.report.written_report import write_report
+
+    with speaking(known_language(chosen.language)):
+        print(write_report(chosen.assignment, chosen.course or CLASS, chosen.out, as_json=chosen.json))
+    return 0
+
+
+def _similar(chosen: argparse.Namespace) -> int:
+    from autograder.course.paths import CLASS
+    from autograder.desk.hand_in_record import replace_file
+    from autograder.desk.similar.similar_report import similar_html, similar_report
+
+    report = similar_report(chosen.assignment, chosen.course or CLASS)
+    target = chosen.out or Path(f"similar-{chosen.assignment}.html")
+    replace_file(target, similar_html(report).encode())
+    print(f"{report.students} hand-ins, {len(report.pairs)} pairs; the page is {target}")
+    return 0
+
+
+def _read(chosen: argparse.Namespace) -> int:
+    from autograder.course.paths import CLASS
+    from autograder.desk.reading.reading import read_answers
+
+    done = read_answers(chosen.assignment, chosen.course or CLASS, chosen.sample)
+    print(f"{done.taken} marks taken into the gradebook; {done.waiting} of {done.answers} answers wait for one")
+    if done.second:
+        print(
+            f"A second reader gave {done.second.same} of {done.second.answers} answers the same points; "
+            f"the mean difference is {done.second.mean_difference:.2g}"
+        )
+    print(f"Fill in points and comments in {done.table}, then give the same command again")
+    return 0
+
+
+def _harness(chosen: argparse.Namespace) -> int:
+    from autograder.course.paths import CLASS, ROOT
+    from autograder.desk.gradescope.harness_zip import write_harness
+    from autograder.grade.rehearsal.rehearsal_report import announcement
+    from autograder.grade.rehearsal.rehearsal_steps import shown_steps
+
+    target = chosen.out or Path(f"{chosen.assignment}-gradescope.zip")
+    with shown_steps() as on_step:
+        rehearsals = write_harness(
+            target,
+            chosen.assignment,
+            chosen.course or (CLASS if CLASS.is_dir() else ROOT),  # a lesson of the clone's needs no class
+            isolation=chosen.isolation,
+            hidden_tests=chosen.feedback,
+            visibility=chosen.hidden_tests,
+            requirements=chosen.requirements,
+            on_step=on_step,
+        )
+    print("".join(f"{line}\n" for line in announcement(rehearsals)), end="")
+    print(f"{target} is what Gradescope's “Configure Autograder” takes")
+    return 0
+
+
+def _demo_class(chosen: argparse.Namespace) -> int:
+    from autograder.desk.demo.demo_class import LESSON, make_demo_class
+    from autograder.printable import printable
+
+    make_demo_class(chosen.folder)
+    there = shlex.quote(printable(str(chosen.folder)))
+    print(f"{there} holds a class. First: autograder collect {there}/download.zip {LESSON} --course {there}")
+    return 0
+
+
+def _roster(course: Path, named: Path | None, student_column: str | None) -> Roster:
+    from autograder.desk.roster import Roster, read_roster
+
+    listed = named or (course / ROSTER if (course / ROSTER).is_file() else None)
+    return read_roster(listed, student_column) if listed else Roster([])

@@ -1,0 +1,120 @@
+"""The command `explain`: its options, and the process of its own in which the program runs."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from autograder.commands.carried_out import CommandError, carried_out
+from autograder.commands.explain_run import ExplainRun
+from autograder.commands.partial_answer import PartialAnswer
+from autograder.locale.translations import in_english
+from autograder.run_in_fork import EndedError, LateError, run_in_fork
+
+
+def add_to(verbs: Any) -> None:
+    """Adds the command and its options to the parser's verbs."""
+    explain = verbs.add_parser(
+        "explain",
+        help="say what autograd held in a program, where it breaks, what repairs it",
+        epilog="Words after `--` are the program's own arguments.",
+    )
+    program = explain.add_mutually_exclusive_group(required=True)
+    program.add_argument(
+        "program",
+        nargs="?",
+        metavar="FILE[::FUNCTION]",
+        help="a script, one function of it, a notebook (NOTEBOOK.ipynb[::CELL]), or - for standard input",
+    )
+    program.add_argument("-m", dest="module", metavar="MODULE", help="what `python -m MODULE` runs")
+    program.add_argument("-c", dest="code", metavar="CODE", help="this text")
+    explain.add_argument("--steps", action="store_true", help="everything that was found, and every step in words")
+    explain.add_argument("--json", action="store_true", help="one JSON object on standard output")
+    explain.add_argument("--no-repair", action="store_true", help="do not look for repairs")
+    explain.add_argument(
+        "--budget", type=_seconds, default=60.0, metavar="SECONDS", help="answer within this time (default: 60)"
+    )
+    explain.add_argument(
+        "--check-gradients", action="store_true", help="compare every gradient with finite differences of its loss"
+    )
+    recorded = explain.add_mutually_exclusive_group()
+    recorded.add_argument(
+        "--only-step",
+        type=_step,
+        metavar="N",
+        help="record the Nth backward call; of the others, compare the gradients",
+    )
+    recorded.add_argument(
+        "--last-step", dest="only_step", action="store_const", const=0, help="record the last backward call"
+    )
+    explain.add_argument("--diff", action="store_true", help="print the best repair as a patch, and nothing else")
+    explain.add_argument(
+        "--apply", action="store_true", help="make the best repair; the file as it was is kept beside it as FILE.orig"
+    )
+    explain.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs no network")
+    explain.add_argument("--svg", type=Path, metavar="FILE", help="write the picture of the telling step")
+    explain.set_defaults(run=_explain)
+
+
+def _seconds(word: str) -> float:
+    seconds = float(word)
+    if not 0 < seconds < 1e6:
+        raise argparse.ArgumentTypeError(
+            in_english("{word} is no time to work with; give a number of seconds such as 60", word=word)
+        )
+    return seconds
+
+
+def _step(word: str) -> int:
+    number = int(word)
+    if number < 1:
+        raise argparse.ArgumentTypeError(in_english("there is no step {word}; the first is 1", word=word))
+    return number
+
+
+def _explain(chosen: argparse.Namespace) -> int:
+    if chosen.program == "-":
+        chosen.program, chosen.code = None, sys.stdin.read()
+        chosen.shown = "<stdin>"
+    else:
+        chosen.shown = chosen.program or chosen.module or "<string>"
+    with PartialAnswer() as partial, tempfile.TemporaryDirectory(prefix="autograder-") as root:
+        explanation = ExplainRun(chosen, partial, root)
+        here = argparse.Namespace(**vars(chosen) | {"run": lambda _: explanation.run()})
+        return _watched(chosen, here, partial)
+
+
+def _watched(chosen: argparse.Namespace, here: argparse.Namespace, partial: PartialAnswer) -> int:
+    """Returns the exit code of a command that runs in a process of its own, which is ended when its time is up."""
+    try:
+        return run_in_fork(lambda: carried_out(here, "explain"), chosen.budget)
+    except LateError:
+        return _answered_late(chosen, partial)
+    except EndedError as error:
+        raise CommandError(
+            in_english(
+                "{program}: the program ended Python itself ({reason}), so nothing is known of it. Take that out, "
+                "or name one function that does not do it.",
+                program=chosen.shown,
+                reason=str(error),
+            )
+        ) from None
+
+
+def _answered_late(chosen: argparse.Namespace, partial: PartialAnswer) -> int:
+    """Prints what was known when the time was up."""
+    found = partial.found()
+    if found is None:
+        raise CommandError(
+            in_english(
+                "{program}: it was still running after {seconds} seconds. Make the run shorter, or give it more "
+                "time with --budget.",
+                program=chosen.shown,
+                seconds=f"{chosen.budget:g}",
+            )
+        )
+    print(found[1], end="")
+    return found[0]

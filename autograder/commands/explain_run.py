@@ -1,0 +1,146 @@
+"""What `explain` prints, at once and in the end."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from autograder.commands.partial_answer import PartialAnswer
+from autograder.loading import loading
+from autograder.locale.translations import in_english, translated
+
+if TYPE_CHECKING:
+    from autograder.tape.recording.schema import Recording
+    from autograder.tape.repair.trial.program_factory import ProgramFactory
+
+MARGIN = 0.1  # of the time: for what is still to be written when nothing more may be run
+SOON = 5.0  # seconds within which the whole answer is expected, so that no first one is printed before it
+LOGGED = 10.0  # seconds between two words of progress where they go to a file, and nobody waits for the next
+UNFINISHED = in_english("The time was up before all changes had been tried; --budget gives more.")
+
+
+@dataclass
+class ExplainRun:
+    """One explanation on the command line.
+
+    Attributes:
+        chosen: the options.
+        partial: keeps the answer without repairs, for the case that this process is ended while it looks for them.
+        root: an empty folder for the copy of the working folder that the program runs in.
+        began, ready: when the command began, and when PyTorch was loaded, by `time.monotonic`.
+        untold: what is known and was not told yet.
+    """
+
+    chosen: argparse.Namespace
+    partial: PartialAnswer
+    root: str
+    began: float = field(default_factory=time.monotonic)
+    ready: float = 0.0
+    untold: str = ""
+
+    def run(self) -> int:
+        """Returns the exit code: 0 for a correct program, 1 for any other."""
+        with loading():
+            from autograder import view
+            from autograder.api import write_text
+            from autograder.tape import explain_program
+            from autograder.tape.diagnose.excerpt import Scope
+            from autograder.tape.diagnose.unfollowed import UnfollowedError
+            from autograder.tape.recording.json_object import unknown_json
+            from autograder.tape.repair.patch_file import apply_best_repair
+            from autograder.tape.run.budget import QUIET, Budget
+
+        chosen, self.ready, self.stream = self.chosen, time.monotonic(), sys.stderr
+        self.factory = _named_program(chosen, self.root)
+        quiet = QUIET if self.stream.isatty() else LOGGED
+        budget = Budget((1 - MARGIN) * chosen.budget - (self.ready - self.began), self.tell, quiet=quiet)
+        shown = None if chosen.only_step is None else chosen.only_step - 1
+        scope = Scope(shown=shown, check_gradients=chosen.check_gradients)
+        try:
+            with _standard_output_closed():
+                recording = explain_program(
+                    self.factory, repair=not chosen.no_repair, budget=budget, scope=scope, first=self.first_answer
+                )
+        except UnfollowedError as error:
+            if chosen.json:
+                print(json.dumps(unknown_json(self.factory.file, str(error))))
+            raise
+        for target, draw in ((chosen.html, view.as_html), (chosen.svg, view.as_svg)):
+            if target:
+                write_text(target, draw(recording))
+        if chosen.apply:
+            print(apply_best_repair(self.factory, recording.verdict.fixes), file=sys.stderr)
+        print(self.answer(recording), end="")
+        return _exit_code(recording)
+
+    def answer(self, recording: Recording) -> str:
+        """Returns what is printed of a recording."""
+        from autograder import view
+        from autograder.tape import explain_json
+
+        if self.chosen.json:
+            return json.dumps(explain_json(recording, self.factory.file)) + "\n"
+        if self.chosen.diff:
+            return "".join(fix.diff for fix in recording.verdict.fixes[:1])
+        return view.as_text(recording) if self.chosen.steps else view.as_screen(recording)
+
+    def first_answer(self, recording: Recording) -> None:
+        """Tells the outcome and the line before any repair is looked for, and leaves that answer for the case of a sudden end."""
+        from msgspec.structs import replace
+
+        from autograder.view.text.first_answer import first_answer
+
+        verdict = recording.verdict
+        self.partial.leave(
+            _exit_code(recording),
+            self.answer(replace(recording, verdict=replace(verdict, notes=(*verdict.notes, UNFINISHED)))),
+        )
+        self.untold = translated("{answer}. Looking for repairs.", answer=first_answer(verdict))
+        if time.monotonic() - self.ready > SOON:
+            self.tell("")
+
+    def tell(self, progress: str) -> None:
+        """Prints how far the work is, after the first answer if that is there and was not told."""
+        for text in filter(None, (self.untold, progress)):
+            print(f"autograder: {self.factory.file}: {text}", file=self.stream)
+        self.untold = ""
+
+
+@contextmanager
+def _standard_output_closed() -> Iterator[None]:
+    """Processes that the program starts write nowhere: what is printed is the answer alone."""
+    sys.stdout.flush()
+    kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 1)
+        os.close(kept)
+        os.close(nowhere)
+
+
+def _exit_code(recording: Recording) -> int:
+    return 0 if recording.verdict.outcome == "correct" else 1
+
+
+def _named_program(chosen: argparse.Namespace, root: str) -> ProgramFactory:
+    """Returns the program that the command names."""
+    from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_module, factory_of_text
+    from autograder.tape.run.programs.command_line import CommandLine
+    from autograder.tape.run.programs.scratch_folder import ScratchFolder
+
+    started = CommandLine(tuple(chosen.arguments), scratch=ScratchFolder(root))
+    if chosen.module is not None:
+        return factory_of_module(chosen.module, started)
+    if chosen.code is not None:
+        return factory_of_text(chosen.code, chosen.shown, started=started)
+    path, _, part = chosen.program.partition("::")
+    return factory_of_file(path, part or None, started)

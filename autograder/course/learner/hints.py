@@ -1,0 +1,150 @@
+"""What a learner can ask for in a lesson: a hint, the original exercise, and the model answer once theirs has passed."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from IPython.core.getipython import get_ipython
+
+from autograder.course.catalogue import Lesson, lessons
+from autograder.course.learner.learner_progress import store, wrong_answers
+from autograder.course.paths import NOTEBOOKS, SOLUTIONS
+from autograder.course.variants.own_variant import own_variant
+from autograder.locale.translations import translated
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
+
+_shown: Counter[str] = Counter()
+TRIES = 3
+"""So many hints and wrong answers, and the model answer opens: nobody has to stay stuck."""
+
+
+def hint(exercise: str = "") -> None:
+    """Prints the next of the exercise's three hints; after the last one it starts again.
+
+    Args:
+        exercise: the exercise's id, as in its check cell.
+    """
+    lesson = _lesson_of(exercise)
+    if lesson is None:
+        return
+    hints = next(known.hints for known in lesson.exercises if known.id == exercise)
+    own = own_variant(exercise)
+    number = _shown[exercise] % len(hints)
+    _shown[exercise] += 1
+    print(
+        translated(
+            "Hint {number} of {count} ({used} used, all free): {hint}",
+            number=number + 1,
+            count=len(hints),
+            used=_shown[exercise],
+            hint=own.in_words(hints[number]) if own else hints[number],
+        )
+    )
+
+
+def reset(exercise: str = "") -> None:
+    """Puts the original exercise into a new cell below; the cell with your answer is kept.
+
+    Args:
+        exercise: the exercise's id, as in its check cell.
+    """
+    lesson = _lesson_of(exercise)
+    shell = get_ipython()
+    if lesson is None or shell is None:
+        return
+    from autograder.course.author_cells import exercises
+
+    own = own_variant(exercise)
+    released = {known.id: known.stub for known in exercises(_notebook(NOTEBOOKS, lesson))} if own is None else own.stubs
+    shell.set_next_input(released[exercise])
+    print(
+        translated(
+            "The original exercise is in the cell below. Your own cell is kept; copy what you want to hand in into it."
+        )
+    )
+
+
+def model_answer(exercise: str = "") -> None:
+    """Prints the model answer with its explanation, if the sources are available.
+
+    It opens once the exercise has passed, or after three hints and three wrong answers; then it is marked as seen, and a twin
+    exercise to pass instead is put into a new cell.
+
+    Args:
+        exercise: the exercise's id, as in its check cell.
+    """
+    lesson = _lesson_of(exercise)
+    if lesson is None:
+        return
+    source = _notebook(SOLUTIONS, lesson)
+    stuck = _shown[exercise] >= TRIES and wrong_answers[exercise] >= TRIES
+    if exercise not in store.passed() and not stuck:
+        print(
+            f"The model answer to {exercise} is shown once your own answer has passed its check, or after {TRIES} hints and "
+            f"{TRIES} wrong answers ({min(_shown[exercise], TRIES)} and {min(wrong_answers[exercise], TRIES)} so far)."
+        )
+    elif not source.exists():
+        print("This copy of the course does not include the model answers. Ask your teacher.")
+    else:
+        from autograder.course.author_cells import exercises_of
+
+        found = {known.id: known for known in exercises_of(_as_handed_out(source, exercise))}
+        if exercise not in store.passed():
+            store.mark_seen(exercise)
+            print("Seen before it passed, and so marked. Close it, and write the answer in your own words.")
+            _offer_twin(exercise, source)
+        print(found[exercise].of_kind("answer")[0].source.removeprefix("# answer: "))
+
+
+def _offer_twin(exercise: str, source: Path) -> None:
+    """Puts an exercise with the same fault and other names or numbers into a new cell, where there is one."""
+    from autograder.course.canonical import read
+    from autograder.course.learner.twin import twin_of
+    from autograder.course.variants.declared_changes import NOTHING, read_changes
+
+    shell, own = get_ipython(), own_variant(exercise)
+    changes = read_changes(SOLUTIONS).get(source.stem, NOTHING)
+    twin = twin_of(exercise, read(source), changes, () if own is None else (own.stubs[exercise],))
+    if shell is not None and twin is not None:
+        shell.set_next_input(twin)
+        print(
+            translated(
+                "A twin to pass instead is in the cell below: repair the program there, and run that cell to check it."
+            )
+        )
+
+
+def _as_handed_out(source: Path, exercise: str) -> NotebookNode:
+    """Returns a lesson's source, as the variant that this student got of it."""
+    from autograder.course.canonical import read
+    from autograder.course.variants.declared_changes import NOTHING, read_changes
+    from autograder.course.variants.variant import vary
+
+    own, notebook = own_variant(exercise), read(source)
+    if own is None:
+        return notebook
+    return vary(notebook, own.seed, read_changes(SOLUTIONS).get(source.stem, NOTHING))
+
+
+def _lesson_of(exercise: str) -> Lesson | None:
+    known = {e.id: lesson for lesson in lessons() for e in lesson.exercises}
+    if exercise in known:
+        return known[exercise]
+    if exercise.startswith(("prediction_", "culprit_")):
+        print("Predictions and named lines have no hints: read the program line by line, or try an answer and see.")
+        return None
+    near = difflib.get_close_matches(exercise, known, n=1)
+    problem = f"There is no exercise {exercise!r}." if exercise else "Which exercise?"
+    print(f"{problem} Did you mean {near[0]!r}?" if near else f"{problem} Write one of these names, in quotes:")
+    for lesson in lessons() if not near else ():
+        print(f"  lesson {int(lesson.name[:2])}: {', '.join(e.id for e in lesson.exercises)}")
+    return None
+
+
+def _notebook(folder: Path, lesson: Lesson) -> Path:
+    return folder / lesson.name / f"{lesson.name}.ipynb"

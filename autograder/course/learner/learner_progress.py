@@ -1,0 +1,165 @@
+"""A learner's progress: which exercises have passed, stored in the clone and nowhere else."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+from IPython.display import display
+
+from autograder.check.events import on_fail, on_pass
+from autograder.check.message import WIDTH
+from autograder.course.catalogue import Lesson, belief_behind, beliefs, lessons
+from autograder.course.file_replacement import replace_file
+from autograder.course.paths import HOME
+from autograder.locale.line_breaks import wrap_text
+
+
+class Store:
+    """The file with the passed exercises; a file that cannot be read or written is reported once."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        # The tests run whole lessons, also in kernels of their own; those passes must not count for the learner.
+        self.file = file or Path(os.environ.get("AUTOGRADER_PROGRESS", HOME / "progress.json"))
+        self._complained = False
+
+    def passed(self) -> set[str]:
+        """Returns the ids of all exercises that have passed."""
+        return set(self._read().get("passed", []))
+
+    def add(self, exercise: str) -> None:
+        """Records that the exercise passed; does nothing under nbgrader, where the file would be the teacher's."""
+        known = self.passed()
+        if exercise not in known and "NBGRADER_EXECUTION" not in os.environ:
+            self._write({**self._read(), "passed": sorted(known | {exercise})})
+
+    def seen(self) -> set[str]:
+        """Returns the ids of the exercises whose model answer was shown before they passed."""
+        return set(self._read().get("seen", []))
+
+    def mark_seen(self, exercise: str) -> None:
+        """Records that the model answer was shown before the exercise passed."""
+        if "NBGRADER_EXECUTION" not in os.environ:
+            self._write({**self._read(), "seen": sorted(self.seen() | {exercise})})
+
+    def beliefs(self) -> Counter[str]:
+        """Returns how often each belief stood behind a wrong prediction."""
+        return Counter(self._read().get("beliefs", []))
+
+    def add_belief(self, belief: str) -> None:
+        """Records that a wrong prediction pointed to this belief; it stays on the learner's machine."""
+        if "NBGRADER_EXECUTION" not in os.environ:
+            self._write({**self._read(), "beliefs": [*self._read().get("beliefs", []), belief]})
+
+    def clear(self) -> None:
+        """Forgets everything."""
+        self._write({"passed": []})
+
+    def _read(self) -> dict[str, list[str]]:
+        try:
+            return msgspec.json.decode(self.file.read_bytes(), type=dict[str, list[str]])
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        except (OSError, msgspec.MsgspecError):
+            self._complain(
+                f"The progress file {self.file} cannot be read, so it counts as empty. Delete it to start over."
+            )
+            return {}
+
+    def _write(self, content: dict[str, list[str]]) -> None:
+        try:
+            replace_file(self.file, json.dumps(content).encode())
+        except OSError as error:
+            self._complain(
+                f"Progress cannot be saved: {self.file} cannot be written ({error.strerror}). The lesson still works."
+            )
+
+    def _complain(self, sentence: str) -> None:
+        if not self._complained:
+            print(sentence)
+        self._complained = True
+
+
+store = Store()
+
+wrong_answers: Counter[str] = Counter()
+"""How many wrong answers to each exercise this kernel has refused."""
+
+
+def keep_progress() -> None:
+    """Adds every exercise that passes from now on to the progress file, and counts wrong answers; calling it again changes nothing."""
+    # Now, and not with the first wrong prediction: msgspec compiles the lessons' annotations when it first reads one, and
+    # while a hand-in is tested the grader refuses every text to compile that is not the teacher's.
+    lessons()
+    beliefs()
+    on_pass(store.add)
+    on_fail(_count)
+    on_fail(show_belief)
+
+
+def _count(exercise: str, choice: str) -> None:
+    wrong_answers[exercise] += 1
+
+
+def show_belief(prediction: str, choice: str) -> None:
+    """Prints what often leads to a wrong prediction, and counts it; does nothing for other exercises."""
+    belief = belief_behind(prediction, choice)
+    if belief is not None:
+        print("\n".join(wrap_text(beliefs()[belief], WIDTH)))
+        store.add_belief(belief)
+
+
+class CourseMap:
+    """A map of the course with a bar for each lesson; HTML in a notebook, text elsewhere."""
+
+    def __init__(self, passed: set[str]) -> None:
+        self.rows = [(lesson, sum(exercise.id in passed for exercise in lesson.exercises)) for lesson in lessons()]
+
+    def __repr__(self) -> str:
+        return "\n".join(f"{number_of(lesson)}  {lesson.title:34} {_bar(lesson, done)}" for lesson, done in self.rows)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(_row(lesson, done) for lesson, done in self.rows)
+        titles = ("lesson", "", "minutes", "you need", "exercises passed")
+        head = "<tr>" + "".join(f'<th style="text-align:left">{title}</th>' for title in titles) + "</tr>"
+        return f"<table>{head}{rows}</table>"
+
+
+def progress(*, reset: bool = False) -> None:
+    """Shows the course's map: each lesson, its time and prerequisites, and how many of its exercises have passed.
+
+    Args:
+        reset: forget what has passed so far; the notebooks are not changed.
+    """
+    if reset:
+        store.clear()
+    display(CourseMap(store.passed()))
+
+
+def lesson_link(lesson: Lesson) -> str:
+    """Returns a link to a lesson from another one, by its title."""
+    return f'<a href="../{lesson.name}/{lesson.name}.ipynb">{html.escape(lesson.title)}</a>'
+
+
+def number_of(lesson: Lesson) -> int:
+    """Returns the number that the lessons use for each other, as in "lesson 3"."""
+    return int(lesson.name[:2])
+
+
+def _bar(lesson: Lesson, done: int) -> str:
+    return f"{'■' * done}{'□' * (len(lesson.exercises) - done)} {done} of {len(lesson.exercises)}"
+
+
+def _row(lesson: Lesson, done: int) -> str:
+    cells = (
+        str(number_of(lesson)),
+        lesson_link(lesson),
+        str(lesson.minutes),
+        html.escape(lesson.needs),
+        _bar(lesson, done),
+    )
+    return "<tr>" + "".join(f'<td style="text-align:left">{cell}</td>' for cell in cells) + "</tr>"

@@ -1,0 +1,84 @@
+"""The end of a lesson: what the learner can do now, what to practise again, and the way onward."""
+
+from __future__ import annotations
+
+import html
+import re
+
+from IPython.display import display
+
+from autograder.course.catalogue import Lesson, beliefs, lessons
+from autograder.course.learner.learner_progress import Store, lesson_link, number_of, store
+from autograder.locale.translations import translated
+
+OFTEN, MOST = 2, 3
+"""From so many wrong predictions on, the belief behind them is named; and how many beliefs at most, the most frequent first."""
+
+# The theme's colours and borders, so that the card is readable on a light background and on a dark one.
+STYLE = (
+    "border: 1px solid var(--jp-border-color1, #bdbdbd); border-radius: 6px; padding: .4em 1.2em .6em; max-width: 46em; "
+    "overflow-wrap: break-word"
+)
+
+
+def can_now(lesson: str) -> None:
+    """Shows the aims of the lesson, each checked off only if the exercises that show it have passed, and where to go next.
+
+    Args:
+        lesson: the lesson's name, or the beginning of it, such as "02".
+    """
+    display(LessonEnd(next(known for known in lessons() if known.name.startswith(lesson)), store))
+
+
+class LessonEnd:
+    """The card at a lesson's end; HTML in a notebook, text elsewhere."""
+
+    def __init__(self, lesson: Lesson, known: Store) -> None:
+        passed = known.passed()
+        self.aims = [(aim.can, [one for one in aim.shown_by if one not in passed]) for aim in lesson.aims]
+        self.again = sorted(known.seen() & {one.id for one in lesson.exercises})
+        behind = {name for choices in lesson.predictions.values() for name in choices.values()}
+        often = [name for name, times in known.beliefs().most_common() if name in behind and times >= OFTEN]
+        self.beliefs = [beliefs()[name] for name in often[:MOST]]
+        course = lessons()
+        self.next = next(iter(course[course.index(lesson) + 1 :]), None)
+
+    def __repr__(self) -> str:
+        aims = [f"{'[ ]' if missing else '[x]'} {can}{_still(missing)}" for can, missing in self.aims]
+        again = [f"{_again()} {', '.join(self.again)}"] if self.again else []
+        stumbled = [_stumbled(), *(f"- {belief}" for belief in self.beliefs)] if self.beliefs else []
+        onward = f"{translated('Next:')} {number_of(self.next)}, {self.next.title}. " if self.next else ""
+        the_map = translated("The map of the course is in start/start.ipynb.")
+        return "\n".join([*aims, *again, *stumbled, onward + the_map])
+
+    def _repr_html_(self) -> str:
+        aims = "".join(_aim(can, missing) for can, missing in self.aims)
+        names = ", ".join(f"<code>{html.escape(one)}</code>" for one in self.again)
+        again = f"<p>{_again()} {names}</p>" if names else ""
+        items = "".join(f"<li>{_with_code(belief)}</li>" for belief in self.beliefs)
+        stumbled = f"<p>{_stumbled()}</p><ul>{items}</ul>" if items else ""
+        onward = f"<b>{translated('Next:')} {lesson_link(self.next)}</b> · " if self.next else ""
+        the_map = f'<a href="../start/start.ipynb">{translated("the map of the course")}</a>'
+        return f'<div style="{STYLE}"><ul style="padding-left: 0">{aims}</ul>{again}{stumbled}<p>{onward}{the_map}</p></div>'
+
+
+def _aim(can: str, missing: list[str]) -> str:
+    still = html.escape(_still(missing))
+    return f'<li style="list-style: none">{"☐" if missing else "☑"} {html.escape(can)}<small>{still}</small></li>'
+
+
+def _with_code(text: str) -> str:
+    """Returns a text as HTML, with what stands between backticks as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(text))
+
+
+def _still(missing: list[str]) -> str:
+    return "  " + translated("(still to pass: {names})", names=", ".join(missing)) if missing else ""
+
+
+def _again() -> str:
+    return translated("To practise again, because you saw the model answer first:")
+
+
+def _stumbled() -> str:
+    return translated("More than once, this stood behind a wrong prediction:")

@@ -1,0 +1,91 @@
+"""What was answered in quizzes and reviews: one file beside the progress file, on the learner's machine and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+from autograder.course.file_replacement import replace_file
+from autograder.course.learner.learner_progress import store
+from autograder.course.practice.review_schedule import Practised
+
+
+class QuizAnswer(msgspec.Struct, frozen=True):
+    """One answer: the outcome that was chosen, and the one that happened."""
+
+    answer: str
+    outcome: str
+
+    @property
+    def is_right(self) -> bool:
+        """Whether they are the same."""
+        return self.answer == self.outcome
+
+
+class PracticeResults(msgspec.Struct, frozen=True):
+    """What the file holds.
+
+    Attributes:
+        quiz: the answers to each quiz, "before" and "after", by item.
+        review: how each idea stands.
+    """
+
+    quiz: dict[str, dict[str, QuizAnswer]] = {}
+    review: dict[str, Practised] = {}
+
+
+class PracticeStore:
+    """The file; one that cannot be read is put aside, and one that cannot be written is reported once."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self.file = file or store.file.with_name("practice.json")
+        self._complained = False
+
+    def read(self) -> PracticeResults:
+        """Returns what was answered; nothing, where there is no file or it is broken."""
+        try:
+            return msgspec.json.decode(self.file.read_bytes(), type=PracticeResults)
+        except (FileNotFoundError, NotADirectoryError):
+            return PracticeResults()
+        except msgspec.MsgspecError:
+            aside = self.file.with_suffix(".broken")
+            try:
+                self.file.replace(aside)
+                self._complain(
+                    f"{self.file.name} cannot be read, so it counts as empty; it is now called {aside.name}."
+                )
+            except OSError:
+                self._complain(f"{self.file} cannot be read, so it counts as empty.")
+        except OSError as error:
+            self._complain(f"{self.file} cannot be read ({error.strerror}), so it counts as empty.")
+        return PracticeResults()
+
+    def keep_answer(self, quiz: str, item: str, answer: QuizAnswer) -> None:
+        """Keeps one answer to a quiz."""
+        results = self.read()
+        answers = results.quiz.get(quiz, {}) | {item: answer}
+        self._write(msgspec.structs.replace(results, quiz=results.quiz | {quiz: answers}))
+
+    def keep_review(self, topic: str, practised: Practised) -> None:
+        """Keeps how an idea stands."""
+        results = self.read()
+        self._write(msgspec.structs.replace(results, review=results.review | {topic: practised}))
+
+    def forget_quiz(self, quiz: str) -> None:
+        """Takes the answers to a quiz out of the file."""
+        results = self.read()
+        self._write(
+            msgspec.structs.replace(results, quiz={name: kept for name, kept in results.quiz.items() if name != quiz})
+        )
+
+    def _write(self, results: PracticeResults) -> None:
+        try:
+            replace_file(self.file, msgspec.json.encode(results))
+        except OSError as error:
+            self._complain(f"Answers cannot be kept: {self.file} cannot be written ({error.strerror}).")
+
+    def _complain(self, sentence: str) -> None:
+        if not self._complained:
+            print(sentence)
+        self._complained = True

@@ -1,0 +1,112 @@
+"""One program after another to predict, by choosing or by typing; a widget of ipywidgets."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
+
+import ipywidgets
+
+from autograder.check.programs.prediction import outcome_named
+from autograder.course.practice.practice_item import PracticeItem, run_item
+from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
+from autograder.view.notebook import widget
+from autograder.view.text.headline import meaning
+
+
+class PracticeQuestion(NamedTuple):
+    """An item in the form in which it is asked."""
+
+    item: PracticeItem
+    text: str
+
+
+class QuestionCards(ipywidgets.VBox):
+    """Asks the questions in their order.
+
+    Args:
+        questions: at least one.
+        on_answer: called with each question, the outcome that was chosen and the one that happened.
+        conclusion: returns the HTML that stands in place of the last question.
+        explain: whether the verdict and the picture follow each answer at once.
+    """
+
+    def __init__(
+        self,
+        questions: list[PracticeQuestion],
+        on_answer: Callable[[PracticeQuestion, Outcome, Outcome], None],
+        conclusion: Callable[[], str],
+        *,
+        explain: bool,
+    ) -> None:
+        self._questions, self._on_answer, self._conclusion, self._explain = questions, on_answer, conclusion, explain
+        self._number = 0
+        super().__init__()
+        self._ask()
+
+    def choose(self, answer: Outcome) -> None:
+        """Takes an answer to the question that is shown."""
+        question = self._questions[self._number]
+        recording = run_item(question.text)
+        self._on_answer(question, answer, recording.verdict.outcome)
+        if self._explain:
+            self._show_verdict(question, answer, recording)
+        else:
+            self._go_on()
+
+    def _ask(self) -> None:
+        question = self._questions[self._number]
+        buttons = [_button(outcome, meaning(outcome), partial(self.choose, outcome)) for outcome in OUTCOMES]
+        typed = ipywidgets.Text(placeholder="or type the word, then Enter", continuous_update=False)
+        problem = ipywidgets.HTML()
+        typed.observe(lambda change: self._type(change["new"], problem), names="value")
+        self.children = (
+            self._heading(),
+            _program(question.text),
+            ipywidgets.HBox(buttons, layout=WRAPPED),
+            typed,
+            problem,
+        )
+
+    def _type(self, text: str, problem: ipywidgets.HTML) -> None:
+        outcome = outcome_named(text)
+        if outcome is not None:
+            self.choose(outcome)
+        elif text.strip():
+            problem.value = f"{html.escape(text[:60])!r} is none of the four words."
+
+    def _show_verdict(self, question: PracticeQuestion, answer: Outcome, recording: Any) -> None:
+        outcome = recording.verdict.outcome
+        words = f"You predicted <code>{answer}</code>. It was <code>{outcome}</code>: {html.escape(meaning(outcome))}."
+        onward = _button("Go on", "the next program", self._go_on)
+        verdict = ipywidgets.HTML(f"<p><b>{'Right.' if answer == outcome else 'Not so.'}</b> {words}</p>")
+        picture = widget(recording, from_start=True)
+        self._put(self._heading(), verdict, onward, picture)  # the picture shows the program
+
+    def _go_on(self) -> None:
+        self._number += 1
+        if self._number < len(self._questions):
+            self._ask()
+        else:
+            self._put(ipywidgets.HTML(self._conclusion()))
+
+    def _put(self, *parts: ipywidgets.Widget) -> None:
+        self.children = parts
+
+    def _heading(self) -> ipywidgets.HTML:
+        return ipywidgets.HTML(f"<p><b>{self._number + 1} of {len(self._questions)}</b> · What happens?</p>")
+
+
+WRAPPED = ipywidgets.Layout(flex_flow="row wrap")
+
+
+def _button(label: str, tooltip: str, act: Callable[[], None]) -> ipywidgets.Button:
+    button = ipywidgets.Button(description=label, tooltip=tooltip, layout=ipywidgets.Layout(width="auto"))
+    button.on_click(lambda _: act())
+    return button
+
+
+def _program(text: str) -> ipywidgets.HTML:
+    return ipywidgets.HTML(f"<pre>{html.escape(text)}</pre>")

@@ -1,0 +1,83 @@
+"""`review()`: five programs from lessons that were passed, on growing intervals, each time with other names and numbers."""
+
+from __future__ import annotations
+
+import datetime
+import html
+import random
+
+from IPython.display import display
+
+from autograder.course.catalogue import lessons
+from autograder.course.learner.learner_progress import store as progress_store
+from autograder.course.practice.practice_item import PracticeItem, practice_items
+from autograder.course.practice.practice_store import PracticeStore
+from autograder.course.practice.review_schedule import NEW, due_topics, next_day
+from autograder.tape.recording.verdict_types import Outcome
+
+PASSED = 0.5
+"""From this share of its exercises on, a lesson is asked about."""
+
+
+def review() -> None:
+    """Asks for the outcome of up to five programs from lessons passed, and says what to look at again."""
+    today = datetime.date.today()
+    store = PracticeStore()
+    items = passed_items(progress_store.passed())
+    topics = list(dict.fromkeys(item.belief for item in items))
+    practised = store.read().review
+    due = due_topics(topics, practised, today)
+    if not topics:
+        print("review() asks about lessons of which you have passed at least half the exercises; there is none yet.")
+    elif not due:
+        day = next_day(topics, practised, today)
+        print(f"Nothing is due today. The next day to review is {day:%A, %d %B %Y}.")
+    else:
+        _ask(store, [item for topic in due for item in _one_of(topic, items, today)], today)
+
+
+def passed_items(passed: set[str]) -> list[PracticeItem]:
+    """Returns the items of the lessons of which enough exercises have passed."""
+    names = {
+        lesson.name
+        for lesson in lessons()
+        if sum(exercise.id in passed for exercise in lesson.exercises) >= PASSED * len(lesson.exercises)
+    }
+    return [item for item in practice_items() if item.lesson in names]
+
+
+def _one_of(topic: str, items: list[PracticeItem], today: datetime.date) -> list[PracticeItem]:
+    """Returns one of the items about an idea, another one on another day."""
+    about = [item for item in items if item.belief == topic]
+    return [random.Random(f"{today} {topic}").choice(about)]
+
+
+def _ask(store: PracticeStore, items: list[PracticeItem], today: datetime.date) -> None:
+    from autograder.course.practice.question_cards import PracticeQuestion, QuestionCards
+
+    wrong: list[PracticeItem] = []
+
+    def keep(question: PracticeQuestion, answer: Outcome, outcome: Outcome) -> None:
+        topic = question.item.belief
+        known = store.read().review.get(topic, NEW)
+        store.keep_review(topic, known.after(answer == outcome, today))
+        if answer != outcome:
+            wrong.append(question.item)
+
+    chance = random.Random(str(today))
+    questions = [
+        PracticeQuestion(item, item.text(second=chance.random() < 0.5, seed=chance.randrange(10**6))) for item in items
+    ]
+    display(QuestionCards(questions, keep, lambda: _conclusion(wrong, len(items)), explain=True))
+
+
+def _conclusion(wrong: list[PracticeItem], asked: int) -> str:
+    if not wrong:
+        return f"<p><b>{asked} of {asked}.</b> These ideas come again later, each after a longer time.</p>"
+    titles = {lesson.name: lesson.title for lesson in lessons()}
+    rows = "".join(
+        f'<li><a href="../{item.lesson}/{item.lesson}.ipynb">{html.escape(titles[item.lesson])}</a>. '
+        f"Behind such an answer often stands: “{html.escape(item.belief)}”</li>"
+        for item in wrong
+    )
+    return f"<p><b>{asked - len(wrong)} of {asked}.</b> To look at again; these come back tomorrow:</p><ul>{rows}</ul>"

@@ -1,0 +1,148 @@
+"""A notebook of their own for every student: made, proven, recorded, and written below the course's folder."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import nbformat
+from nbformat import NotebookNode
+from traitlets.config import Config
+
+from autograder.course.author_cells import exercises_of
+from autograder.course.canonical import read
+from autograder.course.glossary_links import with_glossary_links
+from autograder.course.release import release_assignment
+from autograder.course.variants.declared_changes import (
+    NOTHING,
+    DeclaredChanges,
+    VariantError,
+    check_changes,
+    chosen_names,
+    read_changes,
+)
+from autograder.course.variants.number_variants import TAG
+from autograder.course.variants.own_variant import METADATA, OwnVariant
+from autograder.course.variants.shared_answers import SharedAnswers, count_shared_answers
+from autograder.course.variants.variant import vary
+from autograder.course.variants.variant_outcomes import check_numbers
+from autograder.course.variants.variant_proof import ProvenVariant, VariantProof
+from autograder.course.variants.variant_record import read_record
+
+FOLDER = "handouts"
+PROCESSES = 2
+
+
+class Handout(msgspec.Struct, frozen=True):
+    """What was handed out.
+
+    Attributes:
+        folder: holds STUDENT/ASSIGNMENT/ for each student, with the files beside the notebook.
+        students: each one's seed.
+        exercises: how many exercises each notebook has; the answers to all of them were run.
+        shared: how many answers of one student pass another's check.
+    """
+
+    folder: Path
+    students: dict[str, int]
+    exercises: int
+    shared: SharedAnswers
+
+
+def hand_out(assignment: str, sources: Path, course: Path, people: Mapping[str, str], config: Config) -> Handout:
+    """Writes COURSE/handouts/STUDENT/ASSIGNMENT/ for everyone, and records who got what in COURSE/variants.json.
+
+    Nothing is written before every answer to every variant was run.
+
+    Args:
+        assignment: its folder's name below `sources`.
+        sources: the teacher's notebooks, with variants.toml beside them.
+        course: the class's folder.
+        people: for each student the group that shares a variant, or the student again.
+        config: nbgrader's, for the release.
+
+    Raises:
+        VariantError: nothing varies, or an answer to a variant has another verdict than the author says.
+        ReleaseError: nbgrader refuses the source.
+    """
+    changes = read_changes(sources).get(assignment, NOTHING)
+    notebooks = {path.name: read(path) for path in sorted((sources / assignment).glob("*.ipynb"))}
+    _check_that_it_varies(assignment, notebooks, changes)
+    record = read_record(course)
+    students = {student: record.seed_of(group) for student, group in people.items()}
+    record = record.with_students(assignment, changes, students)
+    exercises, shared = _prove_all(sources / assignment, notebooks, changes, sorted(set(students.values())))
+    with tempfile.TemporaryDirectory(dir=course, prefix=".handouts-") as folder:
+        release_assignment(assignment, config, sources, Path(folder, "release"))
+        released, glossary = Path(folder, "release", assignment), sources / "start" / "glossary.ipynb"
+        for student, seed in students.items():
+            _write(released, Path(folder, FOLDER, student, assignment), seed, changes, glossary)
+        record.write(course)
+        for student in students:
+            _move(Path(folder, FOLDER, student, assignment), course / FOLDER / student / assignment)
+    return Handout(course / FOLDER, students, exercises, shared)
+
+
+def _check_that_it_varies(assignment: str, notebooks: Mapping[str, NotebookNode], changes: DeclaredChanges) -> None:
+    if not notebooks:
+        raise VariantError(f"there is no source of {assignment!r}. Name an assignment's folder")
+    tags = {tag for notebook in notebooks.values() for cell in notebook.cells for tag in cell.metadata.get("tags", [])}
+    if changes == NOTHING and TAG not in tags:
+        raise VariantError(
+            f"nothing of {assignment} varies, so every student would get the same. Say in variants.toml, beside the "
+            f"sources, what may differ, or give cells the tag {TAG!r}"
+        )
+    for notebook in notebooks.values():
+        check_changes(assignment, notebook, changes)
+
+
+def _prove_all(
+    folder: Path, notebooks: Mapping[str, NotebookNode], changes: DeclaredChanges, seeds: list[int]
+) -> tuple[int, SharedAnswers]:
+    """Runs every answer to every variant in other processes; returns the number of exercises, and whose answers fit whose."""
+    jobs = [(folder.name, list(notebooks.values()), changes, seed) for seed in seeds]
+    with multiprocessing.get_context("fork").Pool(min(PROCESSES, len(jobs)), _begin, (folder,)) as pool:
+        proven = dict(zip(seeds, pool.starmap(_prove, jobs), strict=True))
+        shared = pool.apply(count_shared_answers, (proven,))
+    return sum(len(notebook.exercises) for notebook in proven[seeds[0]]), shared
+
+
+def _begin(folder: Path) -> None:
+    import torch
+
+    torch.set_num_threads(1)
+    os.chdir(folder)  # where the cells find their data files
+    os.environ["NBGRADER_EXECUTION"] = "validate"  # these answers are no learner's, so no progress is kept
+
+
+def _prove(assignment: str, notebooks: list[NotebookNode], changes: DeclaredChanges, seed: int) -> list[ProvenVariant]:
+    for notebook in notebooks:
+        check_numbers(notebook, seed, changes)
+    varied = [vary(notebook, seed, changes) for notebook in notebooks]
+    return [VariantProof(assignment, notebook, seed).prove(wrong_too=False) for notebook in varied]
+
+
+def _write(released: Path, folder: Path, seed: int, changes: DeclaredChanges, glossary: Path) -> None:
+    shutil.copytree(released, folder)
+    for path in folder.glob("*.ipynb"):
+        varied = with_glossary_links(vary(read(path), seed, changes), glossary)
+        mark_variant(varied, seed, changes)
+        nbformat.write(varied, path)
+
+
+def mark_variant(notebook: NotebookNode, seed: int, changes: DeclaredChanges) -> None:
+    """Writes into a variant of a release which one it is, for what a student asks in it."""
+    stubs = {exercise.id: exercise.stub for exercise in exercises_of(notebook)}
+    notebook.metadata[METADATA] = msgspec.to_builtins(OwnVariant(seed, stubs, chosen_names(changes, seed)))
+
+
+def _move(fresh: Path, target: Path) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    if target.exists():
+        shutil.rmtree(target)
+    fresh.replace(target)

@@ -1,0 +1,162 @@
+"""The proof of one variant, by running it: what is handed out counts for nothing, every right answer passes, every wrong one fails."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Iterator
+
+import msgspec
+from nbformat import NotebookNode
+from nbgrader.utils import is_grade, is_solution
+
+from autograder.check.message import Incorrect, NotAttempted, Unsolved
+from autograder.check.subject.inputs import use_seed
+from autograder.course.author_cells import Answer, AuthorExercise, exercises_of, setup_of
+from autograder.course.variants.cell_namespace import CellNamespace
+from autograder.course.variants.declared_changes import VariantError
+from autograder.tape.recording.verdict_types import OUTCOMES
+
+
+class ProvenExercise(msgspec.Struct, frozen=True):
+    """One exercise of a variant: its stub, its check, and answers that passed this check when they were run."""
+
+    id: str
+    stub: str
+    check: str
+    answers: tuple[str, ...]
+
+    @property
+    def is_prediction(self) -> bool:
+        """Whether its answer is a word or a line, and no program."""
+        return "def " not in self.answers[0] and "class " not in self.answers[0]
+
+
+class ProvenVariant(msgspec.Struct, frozen=True):
+    """A variant whose answers were run: the code before its first exercise, and its exercises."""
+
+    setup: str
+    exercises: tuple[ProvenExercise, ...]
+
+    @property
+    def key(self) -> dict[str, str]:
+        """The model answer to each exercise."""
+        return {exercise.id: exercise.answers[0] for exercise in self.exercises}
+
+
+class VariantProof:
+    """Runs the answers of one variant of a source notebook, in this process.
+
+    Args:
+        name: of the variant, for messages.
+        notebook: the varied source, with the author's cells.
+        seed: from which its checks draw their inputs.
+    """
+
+    def __init__(self, name: str, notebook: NotebookNode, seed: int) -> None:
+        self._name, self._notebook, self._seed = name, notebook, seed
+        self._setup = setup_of(notebook)  # of a notebook without programs to repair, all code: answers and tests too
+        try:
+            self._names = names_after(self._setup)
+        except Exception as error:
+            raise VariantError(f"{name}, seed {seed}: its own cells raise {type(error).__name__}: {error}") from None
+
+    def prove(self, *, wrong_too: bool = True) -> ProvenVariant:
+        """Returns the variant with a right answer to each exercise.
+
+        Raises:
+            VariantError: an answer has another verdict than the author says; the message names it.
+        """
+        return ProvenVariant(
+            self._setup, tuple(self._proven(exercise, wrong_too) for exercise in exercises_of(self._notebook))
+        )
+
+    def _proven(self, exercise: AuthorExercise, wrong_too: bool) -> ProvenExercise:
+        if exercise.stub and not isinstance(self._verdict(exercise.stub, exercise), NotAttempted):
+            raise self._error(exercise, "what is handed out counts as an attempt")
+        for answer in exercise.of_kind("wrong") if wrong_too else ():
+            self._check_wrong(answer, exercise)
+        right = [answer.source for answer in exercise.of_kind("answer", "right")]
+        right = sorted(right, key=lambda source: not source.startswith("# answer")) or self._own_solution(exercise)
+        for source in right:
+            if refusal := self._verdict(source, exercise):
+                raise self._error(exercise, f"a right answer is refused ({str(refusal).splitlines()[0]})")
+        if not right:
+            found = (source for source in candidates(exercise, self._names) if self._verdict(source, exercise) is None)
+            right = list(found)[:1]
+        if not right:
+            raise self._error(exercise, "no answer that could be tried passes")
+        return ProvenExercise(exercise.id, exercise.stub, exercise.check, tuple(right))
+
+    def _own_solution(self, exercise: AuthorExercise) -> list[str]:
+        """Returns what the source itself answers, as in any course of nbgrader's: the solution cells since the test before."""
+        cells: list[str] = []
+        for cell in self._notebook.cells if not exercise.stub else ():
+            if is_solution(cell) and cell.cell_type == "code":
+                cells.append(cell.source)
+            elif cell.metadata.get("nbgrader", {}).get("grade_id") == exercise.id:
+                break
+            elif is_grade(cell):
+                cells = []
+        return ["\n".join(cells)] if cells else []
+
+    def _check_wrong(self, answer: Answer, exercise: AuthorExercise) -> None:
+        refusal = self._verdict(answer.source, exercise)
+        if not isinstance(refusal, Incorrect):
+            raise self._error(exercise, f"the wrong answer {answer.name!r} is not refused as wrong")
+        if answer.phrase not in re.sub(r"\s+", " ", str(refusal)):
+            raise self._error(exercise, f"the wrong answer {answer.name!r} is refused without {answer.phrase!r}")
+
+    def _verdict(self, answer: str, exercise: AuthorExercise) -> Unsolved | None:
+        return verdict_on(answer, exercise.check, self._names, self._seed)
+
+    def _error(self, exercise: AuthorExercise, problem: str) -> VariantError:
+        return VariantError(f"{self._name}, {exercise.id}, seed {self._seed}: {problem}")
+
+
+def names_after(setup: str) -> dict[str, object]:
+    """Returns the names that the code before the first exercise defines."""
+    author = CellNamespace()
+    with _quiet():
+        author.run(setup)
+    return author.names
+
+
+def verdict_on(answer: str, check: str, names: dict[str, object], seed: int) -> Unsolved | None:
+    """Returns what a check raises after this answer, None where it passes; whatever else the answer raises is a refusal."""
+    learner = CellNamespace(names)
+    with _quiet(), use_seed(seed):
+        try:
+            learner.run(answer)
+            learner.run(check)
+        except Unsolved as refusal:
+            return refusal
+        except Exception as error:  # noqa: BLE001 - the answer is a program
+            return Incorrect(f"{type(error).__name__}: {error}")
+    return None
+
+
+def candidates(exercise: AuthorExercise, names: dict[str, object]) -> list[str]:
+    """Returns answers that a prediction may have: the four outcomes, each line of the program below it, or what that returns."""
+    name = exercise.stub.partition(" ")[0]
+    if "@predicted_value" in exercise.check:
+        return [f"{name} = {_value(exercise.check, names)!r}"]
+    lines = [line.strip() for line in exercise.check.splitlines() if line.startswith("    ")]
+    words = [f"{name} = {line!r}" for line in lines] if "@culprit" in exercise.check else []
+    return words or [f'{name} = "{outcome}"' for outcome in OUTCOMES]
+
+
+def _value(check: str, names: dict[str, object]) -> object:
+    """Returns what the program of a check cell returns, without the decorator that compares it."""
+    values = []
+    learner = CellNamespace(names | {"predicted_value": lambda name: lambda program: values.append(program())})
+    with _quiet():
+        learner.run(check)
+    return values[0]
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    with contextlib.redirect_stdout(io.StringIO()):
+        yield

@@ -1,0 +1,146 @@
+"""`autograder harness gradescope LESSON`: the zip from which Gradescope makes a container that grades as `grade` does.
+
+It holds this package as it is here, the versions of all that it needs, the assignment's sources, and how its tests are judged.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from autograder.course.file_replacement import replace_file
+from autograder.desk.gradescope.harness_terms import FILE, HarnessTerms
+from autograder.desk.returning.feedback_zip import WHEN
+from autograder.errors import InputError
+from autograder.grade.batch.course.classroom import Classroom, open_class
+from autograder.grade.batch.course.course_config import FILE as CONFIG
+from autograder.grade.batch.course.course_config import limits_of
+from autograder.grade.batch.rehearsals import rehearse_assignment
+from autograder.grade.rehearsal.rehearsal import Rehearsal
+from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
+from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from autograder.installation.requirements import PACKAGE
+from autograder.printable import printable
+
+DISTRIBUTION, EXTRA = "autograd-er", "grade"
+TEMPLATES = Path(__file__).parent / "template"
+PROGRAMS = ("setup.sh", "run_autograder")
+
+
+class HarnessError(InputError):
+    """The zip cannot be made; the message says what is wrong."""
+
+
+def write_harness(
+    target: Path,
+    assignment: str,
+    course: Path,
+    *,
+    isolation: str,
+    hidden_tests: str,
+    visibility: str,
+    requirements: Path | None = None,
+    on_step: OnStep = unseen,
+) -> list[Rehearsal]:
+    """Writes the zip for an assignment, and returns what rehearsing its sources found, at the strongest level of this machine.
+
+    Args:
+        target: where the zip goes.
+        assignment: its folder's name among the sources.
+        course: the course's folder.
+        isolation: the weakest level at which the container may grade.
+        hidden_tests: what a student reads of a hidden test that failed: "none", "name" or "message".
+        visibility: when a student sees the result of a test with a hidden part.
+        requirements: what the assignment imports beside PyTorch, as pip's requirements file has it.
+        on_step: called when one of a rehearsal's hand-ins is begun.
+
+    Raises:
+        ClassError: there is no such course or assignment.
+        IsolationError: this machine reaches no level, so nothing can be rehearsed.
+        HarnessError: the requirements cannot be read, or the zip cannot be written.
+    """
+    more = _requirements_in(requirements) if requirements else ""
+    classroom = open_class(course, assignment, before_hand_in=True)
+    here = next((level.name for level in LEVELS.values() if not level.obstacle), STRONGEST)
+    found = [rehearsal for rehearsal, _ in rehearse_assignment(assignment, course, here, on_step=on_step)]
+    terms = HarnessTerms(
+        assignment=assignment,
+        isolation=isolation,
+        hidden_tests=hidden_tests,
+        visibility=visibility,
+        limits=limits_of(classroom.settings(), {}),
+        plans={rehearsal.notebook: rehearsal.plan for rehearsal in found},
+    )
+    try:
+        replace_file(target, _zip(dict(_files(classroom, terms, more))))
+    except OSError as error:
+        raise HarnessError(f"the zip cannot be written to {printable(str(target))} ({error.strerror})") from None
+    return found
+
+
+def _requirements_in(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8"
+        raise HarnessError(
+            f"{printable(str(path))} cannot be read ({reason}). Name a requirements file of pip's"
+        ) from None
+
+
+def locked_requirements(distribution: str = DISTRIBUTION, extra: str = EXTRA) -> dict[str, str]:
+    """Returns every package that a distribution needs here, directly or not, with its version; torch without its own."""
+    found: dict[str, str] = {}
+    waiting = [(distribution, {"", extra})]
+    while waiting:
+        name, extras = waiting.pop()
+        for line in importlib.metadata.requires(name) or ():
+            needed = Requirement(line)
+            if needed.marker and not any(needed.marker.evaluate({"extra": one}) for one in extras):
+                continue
+            known = canonicalize_name(needed.name)
+            if known not in found or needed.extras:
+                found[known] = importlib.metadata.version(known).partition("+")[0]
+                waiting += [(known, {"", *needed.extras})] if known != "torch" else []
+    found.pop(distribution, None)
+    return dict(sorted(found.items()))
+
+
+def _files(classroom: Classroom, terms: HarnessTerms, more: str) -> Iterator[tuple[str, bytes]]:
+    locked = locked_requirements()
+    setup = (TEMPLATES / "setup.sh").read_text("utf-8").replace("{torch}", f"torch=={locked.pop('torch')}")
+    yield "setup.sh", setup.encode()
+    yield "run_autograder", (TEMPLATES / "run_autograder").read_bytes()
+    yield "requirements.txt", "".join(f"{name}=={version}\n" for name, version in locked.items()).encode()
+    yield "more_requirements.txt", more.encode()
+    yield FILE, msgspec.json.format(msgspec.json.encode(terms, order="deterministic"))
+    yield from _below(PACKAGE, "package/autograder")
+    yield from _below(PACKAGE.parent / "assets", "package/autograder/assets", ("*.js", "*.css"))
+    yield from _below(classroom.sources / terms.assignment, f"course/source/{terms.assignment}")
+    if (classroom.folder / CONFIG).is_file():
+        yield f"course/{CONFIG}", (classroom.folder / CONFIG).read_bytes()
+
+
+def _below(folder: Path, place: str, patterns: tuple[str, ...] = ("**/*",)) -> Iterator[tuple[str, bytes]]:
+    for path in sorted(path for pattern in patterns for path in folder.glob(pattern)):
+        parts = path.relative_to(folder).parts
+        if path.is_file() and "__pycache__" not in parts and ".ipynb_checkpoints" not in parts:
+            yield "/".join([place, *parts]), path.read_bytes()
+
+
+def _zip(files: dict[str, bytes]) -> bytes:
+    data = io.BytesIO()
+    with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in files.items():
+            info = zipfile.ZipInfo(name, WHEN)
+            info.compress_type = zipfile.ZIP_DEFLATED
+            info.external_attr = (0o755 if name in PROGRAMS else 0o644) << 16
+            archive.writestr(info, content)
+    return data.getvalue()

@@ -1,0 +1,137 @@
+"""`read`: what a person filled in goes to the gradebook, and the table is written again with what is still to be read."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from autograder.course.file_replacement import replace_file
+from autograder.desk.class_grades import read_class_grades
+from autograder.desk.reading.reading_sheet import COLUMNS, Mark, read_sheet, read_short_comments, write_sheet
+from autograder.desk.reading.written_answers import WrittenAnswer, opened_answers, written_answers
+from autograder.errors import InputError
+from autograder.grade.batch.course.classroom import Classroom, open_class
+from autograder.grade.batch.records.grading_lock import only_client
+from autograder.printable import printable
+
+FOLDER, ANSWERS, SECOND, STATE, COMMENTS = "reading", "answers.csv", "second_reading.csv", "state.json", "comments.csv"
+SECOND_POINTS = "second_points"
+
+
+class ReadingError(InputError):
+    """There is nothing to read, or what is known of the reading is damaged."""
+
+
+class ReadingState(msgspec.Struct):
+    """What was written to the tables: the salt of the codes, and each answer's mark as it stood there."""
+
+    salt: str
+    marks: dict[str, Mark] = {}
+
+
+class SecondReading(NamedTuple):
+    """How far two readers agree: how many answers both read, how many got the same, and the mean difference in points."""
+
+    answers: int
+    same: int
+    mean_difference: float
+
+
+class Reading(NamedTuple):
+    """What `read` did.
+
+    Attributes:
+        table: where to read on.
+        answers: how many there are.
+        waiting: how many have no points yet.
+        taken: how many marks were new in the table and are in the gradebook now.
+        second: how far a second reader agrees; None without one.
+    """
+
+    table: Path
+    answers: int
+    waiting: int
+    taken: int
+    second: SecondReading | None
+
+
+def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
+    """Takes what was filled in, and writes the tables again.
+
+    Args:
+        assignment: its folder's name.
+        course: its folder.
+        sample: how many answers a second reader gets, from the best to the worst; 0 leaves the table of the second reader.
+
+    Raises:
+        TableError: a cell of a table cannot be; nothing is written then.
+        NotGradedError: there are no grades yet.
+        ReadingError: nobody wrote anything that a person has to read.
+    """
+    classroom = open_class(course, assignment, before_hand_in=True)
+    read_class_grades(classroom)
+    folder = classroom.folder / FOLDER / assignment
+    state = _read_state(folder / STATE)
+    answers = written_answers(classroom, state.salt)
+    if not answers:
+        raise ReadingError(f"nobody wrote anything in {assignment} that a person has to read")
+    taken = _take(classroom, folder, state, answers)
+    answers = written_answers(classroom, state.salt)
+    second = _second_reading(folder / SECOND, answers)
+    state.marks = {one.code: Mark(one.points, one.comment) for one in answers}
+    replace_file(folder / STATE, msgspec.json.encode(state))
+    write_sheet(folder / ANSWERS, answers)
+    if sample:
+        columns = tuple(SECOND_POINTS if name == "points" else name for name in COLUMNS if name != "comment")
+        write_sheet(folder / SECOND, spread(answers, sample), columns)
+    waiting = sum(one.points is None for one in answers)
+    return Reading(folder / ANSWERS, len(answers), waiting, taken, second)
+
+
+def spread(answers: list[WrittenAnswer], count: int) -> list[WrittenAnswer]:
+    """Returns so many answers that have points, at equal distances from the worst to the best, in the order of their codes."""
+    ranked = sorted((one for one in answers if one.points is not None), key=lambda one: (one.points or 0.0, one.code))
+    if count >= len(ranked):
+        return sorted(ranked, key=lambda one: one.code)
+    step = (len(ranked) - 1) / max(count - 1, 1)
+    return sorted((ranked[round(number * step)] for number in range(count)), key=lambda one: one.code)
+
+
+def _take(classroom: Classroom, folder: Path, state: ReadingState, answers: list[WrittenAnswer]) -> int:
+    """Writes to the gradebook what differs from how the table was handed out; marks given in formgrader since then stay."""
+    if not (folder / ANSWERS).exists():
+        return 0
+    known = {one.code: one for one in answers}
+    filled = read_sheet(folder / ANSWERS, known, read_short_comments(classroom.folder / FOLDER / COMMENTS))
+    new = {code: mark for code, mark in filled.items() if mark != state.marks.get(code, Mark(None, ""))}
+    if new:
+        with only_client(classroom.gradebook, classroom.assignment), opened_answers(classroom) as give:
+            for code, mark in new.items():
+                give(known[code], *mark)
+    return len(new)
+
+
+def _second_reading(path: Path, answers: list[WrittenAnswer]) -> SecondReading | None:
+    if not path.exists():
+        return None
+    known = {one.code: one for one in answers}
+    filled = read_sheet(path, known, {}, SECOND_POINTS)
+    both = [(known[code].points, mark.points) for code, mark in filled.items()]
+    differences = [abs(one - other) for one, other in both if one is not None and other is not None]
+    if not differences:
+        return None
+    return SecondReading(len(differences), differences.count(0.0), sum(differences) / len(differences))
+
+
+def _read_state(path: Path) -> ReadingState:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=ReadingState)
+    except FileNotFoundError:
+        return ReadingState(secrets.token_hex(16))
+    except (OSError, msgspec.DecodeError) as error:
+        raise ReadingError(
+            f"{printable(str(path))} cannot be read ({error}). Move its folder away, and read again"
+        ) from None

@@ -1,0 +1,99 @@
+"""Answers to questions that no test grades: as students wrote them, with the points and comments of the gradebook."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Callable, Iterator
+
+import msgspec
+from nbgrader.api import Comment, Grade, Gradebook
+from nbgrader.utils import is_grade, is_solution, is_task
+
+from autograder.course.canonical import read
+from autograder.desk.class_grades import cell_rows
+from autograder.desk.report.grading_records import GradedNotebook, graded_notebook
+from autograder.grade.batch.course.classroom import Classroom
+
+CODE = 8  # letters of an answer's code; 5,000 students with 3 answers each have two alike once in 40 courses
+
+
+class WrittenQuestion(msgspec.Struct, frozen=True):
+    """A cell that a person grades: the notebook's name, nbgrader's id of the cell, and the points that it gives."""
+
+    notebook: str
+    cell: str
+    max_points: float
+
+
+class WrittenAnswer(msgspec.Struct, frozen=True):
+    """What one student wrote.
+
+    Attributes:
+        code: stands for the student, whom it does not name.
+        student: nbgrader's id.
+        question: that it answers.
+        text: as it was graded.
+        points: that a person gave; None for none yet.
+        comment: that a person wrote.
+    """
+
+    code: str
+    student: str
+    question: WrittenQuestion
+    text: str
+    points: float | None
+    comment: str
+
+
+def questions(classroom: Classroom) -> list[WrittenQuestion]:
+    """Returns the cells of an assignment's sources that a person grades, in order."""
+    return [
+        WrittenQuestion(path.stem, cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.get("points") or 0))
+        for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb"))
+        for cell in read(path).cells
+        if is_task(cell) or (is_grade(cell) and is_solution(cell))
+    ]
+
+
+def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
+    """Returns all answers that wait for a person or were given points by one, in the order of their codes.
+
+    Args:
+        classroom: of the assignment.
+        salt: what the codes are made with; without it nobody can tell whose a code is.
+    """
+    asked = {(one.notebook, one.cell): one for one in questions(classroom)}
+    notebooks: dict[tuple[str, str], GradedNotebook] = {}
+    found = []
+    with Gradebook(classroom.gradebook, classroom.course_id) as book:
+        comments = {
+            tuple(place): comment for *place, comment in cell_rows(book, classroom, Comment, Comment.manual_comment)
+        }
+        by_hand = Grade.needs_manual_grade | Grade.manual_score.is_not(None)
+        for student, notebook, cell, points in cell_rows(book, classroom, Grade, Grade.manual_score).filter(by_hand):
+            if (question := asked.get((notebook, cell))) is None:
+                continue
+            if (student, notebook) not in notebooks:
+                notebooks[student, notebook] = graded_notebook(classroom, student, notebook)
+            text = notebooks[student, notebook].answer((cell,))
+            code = hashlib.sha256(f"{salt} {student} {notebook} {cell}".encode()).hexdigest()[:CODE]
+            comment = comments.get((student, notebook, cell)) or ""
+            found.append(WrittenAnswer(code, student, question, text, points, comment))
+    order = {question: number for number, question in enumerate(asked.values())}
+    return sorted(found, key=lambda one: (order[one.question], one.code))
+
+
+@contextlib.contextmanager
+def opened_answers(classroom: Classroom) -> Iterator[Callable[[WrittenAnswer, float | None, str], None]]:
+    """Yields a function that gives an answer points and a comment; all of it is written at the end, or nothing."""
+    with Gradebook(classroom.gradebook, classroom.course_id) as book:
+
+        def give(answer: WrittenAnswer, points: float | None, comment: str) -> None:
+            place = (answer.question.cell, answer.question.notebook, classroom.assignment, answer.student)
+            grade = book.find_grade(*place)
+            grade.manual_score, grade.needs_manual_grade = points, points is None
+            book.find_comment(*place).manual_comment = comment or None
+
+        yield give
+        book.db.commit()

@@ -1,0 +1,78 @@
+"""Goes on with a command in another Python, so that submissions are run with the packages that are installed there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+
+from autograder.errors import SetupError
+from autograder.installation.requirements import CLONE
+
+OLDEST = (3, 11)
+START = "import sys; from autograder.cli import main; sys.exit(main())"
+# What must be true of it, in words that an old Python understands; what is wrong is printed.
+EXAMINATION = f"""
+import sys
+if sys.version_info < {OLDEST}:
+    print("is Python %d.%d; autograder needs {OLDEST[0]}.{OLDEST[1]} or later" % sys.version_info[:2])
+    sys.exit(3)
+try:
+    from autograder.installation.requirements import require
+    require(sys.argv[1])
+except ImportError:
+    print("does not have this package. Install it there with `pip install \\"autograd-er[grade]\\"`")
+    sys.exit(3)
+except Exception as error:
+    print("cannot be used: %s" % error)
+    sys.exit(3)
+print("ready")
+"""
+
+
+class PythonError(SetupError):
+    """The Python that was named cannot run the command; the message says what it lacks."""
+
+
+def continue_in(python: str, words: Sequence[str]) -> None:
+    """Replaces this process by the same command in another Python; returns if it runs there already.
+
+    Args:
+        python: its path, or its name in PATH, such as "python3.12".
+        words: the command line, without the program.
+
+    Raises:
+        PythonError: it cannot be started, is too old, or lacks a package.
+    """
+    found = shutil.which(python)
+    if found is None:
+        raise PythonError(
+            f"--python {python!r}: there is no such program. Name a Python, such as course/.venv/bin/python"
+        )
+    path = os.path.abspath(found)  # not resolved: an environment's `python` is often a link to the one it was made by
+    if path == sys.executable:
+        return
+    environment = _environment()
+    _examine(path, words[0], environment)
+    sys.stdout.flush()
+    os.execve(path, [path, "-P", "-c", START, *words], environment)
+
+
+def _environment() -> dict[str, str]:
+    # An installed package must not bring its neighbours, so it has to be installed in the other Python as well.
+    clone = {"PYTHONPATH": str(CLONE)} if CLONE else {}
+    return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | clone
+
+
+def _examine(path: str, verb: str, environment: dict[str, str]) -> None:
+    try:
+        done = subprocess.run(
+            [path, "-c", EXAMINATION, verb], env=environment, capture_output=True, text=True, timeout=60
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise PythonError(f"--python {path}: it cannot be started ({error})") from None
+    if done.stdout.strip() != "ready":
+        reason = done.stdout.strip() if done.returncode == 3 else "is no Python, or ends before it does anything"
+        raise PythonError(f"{path} {reason}")

@@ -1,0 +1,258 @@
+"""Makes `.venv` beside this package and goes on inside it. Standard library only: nothing else is there yet."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import importlib.metadata
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple, NoReturn
+
+from autograder.installation.pip_output import reason, stage
+
+ROOT = Path(__file__).resolve().parents[2]
+ENVIRONMENT = ROOT / ".venv"
+READY = ENVIRONMENT / "ready"
+# The environment takes 1.8 GB with the CPU build of torch; downloads and unpacking come on top.
+NEEDED_BYTES = 4 * 10**9
+# PyTorch's own index of CPU builds (https://pytorch.org/get-started/locally/), taken where AUTOGRADER_TORCH=cpu asks for it.
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"
+
+
+class Lock(NamedTuple):
+    """The packages of the environment, as requirements/ names them.
+
+    Attributes:
+        file: pip's requirements with hashes: everything but torch.
+        torch: torch's own requirement, such as "torch==2.13.0". It has no hash, because its file differs from index to index.
+        versions: package → version, torch among them, and packages of other systems too.
+    """
+
+    file: Path
+    torch: str
+    versions: dict[str, str]
+
+
+def ensure_environment(arguments: list[str]) -> None:
+    """Returns where the running Python has the locked packages; else installs them into `.venv` and runs the command there.
+
+    Args:
+        arguments: the command line after `python3 -m autograder`.
+
+    Raises:
+        SystemExit: with one sentence where the environment cannot be made, or with the command's own exit code.
+    """
+    if not (ROOT / "requirements" / "lock.txt").is_file():  # an installed package: the user has chosen the environment
+        return
+    lock = read_lock(ROOT / "requirements")
+    if all(_installed_here(name, lock.versions[name]) for name in imported_packages(ROOT / "pyproject.toml")):
+        return
+    if not _is_ready(lock):
+        _install_or_say_why(lock)
+    os.execve(_python(), [str(_python()), "-m", "autograder", *arguments], _environment())
+
+
+def read_lock(folder: Path) -> Lock:
+    """Returns what requirements/ pins; `python -m tests.lock` writes it."""
+    file, torch = folder / "lock.txt", (folder / "torch.txt").read_text("utf-8")
+    pins = re.findall(r"^([\w.-]+)==([^\s;]+)", file.read_text("utf-8") + torch, re.M)
+    return Lock(file, "torch==" + dict(pins)["torch"], dict(pins))
+
+
+def imported_packages(pyproject: Path) -> list[str]:
+    """Returns the packages that the commands import themselves, by name: the requirements and two of the extras."""
+    project = tomllib.loads(pyproject.read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    names = [re.split(r"[^\w.-]", line)[0] for line in [*project["dependencies"], *extras["course"], *extras["grade"]]]
+    return [name for name in names if name != project["name"]]
+
+
+def install(lock: Lock) -> None:
+    """Makes or completes `.venv`; interrupted at any point, the next call goes on from there.
+
+    Raises:
+        SystemExit: with one sentence, where venv, the network, disk space or a package is missing.
+    """
+    torch_from_cpu_index = _wants_cpu_index()
+    _make_room()
+    _make_venv()
+    forget_incomplete(ENVIRONMENT)
+    size = "2 GB, or several more where torch comes with CUDA"
+    print(f"autograder: installing into {ENVIRONMENT} (once; 2 to 10 minutes; {size})", flush=True)
+    # The lock is complete, so pip need not resolve; torch comes last and finds there whatever it needs on every system.
+    hashed = ["--no-deps", "--require-hashes", "--requirement", str(lock.file)]
+    _pip(*hashed, title="packages", total=len(lock.versions) - 1)
+    _install_torch(lock.torch, torch_from_cpu_index)
+    _pip("--no-build-isolation", "--no-deps", "--editable", str(ROOT), title="autograder itself")
+    READY.write_text(_fingerprint(lock), encoding="utf-8")
+    shutil.rmtree(ENVIRONMENT / "tmp", ignore_errors=True)
+
+
+def _wants_cpu_index() -> bool:
+    choice = os.environ.get("AUTOGRADER_TORCH", "")
+    if choice not in ("", "cpu"):
+        _stop(f"AUTOGRADER_TORCH is {choice!r}, which means nothing. Set it to cpu, or take it away.")
+    return choice == "cpu"
+
+
+def _install_torch(pin: str, from_cpu_index: bool) -> None:
+    if from_cpu_index:
+        index = ["--index-url", CPU_INDEX, "--retries", "1", "--timeout", "20"]
+        if _run_pip(*index, pin, title="torch, the CPU build") is None:
+            return
+        print(
+            f"autograder: {CPU_INDEX} could not be used, so torch comes from the usual index, "
+            "where the build for Linux brings several GB of CUDA libraries.",
+            flush=True,
+        )
+    _pip(pin, title="torch")
+
+
+def _install_or_say_why(lock: Lock) -> None:
+    try:
+        install(lock)
+    except KeyboardInterrupt:
+        _stop("interrupted. Run the command again; it goes on from here.")
+    except OSError as error:
+        _stop(reason(str(error), ENVIRONMENT) or f"the environment could not be made: {error}.")
+
+
+def forget_incomplete(environment: Path) -> None:
+    """Removes the metadata of packages whose files are not all there, so that pip installs these again.
+
+    pip 23 to 25 takes a package for installed as soon as its metadata folder exists; one that was interrupted while its
+    files were copied would stay broken for ever.
+    """
+    for metadata in _installed_in(environment):
+        files = importlib.metadata.Distribution.at(metadata).files
+        if files is None or not all((metadata.parent / file).exists() for file in files if file.suffix != ".pyc"):
+            shutil.rmtree(metadata)
+
+
+def _installed_in(environment: Path) -> list[Path]:
+    """Returns the metadata folders of an environment's packages; it lays them elsewhere on Windows."""
+    return [found for lib in ("lib/python*", "Lib") for found in environment.glob(f"{lib}/site-packages/*.dist-info")]
+
+
+def _installed_here(name: str, version: str) -> bool:
+    try:
+        return importlib.metadata.version(name).partition("+")[0] == version
+    except importlib.metadata.PackageNotFoundError:
+        return False
+
+
+def _is_ready(lock: Lock) -> bool:
+    return READY.exists() and READY.read_text(encoding="utf-8") == _fingerprint(lock) and _python().exists()
+
+
+def _fingerprint(lock: Lock) -> str:
+    parts = (lock.file.read_text("utf-8"), lock.torch, str(ROOT))
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+
+def _python() -> Path:
+    return ENVIRONMENT / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+
+
+def _environment() -> dict[str, str]:
+    """Returns the process environment with the user's own configuration out of reach and every write inside the clone."""
+    empty = ENVIRONMENT / "pip.conf"
+    # pip reads ~/.config/pip/pip.conf unless PIP_CONFIG_FILE names an existing file; site-packages in the home folder
+    # shadow locked ones unless PYTHONNOUSERSITE is set (pip's and Python's documentation).
+    return os.environ | {
+        "PIP_CONFIG_FILE": str(empty),
+        "PIP_CACHE_DIR": str(ENVIRONMENT / "tmp" / "cache"),
+        "PYTHONNOUSERSITE": "1",
+    }
+
+
+def _make_room() -> None:
+    free = shutil.disk_usage(ROOT).free
+    if not ENVIRONMENT.exists() and free < NEEDED_BYTES:
+        _stop(
+            f"only {free / 1e9:.1f} GB are free at {ROOT}, and the environment needs {NEEDED_BYTES / 1e9:.0f} GB. "
+            "Free some space and run the command again."
+        )
+
+
+def _make_venv() -> None:
+    if _runs(_python(), "-m", "pip", "--version"):
+        return
+    print(f"autograder: making an environment in {ENVIRONMENT}", flush=True)
+    made = subprocess.run([sys.executable, "-m", "venv", "--clear", str(ENVIRONMENT)], capture_output=True, text=True)
+    if made.returncode or not _runs(_python(), "-m", "pip", "--version"):
+        shutil.rmtree(ENVIRONMENT, ignore_errors=True)
+        if "ensurepip" in made.stdout + made.stderr or "No module named venv" in made.stderr:
+            _stop(
+                "this Python has no venv module. On Debian and Ubuntu: `sudo apt install python3-venv`, then run the command again."
+            )
+        _stop(reason(made.stdout + made.stderr, ENVIRONMENT) or "the environment could not be made.")
+
+
+def _runs(*command: object) -> bool:
+    try:
+        return subprocess.run([str(part) for part in command], capture_output=True).returncode == 0
+    except OSError:
+        return False
+
+
+def _pip(*arguments: str, title: str, total: int = 0) -> None:
+    output = _run_pip(*arguments, title=title, total=total)
+    if output is not None:
+        _stop(
+            reason(output, ENVIRONMENT) or f"pip failed. Its last words: {' '.join(output.splitlines()[-3:]).strip()}"
+        )
+
+
+def _run_pip(*arguments: str, title: str, total: int = 0) -> str | None:
+    """Runs `pip install`, keeping the progress line up to date; returns what pip said where it failed, else None."""
+    temporary = ENVIRONMENT / "tmp"
+    temporary.mkdir(exist_ok=True)
+    (ENVIRONMENT / "pip.conf").touch()
+    pip = [str(_python()), "-m", "pip", "--disable-pip-version-check", "--no-input", "install", "--progress-bar=off"]
+    lines: list[str] = []
+    process = subprocess.Popen(
+        [*pip, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env=_environment() | {"TMPDIR": str(temporary)},
+    )
+    with _progress(lines, title, total):
+        lines.extend(iter(process.stdout.readline, "") if process.stdout else ())
+    return "".join(lines) if process.wait() else None
+
+
+@contextlib.contextmanager
+def _progress(lines: list[str], title: str, total: int) -> Iterator[None]:
+    """Keeps one line up to date while pip works: what it is doing, how far it is, and for how long."""
+    started, done, before = time.monotonic(), threading.Event(), len(_installed_in(ENVIRONMENT))
+
+    def tell() -> None:
+        pace = 1 if sys.stdout.isatty() else 20
+        while not done.wait(pace):
+            unpacked = len(_installed_in(ENVIRONMENT)) - before
+            text = f"  {title} · {stage(list(lines), total, unpacked)} · {time.monotonic() - started:.0f} s"
+            print(f"\r{text:<78}" if sys.stdout.isatty() else text, end="" if sys.stdout.isatty() else "\n", flush=True)
+
+    thread = threading.Thread(target=tell, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+        print(f"\r{'':78}\r" if sys.stdout.isatty() else "", end="", flush=True)
+
+
+def _stop(sentence: str) -> NoReturn:
+    sys.exit(f"autograder: {sentence}")

@@ -1,0 +1,123 @@
+"""What each command needs to be installed, and the sentence that says how to get it."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import re
+from pathlib import Path
+
+from autograder.errors import SetupError
+from autograder.locale.translations import in_english
+
+PACKAGE = Path(__file__).resolve().parents[1]
+"""The folder of this package."""
+OLDEST_TORCH = (2, 6)
+# Extra -> the packages by their import names; "" is what every installation brings.
+MODULES = {
+    "": ("igraph", "libcst", "msgspec", "rich"),
+    "course": ("anywidget", "IPython", "ipywidgets", "jupyterlab", "matplotlib", "nbclient", "nbgrader"),
+    "grade": ("latex2mathml", "nbgrader", "nh3", "psutil", "sqlalchemy", "yaml"),
+    "cluster": ("cryptography", "distributed", "nbgrader"),
+    "similar": ("copydetect", "nbgrader", "sqlalchemy"),
+    "test": ("pytest", "pytest_timeout", "xdist"),
+}
+EXTRAS = {
+    "lab": "course",
+    "check": "course",
+    "errors": "course",
+    "release": "course",
+    "book": "grade",
+    "grade": "grade",
+    "grade --cluster": "cluster",
+    "cluster": "cluster",
+    "rehearse": "grade",
+    "new": "grade",
+    "collect": "grade",
+    "return": "grade",
+    "report": "grade",
+    "similar": "similar",
+    "harness": "grade",
+    "demo-class": "grade",
+    "test": "test",
+}
+IN_A_CLONE = ("demo-class", "release", "test")
+ALWAYS = ("doctor",)
+WITHOUT_TORCH = ("atlas", "cluster", "collect", "demo-class", "errors", "report", "return", "similar")
+
+
+class RequirementError(SetupError):
+    """A package is missing or too old, or the sources are elsewhere; the message says what to do."""
+
+
+def find_clone(package: Path = PACKAGE) -> Path | None:
+    """Returns the clone that a package lies in, None where it was installed from a wheel."""
+    above = package.parent
+    return above if (above / "solutions").is_dir() and (above / "pyproject.toml").is_file() else None
+
+
+CLONE = find_clone()
+
+
+def require(command: str) -> None:
+    """Makes sure that what a command works on and imports is here; imports nothing itself.
+
+    Args:
+        command: such as "explain" or "grade".
+
+    Raises:
+        RequirementError: something is missing, or PyTorch is older than 2.6, or there is no clone around the package.
+    """
+    if command in ALWAYS:
+        return
+    if command in IN_A_CLONE:
+        require_clone(command)
+    extra = EXTRAS.get(command, "")
+    missing = [name for name in MODULES[""] + MODULES[extra] if importlib.util.find_spec(name) is None]
+    if missing:
+        raise RequirementError(
+            in_english(
+                "`{command}` needs {package}, which is not installed here. Install it with `{install}`.",
+                command=command,
+                package=missing[0],
+                install=install_command(extra),
+            )
+        )
+    if command not in WITHOUT_TORCH and (advice := torch_advice()):
+        raise RequirementError(in_english("`{command}` needs {advice}", command=command, advice=advice))
+
+
+def require_clone(command: str) -> None:
+    """Makes sure that the command runs in a clone; `command` may have its options, such as "lab --teacher".
+
+    Raises:
+        RequirementError: this is an installed package, which holds no sources and no tests.
+    """
+    if CLONE is None:
+        raise RequirementError(
+            in_english(
+                "`{command}` works on the course's sources, which an installed package does not hold. Clone the "
+                "project's repository and run `python3 -m autograder {command}` there.",
+                command=command,
+            )
+        )
+
+
+def install_command(extra: str) -> str:
+    """Returns pip's command for an extra; "" for none."""
+    return f'pip install "autograd-er[{extra}]"' if extra else "pip install autograd-er"
+
+
+def torch_advice() -> str:
+    """Returns which PyTorch is needed, what is here instead and how to get it; "" where all is well."""
+    oldest = ".".join(map(str, OLDEST_TORCH))
+    if importlib.util.find_spec("torch") is None:
+        return f"PyTorch {oldest} or later, which is not installed here. Install it with `pip install torch`."
+    try:
+        version = importlib.metadata.version("torch")
+    except importlib.metadata.PackageNotFoundError:  # built from source, and imported from where it was built
+        return ""
+    found = re.match(r"(\d+)\.(\d+)", version)
+    if found is None or tuple(map(int, found.groups())) >= OLDEST_TORCH:
+        return ""
+    return f"PyTorch {oldest} or later, and this is {version}. Get a newer one with `pip install --upgrade torch`."

@@ -1,0 +1,82 @@
+"""Which language the learner reads: chosen by `lab --language`, or written into the notebook that is open."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import json
+import os
+from collections.abc import Iterator
+from contextvars import ContextVar
+from pathlib import Path
+
+from autograder.errors import InputError
+
+SOURCE = "en"
+LANGUAGES = {SOURCE: "English", "zh-CN": "简体中文"}
+VARIABLE = "AUTOGRADER_LANGUAGE"
+METADATA = "autograder_language"
+"""The key in a notebook's metadata, so that a hand-in says in which language its feedback is to be."""
+
+_spoken: ContextVar[str | None] = ContextVar("spoken", default=None)
+
+
+class LanguageError(InputError):
+    """A language that the course does not have."""
+
+
+def known_language(name: str) -> str:
+    """Returns the language's own name among `LANGUAGES`; case and the kind of hyphen do not matter.
+
+    Raises:
+        LanguageError: the course is not translated into it.
+    """
+    wanted = name.replace("_", "-").casefold()
+    found = [language for language in LANGUAGES if language.casefold() == wanted]
+    if not found:
+        have = ", ".join(LANGUAGES)
+        raise LanguageError(
+            f"The course is not translated into {name!r}. It has {have}; docs/translating.md says how to add one."
+        )
+    return found[0]
+
+
+def language() -> str:
+    """Returns the language in which this process speaks to its reader; English where none is chosen."""
+    return _spoken.get() or _chosen()
+
+
+@contextlib.contextmanager
+def speaking(name: str) -> Iterator[None]:
+    """Makes everything within speak this language, which is one of `LANGUAGES`."""
+    token = _spoken.set(name)
+    try:
+        yield
+    finally:
+        _spoken.reset(token)
+
+
+def language_of(metadata: object) -> str:
+    """Returns the language that a notebook's metadata names; English where it names none that is known."""
+    found = metadata.get(METADATA) if isinstance(metadata, dict) else None
+    return found if isinstance(found, str) and found in LANGUAGES else SOURCE
+
+
+@functools.cache
+def _chosen() -> str:
+    wanted = os.environ.get(VARIABLE, "")
+    if wanted in LANGUAGES:
+        return wanted
+    # Jupyter Server (2.x) names the notebook in the environment of its kernel; in an editor without it, English is spoken.
+    return language_of_file(Path(os.environ.get("JPY_SESSION_NAME", "")))
+
+
+def language_of_file(notebook: Path) -> str:
+    """Returns the language that a notebook names; English where it names none, or cannot be read."""
+    if notebook.suffix != ".ipynb":
+        return SOURCE
+    try:
+        stored = json.loads(notebook.read_text("utf-8"))
+    except (OSError, ValueError):
+        return SOURCE
+    return language_of(stored.get("metadata") if isinstance(stored, dict) else None)

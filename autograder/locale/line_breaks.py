@@ -1,0 +1,53 @@
+"""Lines of at most so many columns, in any language: Chinese has no blanks to break at, and its letters are two columns wide."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Iterator
+
+WIDE = "\u2e80-\u2fff\u3040-\ua4cf\uac00-\ud7a3\uf900-\ufaff"
+OPENING, CLOSING = "（《“「【", "，。、；：！？）》”」】…"
+PIECE = re.compile(rf"[{OPENING}]*(?:[{WIDE}]|[^\s{WIDE}{OPENING}{CLOSING}]+)?[{CLOSING}]*\s*")
+"""What no line may break inside: a letter or a word, with the punctuation around it and the blank behind it."""
+
+FULL_WIDTH = "（《「【，。、；：！？）》」】"
+BLANK = re.compile(rf" (?=[{FULL_WIDTH}])|(?<=[{FULL_WIDTH}]) |(?<=[{WIDE}]) (?=[{WIDE}])")
+
+
+def columns(words: str) -> int:
+    """Returns the width of a text in columns: two for a wide (East Asian) letter, none for a combining mark."""
+    if words.isascii():
+        return len(words)
+    return sum(
+        0 if unicodedata.combining(letter) else 2 if unicodedata.east_asian_width(letter) in "WF" else 1
+        for letter in words
+    )
+
+
+def wrap_text(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
+    """Returns a text as lines of at most `width` columns; a longer word is broken.
+
+    Args:
+        first, rest: what the first line and the others begin with.
+    """
+    if columns(first + text) == len(first + text):
+        return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
+    lines = [first]
+    for piece in _pieces(" ".join(text.split()), width - columns(rest)):
+        if columns((lines[-1] + piece).rstrip()) > width:
+            lines.append(rest)
+        lines[-1] += piece
+    return [line.rstrip() for line in lines]
+
+
+def _pieces(text: str, width: int) -> Iterator[str]:
+    """Yields the parts of a text between which a line may break; of a word that is wider than a line, its letters."""
+    for piece in filter(None, PIECE.findall(text)):
+        yield from piece if columns(piece.rstrip()) > width else [piece]
+
+
+def join_lines(lines: Iterable[str]) -> str:
+    """Returns wrapped lines as one text: no blank stands between two wide letters, or beside full-width punctuation."""
+    return BLANK.sub("", " ".join(line.strip() for line in lines))

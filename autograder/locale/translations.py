@@ -1,0 +1,156 @@
+"""A text's translation, read from the PO files beside this module; the English text where there is none."""
+
+from __future__ import annotations
+
+import functools
+import re
+import string
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from autograder.locale.languages import SOURCE, language
+from autograder.locale.line_breaks import BLANK
+
+if TYPE_CHECKING:
+    from babel.messages import Catalog
+
+FOLDER = Path(__file__).parent
+
+SENTENCES = "sentences.po"
+"""The file with the texts of `in_english`."""
+
+SEAMS = (re.compile(r"(?<=\.)( )"), re.compile("(; )"))
+"""What stands between two sentences, and between two parts of one."""
+
+BLANKS = re.compile(r"\{\w*\}")
+
+
+class Completeness(NamedTuple):
+    """How much of a language's texts is translated; fuzzy ones were translated from an older text."""
+
+    texts: int
+    translated: int
+    fuzzy: int
+
+
+def translated(text: str, /, **values: object) -> str:
+    """Returns the text in the reader's language, with these values in place of their names in braces.
+
+    A text that has no translation, or one that was made for an older version of it, stays English. Without values, braces
+    are braces. A translation need not know what its values begin and end with: blanks beside full-width punctuation go.
+    """
+    found = texts_in(language()).get(text)
+    if found is None:
+        return text.format(**values) if values else text
+    return BLANK.sub("", found.format(**values)) if values else found
+
+
+def translatable(text: str) -> str:
+    """Returns the text as it is: it is translated where it is shown, and a translator finds it here."""
+    return text
+
+
+def in_english(text: str, /, **values: object) -> str:
+    """Returns the text with these values, in English: for what is kept, or crosses to another process, before it is shown.
+
+    `retold` says it in the reader's language. Values may be such texts themselves.
+    """
+    return text.format(**values) if values else text
+
+
+def retold(english: str) -> str:
+    """Returns what `in_english` made, perhaps long ago, in the reader's language; any other text stays as it is."""
+    spoken = language()
+    if spoken == SOURCE or not english:
+        return english
+    if " " in english and english in texts_in(spoken):  # a name of a kind of change, for one
+        return texts_in(spoken)[english]
+    if found := _retold(english, spoken) or _retold(english.removesuffix("."), spoken, "{sentence}."):
+        return found
+    for seam in SEAMS:
+        parts = seam.split(english)
+        if len(parts) > 1:
+            told = [retold(part) for part in parts[::2]]
+            return english if told == parts[::2] else BLANK.sub("", _interleaved(told, parts[1::2]))
+    return english
+
+
+def _interleaved(parts: list[str], seams: list[str]) -> str:
+    return "".join(f"{part}{translated(seam)}" for part, seam in zip(parts, [*seams, ""], strict=True))
+
+
+def _retold(english: str, spoken: str, end: str = "{sentence}") -> str | None:
+    """Returns one text of `in_english` in a language, inside of another text; None where it is none of them."""
+    for pattern, text in _sentences_in(spoken):
+        if found := pattern.fullmatch(english):
+            values = {name: retold(value) for name, value in found.groupdict().items()}
+            return translated(end, sentence=BLANK.sub("", text.format(**values)) if values else text)
+    return None
+
+
+def join_names(things: list[str]) -> str:
+    """Returns "a", "a and b", "a, b and c"."""
+    if len(things) < 2:
+        return "".join(things)
+    return translated("{things} and {last}", things=translated(", ").join(things[:-1]), last=things[-1])
+
+
+def join_sentences(parts: Iterable[str]) -> str:
+    """Returns the sentences as one text, without empty ones; no blank follows a full-width stop."""
+    text = " ".join(filter(None, parts))
+    return text if language() == SOURCE else BLANK.sub("", text)
+
+
+@functools.cache
+def texts_in(spoken: str) -> dict[str, str]:
+    """Returns all that is translated into a language, by the English text; nothing for English."""
+    found: dict[str, str] = {}
+    for file in po_files(spoken):
+        found |= {
+            str(message.id): str(message.string)
+            for message in read_po(file)
+            if message.id and message.string and not message.fuzzy
+        }
+    return found
+
+
+@functools.cache
+def _sentences_in(spoken: str) -> list[tuple[re.Pattern[str], str]]:
+    """Returns a pattern for each text of `SENTENCES`, with its translation; that with most words of its own comes first."""
+    stored = read_po(FOLDER / spoken.replace("-", "_") / SENTENCES) if spoken != SOURCE else ()
+    known = [(str(one.id), str(one.string)) for one in stored if one.id and one.string and not one.fuzzy]
+    known.sort(key=lambda pair: -len(BLANKS.sub("", pair[0])))
+    return [(_pattern(text), translation) for text, translation in known]
+
+
+def _pattern(text: str) -> re.Pattern[str]:
+    """Returns what matches a text with any values; a name that occurs twice has the same value."""
+    parts, seen = [], set[str]()
+    for literal, name, _, _ in string.Formatter().parse(text):
+        parts.append(re.escape(literal))
+        if name:
+            parts.append(f"(?P={name})" if name in seen else f"(?P<{name}>.*?)")
+            seen.add(name)
+    return re.compile("".join(parts), re.DOTALL)
+
+
+def completeness(spoken: str) -> Completeness:
+    """Counts a language's texts over all its files."""
+    messages = [message for file in po_files(spoken) for message in read_po(file) if message.id]
+    fuzzy = sum(message.fuzzy for message in messages)
+    done = sum(bool(message.string) and not message.fuzzy for message in messages)
+    return Completeness(len(messages), done, fuzzy)
+
+
+def po_files(spoken: str) -> list[Path]:
+    """Returns a language's files: one for each lesson, and one for what the package says."""
+    return sorted((FOLDER / spoken.replace("-", "_")).glob("*.po"))
+
+
+def read_po(file: Path) -> Catalog:
+    """Returns a PO file's messages."""
+    from babel.messages.pofile import read_po as parse  # comes with JupyterLab; English needs none of it
+
+    with file.open("rb") as stream:
+        return parse(stream)

@@ -1,0 +1,113 @@
+"""Arrangements run in a process of their own, within limits: whatever a line does, the notebook's kernel goes on."""
+
+from __future__ import annotations
+
+import io
+import multiprocessing
+import signal
+import sys
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from autograder.locale.translations import translated
+from autograder.play.arrangement_run import run
+from autograder.play.board_scene import board_scene
+from autograder.play.cards import Arrangement, PlayProgram
+from autograder.tape import ProgramError
+from autograder.view.scene.composition import Scene
+
+ONE_RUN, ALL_RUNS = 1.0, 6.0
+"""Seconds that one run of an arrangement, and all its runs together, may take."""
+
+MEMORY = 2 << 30
+"""Bytes that the runs may take beside those that the kernel has."""
+
+CAN_FORK = sys.platform == "linux"
+"""Elsewhere the runs are in the kernel itself, and only the time of each is limited."""
+
+
+class ArrangementWorker:
+    """A fork of the kernel that runs the arrangements of one program; it ends with the kernel, and is replaced when one ends it."""
+
+    _open: ArrangementWorker | None = None
+
+    def __init__(self, program: PlayProgram, names: dict[str, Any]):
+        self.program, self.names = program, names
+        self._process: Any = None
+        self._connection: Connection | None = None
+
+    def scene(self, arrangement: Arrangement, options: dict[str, Any]) -> Scene:
+        """Returns the scene of an arrangement that ran, or one that says why it did not run to its end."""
+        if not CAN_FORK:
+            return judged_scene(self.program, arrangement, self.names, options)
+        connection = self._connected()
+        connection.send_bytes(msgspec.json.encode((arrangement, options)))
+        try:
+            if connection.poll(ALL_RUNS):
+                return msgspec.json.decode(connection.recv_bytes(), type=Scene)
+            problem = translated(
+                "This was stopped after {seconds} seconds. Does a line run for ever?", seconds=f"{ALL_RUNS:g}"
+            )
+        except (EOFError, OSError):
+            self._process.join(1)
+            problem = translated("This ended the process that ran it. Change the line back.")
+        self.close()
+        return board_scene(self.program, arrangement, None, problem=problem, **options)
+
+    def close(self) -> None:
+        """Ends the process; the next arrangement starts another."""
+        if self._process is not None and self._connection is not None:
+            self._process.kill()
+            self._process.join()
+            self._connection.close()
+        self._process = self._connection = None
+
+    def _connected(self) -> Connection:
+        """Returns the connection to the process, which is started where there is none; another program's is ended."""
+        if self._connection is None or not self._process.is_alive():
+            other = ArrangementWorker._open
+            if other is not None:
+                other.close()
+            ArrangementWorker._open = self
+            fork = multiprocessing.get_context("fork")
+            self._connection, inside = fork.Pipe()
+            self._process = fork.Process(target=self._serve, args=(inside, self._connection), daemon=True)
+            self._process.start()
+            inside.close()
+        return self._connection
+
+    def _serve(self, inside: Connection, outside: Connection) -> None:
+        """Runs in the fork: answers until the kernel's end of the connection is closed."""
+        outside.close()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        sys.stdout = sys.stderr = io.StringIO()  # the kernel's own would write into the notebook
+        _limit_memory()
+        with suppress(EOFError, OSError):
+            while True:
+                arrangement, options = msgspec.json.decode(inside.recv_bytes(), type=tuple[Arrangement, dict[str, Any]])
+                inside.send_bytes(msgspec.json.encode(judged_scene(self.program, arrangement, self.names, options)))
+
+
+def judged_scene(
+    program: PlayProgram, arrangement: Arrangement, names: dict[str, Any], options: dict[str, Any]
+) -> Scene:
+    """Returns the scene of an arrangement that runs in this process; `options` are those of `board_scene`."""
+    try:
+        judged = run(program, arrangement, names, ONE_RUN)
+    except ProgramError as error:
+        return board_scene(program, arrangement, None, problem=str(error), **options)
+    return board_scene(program, arrangement, judged.recording, **options)
+
+
+def _limit_memory() -> None:
+    """What asks for more memory raises MemoryError; where the system has no such limit, it is stopped after some seconds."""
+    with suppress(ImportError, OSError, ValueError):
+        import resource
+
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+        limit = pages * resource.getpagesize() + MEMORY
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))

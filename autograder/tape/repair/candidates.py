@@ -1,0 +1,108 @@
+"""Which changed texts of a broken program are worth a run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from autograder.locale.translations import in_english
+from autograder.tape.repair.broken_program import BrokenProgram, Candidate, Kind
+from autograder.tape.repair.kinds.order import names_bound, names_loaded
+from autograder.tape.repair.kinds.registry import AROUND_A_STEP, KINDS
+from autograder.tape.repair.source.inplace_finder import called, calls
+
+CANDIDATES = 90  # changes that are tried of one text
+
+
+def changed_texts(program: BrokenProgram) -> Iterator[tuple[int, Candidate, str]]:
+    """Yields each change that a kind proposes, at most `CANDIDATES`, with the rank of its kind and the text after it.
+
+    A text that is not Python, or that binds one more loop variable which nothing reads, is left out.
+    """
+    source = program.source
+    unread = len(unread_loop_variables(source.text))
+    for rank, candidate in in_order_of_trial(program)[:CANDIDATES]:
+        changed = source.apply(candidate.edits)
+        if changed and is_python(changed) and len(unread_loop_variables(changed)) <= unread:
+            yield rank, candidate, changed
+
+
+def in_order_of_trial(program: BrokenProgram) -> list[tuple[int, Candidate]]:
+    """Returns all changes that are proposed, with the ranks of their kinds, the likely ones first.
+
+    Where an optimizer's step is to blame, these are the kinds that have to do with one; then the changes in the blocks of code
+    that the verdict names.
+    """
+    proposed = [(rank, one) for rank, kind in enumerate(KINDS) for one in proposals(kind, program)]
+    steps = any("step" in {called(call) for call in calls(one)} for one in program.suspects)
+    spans = [program.source.span(one) for blamed in blamed_blocks(program) for one in blamed]
+
+    def unlikely(pair: tuple[int, Candidate]) -> tuple[bool, bool]:
+        edits = pair[1].edits
+        return steps and KINDS[pair[0]] not in AROUND_A_STEP, not any(
+            start <= edit.start <= stop for edit in edits for start, stop in spans
+        )
+
+    return sorted(dict.fromkeys([*join_by_kind(program, proposed), *proposed]), key=unlikely)
+
+
+def proposals(kind: Kind, program: BrokenProgram) -> list[Candidate]:
+    """Returns what a kind proposes; nothing, with a note, where the kind itself fails on this text: the others are not lost."""
+    try:
+        return list(kind(program))
+    except Exception as error:
+        program.failures.append(
+            in_english(
+                "The kind of repair {kind} stopped early: {error}. Please report it with this program.",
+                kind=kind.__name__,
+                error=repr(error),
+            )
+        )
+        return []
+
+
+def blamed_blocks(program: BrokenProgram) -> list[list[ast.stmt]]:
+    """Returns the blocks of code that hold what wrote and what saved."""
+    return [program.source.block(one) for one in [*program.suspects, *(saver for saver, _ in program.savers)]]
+
+
+def join_by_kind(program: BrokenProgram, proposed: list[tuple[int, Candidate]]) -> Iterator[tuple[int, Candidate]]:
+    """Yields, for each kind, all its changes of blamed statements as one, where there are several and they do not overlap."""
+    spans = [program.source.span(one) for one in program.suspects]
+    groups: dict[tuple[int, str], list[Candidate]] = {}
+    for rank, candidate in proposed:
+        if any(start <= edit.start <= stop for edit in candidate.edits for start, stop in spans):
+            groups.setdefault((rank, candidate.kind), []).append(candidate)
+    for (rank, kind), some in groups.items():
+        edits: set = set()
+        for candidate in some:
+            if program.source.apply([*edits, *candidate.edits]) is not None:
+                edits |= set(candidate.edits)
+        if len(some) > 1:
+            yield rank, Candidate(kind, tuple(sorted(edits)), some[0].changes, some[0].may_change)
+
+
+def unread_loop_variables(text: str) -> list[str]:
+    """Returns the loop variables that are assigned somewhere and not read in the rest of that block.
+
+    A change that adds one binds a loop's variable to a value that nothing reads: an update that reaches no tensor.
+    """
+    nodes = list(ast.walk(ast.parse(text)))
+    own = set().union(*(names_bound(loop.target) for loop in nodes if isinstance(loop, ast.For)))
+    found = []
+    blocks = [node.body for node in nodes if isinstance(getattr(node, "body", None), list)]  # type: ignore[attr-defined]
+    for block in blocks:
+        for at, statement in enumerate(block):
+            bound = {ast.unparse(one) for one in statement.targets} if isinstance(statement, ast.Assign) else set()
+            read = set().union(*(names_loaded(later) for later in block[at + 1 :]))
+            found += sorted((bound & own) - read)
+    return found
+
+
+def is_python(text: str) -> bool:
+    """Whether the text can be compiled."""
+    try:
+        compile(text, "candidate", "exec")
+    except (SyntaxError, ValueError):
+        return False
+    return True

@@ -1,0 +1,93 @@
+"""The functions of this process that one text defines, run for a while with the code of a changed text.
+
+A function object keeps its globals, its closure, its defaults and its decorators; only its `__code__` is replaced, which Python
+allows while both close over the same names (docs.python.org, "Data model", special read-write attributes of functions).
+"""
+
+from __future__ import annotations
+
+import ast
+import gc
+import types
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from autograder.locale.translations import in_english
+from autograder.tape.run.programs.source_text import ProgramError
+
+_Key = tuple[str, int]
+
+
+class LiveFunctions:
+    """The function objects whose code came from a text.
+
+    Args:
+        source: the text; `file` the file name that their code objects carry.
+    """
+
+    def __init__(self, source: str, file: str):
+        self.file = file
+        self._outside = _outside(source)
+        self._keys = {_position(code): key for key, code in _codes(source, file).items()}
+        # `gc.get_objects` knows every function: of the globals, methods, closures, and those beneath a decorator.
+        self.functions = [one for one in gc.get_objects() if type(one) is types.FunctionType and self._key(one)]
+
+    def _key(self, function: types.FunctionType) -> _Key | None:
+        code = function.__code__
+        return self._keys.get(_position(code)) if code.co_filename == self.file else None
+
+    def __contains__(self, code: types.CodeType) -> bool:
+        return code.co_filename == self.file and _position(code) in self._keys
+
+    @contextmanager
+    def running(self, source: str) -> Iterator[None]:
+        """Gives every function the code that a changed text has for it, and puts the old code back afterwards.
+
+        Raises:
+            ProgramError: the change is not one of function bodies alone, or a function would close over other names.
+        """
+        if _outside(source) != self._outside:
+            raise ProgramError(
+                in_english("The change is outside of the functions, and what stands there has already run.")
+            )
+        changed, before = _codes(source, self.file), [(one, one.__code__) for one in self.functions]
+        pairs = [(one, changed[key]) for one in self.functions if (key := self._key(one)) in changed]
+        if any(one.__code__.co_freevars != code.co_freevars for one, code in pairs):
+            raise ProgramError(
+                in_english("The change makes a function close over other names, which a live function cannot.")
+            )
+        try:
+            for function, code in pairs:
+                function.__code__ = code
+            yield
+        finally:
+            for function, code in before:
+                function.__code__ = code
+
+
+def _position(code: types.CodeType) -> tuple[str, int]:
+    return code.co_qualname, code.co_firstlineno
+
+
+def _codes(source: str, file: str) -> dict[_Key, types.CodeType]:
+    """Returns the code of every function in a text by its qualified name and how often that name came before."""
+    found: dict[_Key, types.CodeType] = {}
+    waiting = [compile(source, file, "exec", dont_inherit=True)]
+    for code in waiting:
+        inside = [one for one in code.co_consts if isinstance(one, types.CodeType)]
+        waiting += inside
+        for one in inside:
+            count = sum(name == one.co_qualname for name, _ in found)
+            found[one.co_qualname, count] = one
+    return found
+
+
+def _outside(source: str) -> str:
+    """Returns what a text holds outside of the bodies of its functions, without positions."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            node.body = [ast.Pass()]
+        elif isinstance(node, ast.Lambda):
+            node.body = ast.Constant(None)
+    return ast.dump(tree)

@@ -1,0 +1,195 @@
+"""What a change of the source changes in what the program computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from torch import Tensor
+
+from autograder.locale.translations import in_english
+from autograder.tape.repair.trial.meant_run import MeantRun
+from autograder.tape.repair.trial.trial_run import CallValues, TrialRun, same
+
+FEW = 3  # names listed in one sentence
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What the program was meant to compute.
+
+    Attributes:
+        plain: the run as it is, up to its error.
+        meant: the run in which every saved tensor is a private copy: the same values, and gradients that no write can change.
+        right: the gradients that the verdict calls right, where the program makes one backward call.
+    """
+
+    plain: TrialRun
+    meant: MeantRun
+    right: tuple[Tensor, ...] = ()
+
+    @property
+    def ran(self) -> bool:
+        """Whether the program as meant runs to its end, so that all it computes is known."""
+        return self.meant.error is None
+
+    @property
+    def stopped_early(self) -> bool:
+        """Whether PyTorch stopped the program outside backward, so that not even the next loss is known."""
+        stopped = self.plain.error is not None and self.meant.error == self.plain.error
+        return stopped and not (self.plain.calls and self.plain.calls[-1].raised)
+
+    @cached_property
+    def gradients_known(self) -> bool:
+        """Whether private copies give the right gradients; if not, what follows a wrong gradient cannot be compared.
+
+        They do not where the write was to be part of the graph and autograd did not see it.
+        """
+        if self.plain.error is not None:
+            return True
+        given = [gradient for call in self.meant.calls[:1] for gradient in call.gradients]
+        return bool(different(self.plain.values, self.meant.values)) and among(list(self.right), given, near=True)
+
+
+def known_calls(reference: Reference, trial: TrialRun) -> list[tuple[CallValues, CallValues]] | None:
+    """Returns each backward call as meant beside the same call of a run; None where the run makes another number of calls."""
+    meant, now = reference.meant.calls, trial.calls
+    if not reference.ran:
+        now = now[: len(meant)]
+    elif not reference.gradients_known:
+        meant, now = meant[:1], now[:1]
+    return list(paired(meant, now)) if len(meant) == len(now) else None
+
+
+def paired(meant: list[CallValues], now: list[CallValues]) -> Iterator[tuple[CallValues, CallValues]]:
+    """Yields each call as meant with the one that starts from the same numbers: the same in order, else another, else the next.
+
+    A repair may move one call before another.
+    """
+    left = list(now)
+    for place, one in enumerate(meant):
+        same_place = [now[place]] if any(now[place] is other for other in left) else []
+        like = next((other for other in [*same_place, *left] if same_all(one.losses, other.losses)), left[0])
+        left = [other for other in left if other is not like]
+        yield one, like
+
+
+def keeps_losses(reference: Reference, trial: TrialRun) -> bool:
+    """Whether backward starts from the same numbers, in each call that is known of the program as meant."""
+    calls = known_calls(reference, trial)
+    return calls is not None and all(same_all(meant.losses, now.losses) for meant, now in calls)
+
+
+def keeps_training(reference: Reference, trial: TrialRun) -> bool:
+    """Whether each known call gives every gradient that it was meant to give, and every leaf ends with the value it was meant to have.
+
+    Where private copies change nothing, the right gradients are not known here; `prove` has found them another way.
+    """
+    if not reference.gradients_known:
+        return True
+    if reference.stopped_early:
+        return False
+    calls = known_calls(reference, trial)
+    given = calls is not None and all(meant.raised or among(meant.gradients, now.gradients) for meant, now in calls)
+    return given and keeps_updates(reference, trial)
+
+
+def keeps_updates(reference: Reference, trial: TrialRun) -> bool:
+    """Whether every leaf ends with the value and the gradient that it was meant to have, as far as that is known."""
+    meant = reference.meant
+    left = among(meant.left, trial.left) and among(trial.left, meant.left, spare=meant.thrown_away)
+    return not reference.ran or (left and among(meant.trained, trial.trained))
+
+
+def same_all(meant: list[Tensor], now: list[Tensor]) -> bool:
+    """Whether two lists hold the same numbers in the same order."""
+    return len(meant) == len(now) and all(same(one, other) for one, other in zip(meant, now, strict=True))
+
+
+def among(wanted: list[Tensor], found: list[Tensor], *, near: bool = False, spare: int = 0) -> bool:
+    """Whether each of `wanted` but `spare` is in `found`, in any order, each once; zeros need not be there.
+
+    With `near`, numbers may differ by the step of finite differences.
+    """
+    left = list(found)
+    for one in wanted:
+        place = next((n for n, other in enumerate(left) if same(one, other, near=near)), None)
+        if place is not None:
+            left.pop(place)
+        elif one.any():
+            spare -= 1
+    return spare >= 0
+
+
+def changed_losses(reference: Reference, trial: TrialRun) -> str | None:
+    """Returns a sentence on the first call where backward starts from other numbers; None where more than that differs."""
+    calls = known_calls(reference, trial)
+    if not reference.ran or keeps_losses(reference, trial) or calls is None:
+        return None
+    pairs = [pair for meant, now in calls for pair in zip(meant.losses, now.losses, strict=False)]
+    first = next((pair for pair in pairs if not same(*pair)), None)
+    return (
+        in_english("backward starts from {now}, not {meant}.", now=text(first[1]), meant=text(first[0]))
+        if first
+        else None
+    )
+
+
+def different(meant: dict[str, Tensor], now: dict[str, Tensor]) -> list[str]:
+    """Returns the names that hold different values in the two runs, in order."""
+    return [name for name, value in meant.items() if name in now and not same(value, now[name])]
+
+
+def changed_values(reference: Reference, trial: TrialRun, unsteady: Sequence[str] = ()) -> str | None:
+    """Returns a sentence on the names that end with other values or are no longer leaves; None where all stay the same.
+
+    Args:
+        unsteady: names that hold another value in each run, of which nothing is said.
+    """
+    sentences = []
+    if lost := lost_leaves(reference, trial):
+        sentences.append(
+            in_english(
+                "{names} is no longer the leaf: its gradient goes to the tensor it was made from.",
+                names=", ".join(lost[:FEW]),
+            )
+        )
+    meant = reference.meant
+    if reference.ran:
+        names = [name for name in different(meant.values, trial.values) if name not in unsteady]
+        names = [name for name in names if not is_gradient(name, meant)]
+        known = [(name, text(trial.values[name]), text(meant.values[name])) for name in names]
+        told = "; ".join(
+            in_english("{name} ends as {now}, not {meant}", name=n, now=a, meant=b) for n, a, b in known[:FEW]
+        )
+        if len(names) > FEW:
+            sentences.append(in_english("{told} ({count} more names differ).", told=told, count=len(names) - FEW))
+        elif told:
+            sentences.append(f"{told}.")
+    return " ".join(sentences) or None
+
+
+def lost_leaves(reference: Reference, trial: TrialRun) -> list[str]:
+    """Returns the names that held a leaf and hold something else now."""
+    return [name for name in reference.meant.leaves if name in trial.values and name not in trial.leaves]
+
+
+def hides_a_leaf(reference: Reference, trial: TrialRun) -> bool:
+    """Whether some leaf no longer has a name, so that its gradient cannot be read."""
+    leaves = reference.meant.leaves
+    kept = {leaf for name, leaf in leaves.items() if name in trial.leaves}
+    return any(leaves[name] not in kept for name in lost_leaves(reference, trial))
+
+
+def is_gradient(name: str, trial: TrialRun) -> bool:
+    """Whether a name holds a gradient, which the oracles compare, and not this module."""
+    value = trial.values[name]
+    return name.endswith(".grad") or any(same(value, one) for call in trial.calls for one in call.gradients)
+
+
+def text(value: Tensor) -> str:
+    """Returns a short text of a tensor's numbers."""
+    numbers = [f"{one:.4g}" for one in value.flatten()[:4].tolist()]
+    inside = ", ".join(numbers) + (", …" if value.numel() > 4 else "")
+    return inside if value.dim() == 0 else f"[{inside}]"

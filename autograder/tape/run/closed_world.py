@@ -1,0 +1,71 @@
+"""What is global in a process, seeded before a run and restored after it: generators, modes, arguments, folder, streams."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import random
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+SEED = 0
+
+
+@contextmanager
+def closed_world(seeded: bool = True) -> Iterator[io.StringIO]:
+    """Seeds every generator and restores what a program may have changed: generators, modes, dtype, arguments, folder, streams.
+
+    Yields what is written to stderr in the meantime.
+    """
+    python, torch_state, numpy = random.getstate(), torch.get_rng_state(), sys.modules.get("numpy")
+    numpy_state = numpy.random.get_state() if numpy else None
+    dtype, threads, device = torch.get_default_dtype(), torch.get_num_threads(), torch.get_default_device()
+    anomaly, checks_nan = torch.is_anomaly_enabled(), torch.is_anomaly_check_nan_enabled()
+    deterministic = torch.are_deterministic_algorithms_enabled()
+    arguments, path, folder = sys.argv, list(sys.path), os.getcwd()
+    if seeded:
+        random.seed(SEED)
+        # Without a device, `torch.manual_seed` notes for each kind of device, with a traceback, what to do should one appear: 1 ms.
+        (torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed)(SEED)
+        if numpy:
+            numpy.random.seed(SEED)
+    sys.argv = sys.argv[:1]
+    try:
+        with _silence() as complaints, torch.inference_mode(False), torch.enable_grad(), warnings.catch_warnings():
+            yield complaints
+    finally:
+        random.setstate(python)
+        torch.set_rng_state(torch_state)
+        if numpy:
+            numpy.random.set_state(numpy_state)
+        if torch.get_default_device() != device:
+            torch.set_default_device(None if device.type == "cpu" else device)
+        torch.set_default_dtype(dtype)
+        torch.autograd.set_detect_anomaly(anomaly, checks_nan)
+        if torch.are_deterministic_algorithms_enabled() != deterministic:
+            torch.use_deterministic_algorithms(deterministic)  # it imports the compiler, which takes a second
+        if torch.get_num_threads() != threads:
+            torch.set_num_threads(threads)
+        sys.argv, sys.path[:] = arguments, path
+        os.chdir(folder)
+
+
+@contextmanager
+def _silence() -> Iterator[io.StringIO]:
+    """Discards what the program prints, gives it no input, and yields what it writes to stderr."""
+    stdin, sys.stdin = sys.stdin, io.StringIO("")
+    try:
+        with (
+            contextlib.redirect_stdout(io.StringIO()),
+            contextlib.redirect_stderr(io.StringIO()) as complaints,
+            warnings.catch_warnings(),
+        ):
+            warnings.simplefilter("ignore")
+            yield complaints
+    finally:
+        sys.stdin = stdin

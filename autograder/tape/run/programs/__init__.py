@@ -1,0 +1,1 @@
+"""What can be run, as text, function, file, module or cell, and how Python would start it."""

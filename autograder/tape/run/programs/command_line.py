@@ -1,0 +1,84 @@
+"""How Python would be started on a program: its arguments, and the module's place in its packages."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from importlib.machinery import ModuleSpec, PathFinder
+from types import ModuleType
+
+from autograder.locale.translations import in_english
+from autograder.tape.run.programs.scratch_folder import ScratchFolder
+from autograder.tape.run.programs.source_text import ProgramError
+
+
+@dataclass(frozen=True)
+class CommandLine:
+    """What stands behind `python` on a command line.
+
+    Attributes:
+        arguments: the words after the program, as in `sys.argv[1:]`.
+        module: the module's full name where it is run with `-m`, else None.
+        scratch: the copy of the working folder that each run starts in; None where that is the working folder itself.
+    """
+
+    arguments: tuple[str, ...] = ()
+    module: str | None = None
+    scratch: ScratchFolder | None = field(default=None, compare=False)
+
+    @contextlib.contextmanager
+    def given_to(self, first: str) -> Iterator[None]:
+        """A block in which `sys.argv` and the working folder are what the program would see; `first` is the first word."""
+        before, sys.argv = sys.argv, [first, *self.arguments]
+        try:
+            with self.scratch.entered() if self.scratch else contextlib.nullcontext():
+                yield
+        finally:
+            sys.argv = before
+
+
+NO_ARGUMENTS = CommandLine()
+
+
+def module_file(name: str) -> tuple[str, str]:
+    """Returns the full name and the file of the module that `python -m name` would run; nothing is imported.
+
+    Raises:
+        ProgramError: there is no such module, or it is not written in Python.
+    """
+    folders, found = [os.getcwd(), *sys.path], None
+    for part in name.split("."):
+        found = PathFinder.find_spec(part, folders)
+        folders = list(found.submodule_search_locations or ()) if found else []
+    if found is None:
+        raise ProgramError(
+            in_english(
+                "There is no module {name} here. Start in the folder that holds its outermost package.", name=name
+            )
+        )
+    if folders:
+        return module_file(f"{name}.__main__")
+    if not found.origin or not found.origin.endswith(".py"):
+        raise ProgramError(in_english("The module {name} is not written in Python. Name one that is.", name=name))
+    return name, found.origin
+
+
+def packaged_name(path: str) -> tuple[str, list[str]]:
+    """Returns the full name of the module in a file, and the folders from which it and its neighbours can be imported."""
+    own, name = os.path.split(os.path.splitext(path)[0])
+    root = own
+    while os.path.exists(os.path.join(root, "__init__.py")):
+        root, package = os.path.split(root)
+        name = f"{package}.{name}"
+    return name, list(dict.fromkeys([root, own]))
+
+
+def place_in_package(module: ModuleType, name: str, file: str) -> None:
+    """Tells a module which package it belongs to, so that its relative imports work."""
+    package = name.rpartition(".")[0]
+    if package:
+        module.__package__ = package
+        module.__spec__ = ModuleSpec(name, None, origin=file)

@@ -1,0 +1,109 @@
+"""A program's module, made for one run and forgotten after it."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import types
+from collections.abc import Callable
+
+from autograder.locale.translations import in_english
+from autograder.tape.run.programs.source_text import ProgramError, is_own_file
+
+
+class importable:  # noqa: N801 - reads as a statement
+    """The module can be found by its name, its neighbours can be imported, and afterwards all are forgotten."""
+
+    def __init__(self, module: types.ModuleType, folders: list[str]):
+        self.module, self.folders = module, folders
+
+    def __enter__(self):
+        self.before = dict(sys.modules)
+        sys.modules[self.module.__name__] = self.module
+        sys.path[:0] = self.folders
+
+    def __exit__(self, *_):
+        for folder in self.folders:
+            if folder in sys.path:
+                sys.path.remove(folder)
+        sys.modules[self.module.__name__] = self.before.get(self.module.__name__, self.module)
+        if self.module.__name__ not in self.before:
+            del sys.modules[self.module.__name__]
+        # A neighbour that kept its state would make the second run differ from the first.
+        for name in set(sys.modules) - set(self.before):
+            if is_own_file(getattr(sys.modules[name], "__file__", None) or "<none>"):
+                del sys.modules[name]
+
+
+def run_module(code: types.CodeType, module: types.ModuleType, shown: str, *, guarded: bool) -> None:
+    """Runs a module's text. An ImportError becomes a ProgramError; if `guarded`, any other error too."""
+    try:
+        exec(code, module.__dict__)
+    except ImportError as error:
+        cure = in_english("Install what it imports, or correct the name.")
+        if "relative import" in str(error):
+            cure = in_english("Start it as a module of its package: `autograder explain -m PACKAGE.MODULE`.")
+        raise ProgramError(
+            in_english("{shown} cannot be imported: {reason}. {cure}", shown=shown, reason=str(error), cure=cure)
+        ) from error
+    except Exception as error:
+        if not guarded:
+            raise
+        raise ProgramError(
+            in_english(
+                "{shown} cannot be imported: {error}: {reason}.",
+                shown=shown,
+                error=type(error).__name__,
+                reason=str(error),
+            )
+        ) from error
+
+
+def run_chosen(module: types.ModuleType, function: str | None, shown: str, backwards: Callable[[], int]) -> object:
+    """Returns what the function of a module returned; where none is named, what `run` did if no backward has run yet."""
+    if function is None:
+        run = module.__dict__.get("run")
+        return _called(run, module, shown) if inspect.isfunction(run) and not backwards() else None
+    chosen: object = module
+    for part in function.split("."):
+        chosen = getattr(chosen, part, None)
+    if not callable(chosen):
+        known = [name for name, value in vars(module).items() if inspect.isfunction(value)]
+        raise ProgramError(
+            in_english(
+                "{shown} has no function {function}; it has {names}.",
+                shown=shown,
+                function=function,
+                names=", ".join(known) or "none",
+            )
+        )
+    return _called(chosen, module, shown)
+
+
+def _called(function: Callable, module: types.ModuleType, shown: str) -> object:
+    """Calls `function` with nothing, or with what the module's `make()` returns, unpacked to match its parameters."""
+    needed = [
+        parameter.name
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.default is parameter.empty
+        and parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD)
+    ]
+    if not needed:
+        return function()
+    make = module.__dict__.get("make")
+    if not callable(make):
+        name = getattr(function, "__name__", "the function")
+        raise ProgramError(
+            in_english(
+                "{shown}::{name} needs {names}; give them defaults, or a make() that returns them.",
+                shown=shown,
+                name=name,
+                names=", ".join(needed),
+            )
+        )
+    made = make()
+    if isinstance(made, dict) and set(needed) <= set(made):
+        return function(**{name: made[name] for name in needed})
+    if isinstance(made, (tuple, list)) and len(made) == len(needed) and len(needed) > 1:
+        return function(*made)
+    return function(made)

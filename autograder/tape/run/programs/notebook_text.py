@@ -1,0 +1,79 @@
+"""The code of a Jupyter notebook as one text, as if its cells were run from the top."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from autograder.locale.translations import in_english
+from autograder.tape.run.programs.source_text import ProgramError
+
+# Cell magics whose body is Python that runs in the notebook's own names; the body of any other is left out.
+_PYTHON_MAGICS = ("time", "timeit", "capture", "prun", "explain")
+_LINE_MAGIC = re.compile(r"^\s*[%!?]|\?\s*$")
+
+
+def notebook_text(content: str, file: str, cell: str | None = None) -> str:
+    """Returns the text of the code cells up to and including `cell`, each under a comment with its number.
+
+    Magics and `!commands` become comments.
+
+    Args:
+        content: the notebook, as JSON (nbformat 4).
+        file: its name, for messages.
+        cell: a code cell's number from 1, counted from the top, or its id; None for all cells.
+
+    Raises:
+        ProgramError: it is no notebook, or it has no such cell.
+    """
+    cells = _code_cells(content, file)
+    last = len(cells) if cell is None else _number(cells, cell, file)
+    parts = [f"# In [{number}]\n{_python(_source(one))}" for number, one in enumerate(cells[:last], 1)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _code_cells(content: str, file: str) -> list[dict[str, Any]]:
+    try:
+        cells = json.loads(content)["cells"]
+        return [cell for cell in cells if cell["cell_type"] == "code"]
+    except (ValueError, KeyError, TypeError):
+        raise ProgramError(
+            in_english("{file} is no notebook of format 4. Open and save it in JupyterLab.", file=file)
+        ) from None
+
+
+def _number(cells: list[dict[str, Any]], cell: str, file: str) -> int:
+    if cell.isdigit() and 1 <= int(cell) <= len(cells):
+        return int(cell)
+    numbers = [number for number, one in enumerate(cells, 1) if one.get("id") == cell]
+    if numbers:
+        return numbers[0]
+    raise ProgramError(
+        in_english(
+            "{file} has no code cell {cell}; it has {count}. Give a number from the top, or a cell's id.",
+            file=file,
+            cell=cell,
+            count=len(cells),
+        )
+    )
+
+
+def _source(cell: dict[str, Any]) -> str:
+    source = cell.get("source", "")
+    return source if isinstance(source, str) else "".join(source)
+
+
+def _python(source: str) -> str:
+    lines = source.splitlines()
+    magic = re.match(r"\s*%%(\w+)", source)
+    if magic and magic[1] not in _PYTHON_MAGICS:
+        return "\n".join(f"# {line}" for line in lines)
+    return "\n".join(_without_magic(line) for line in lines)
+
+
+def _without_magic(line: str) -> str:
+    if not _LINE_MAGIC.search(line) or line.lstrip().startswith("#"):
+        return line
+    indent = line[: len(line) - len(line.lstrip())]
+    return f"{indent}pass  # {line.lstrip()}" if indent else f"# {line}"

@@ -1,0 +1,186 @@
+"""A question about version counters: at a frame of the picture they are hidden, and the reader sets them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import islice
+
+import msgspec
+
+from autograder.locale.translations import translated
+from autograder.tape.recording.schema import Recording, Step, Write
+from autograder.tape.recording.verdict_types import Place
+from autograder.view.playback import Frame, Playback
+from autograder.view.text.naming import TensorNames
+
+MOST = 8
+"""Tensors whose version is asked at most: those that were named first."""
+
+HIDDEN = {".version": "?", ".versions": "?", ".note": ""}
+"""The end of a key's text → what stands there while the reader has not answered."""
+
+
+class CounterHint(msgspec.Struct):
+    """What is said to a wrong version: a sentence, and the 0-based frame that shows it."""
+
+    frame: int
+    sentence: str
+
+
+class CounterRow(msgspec.Struct):
+    """One tensor whose version is asked.
+
+    Attributes:
+        version: the number of in-place writes that its counter has counted.
+        too_few: for each smaller number, from 0, the first write that it leaves out.
+        too_many: what is said to any larger number.
+    """
+
+    name: str
+    version: int
+    too_few: list[CounterHint]
+    too_many: CounterHint
+
+
+class CounterQuestion(msgspec.Struct):
+    """The question, and what a front end needs to answer it without a kernel.
+
+    Attributes:
+        hidden: the key of each text that would tell a version → what is shown in its place.
+        facts: the sentence of each frame until then, without versions.
+    """
+
+    question: str
+    rows: list[CounterRow]
+    hidden: dict[str, str]
+    facts: list[str]
+
+
+@dataclass
+class _Counts:
+    """What moved each counter, and what wrote into each storage beside its counters.
+
+    Attributes:
+        first: counter → its frame and its count when it was first seen.
+        moved: counter → the frame and the step of each count after that.
+        writes: storage → the frame, the step and the write.
+    """
+
+    first: dict[int, tuple[int, int]] = field(default_factory=dict)
+    moved: dict[int, list[tuple[int, Step]]] = field(default_factory=dict)
+    writes: dict[int, list[tuple[int, Step, Write]]] = field(default_factory=dict)
+
+    def add(self, number: int, step: Step, playback: Playback) -> None:
+        """Adds what a step, which the playback has just played, did to the counters."""
+        for counter, count in playback.versions.items():
+            if count is None:
+                continue
+            start = self.first.setdefault(counter, (number, count))[1]
+            known = self.moved.setdefault(counter, [])
+            known += [(number, step)] * (count - start - len(known))
+        for write in step.writes:
+            self.writes.setdefault(write.storage, []).append((number, step, write))
+
+
+def ask_versions(recording: Recording, end: int, keys: set[str]) -> CounterQuestion:
+    """Returns the question about the versions after the first `end` frames.
+
+    Args:
+        keys: of all texts in the picture.
+    """
+    playback = Playback(recording)
+    counts, facts, last = _Counts(), [], 0
+    for number, (frame, _) in enumerate(islice(playback.play(), end)):
+        facts.append(_fact(frame))
+        if frame.step:
+            last = frame.step.place.line
+            counts.add(number, frame.step, playback)
+    asked = [(name, tensor) for name, tensor in playback.names.items() if _count(playback, tensor) is not None]
+    return CounterQuestion(
+        question=translated(
+            "Which version is each tensor at after line {line}? Set them all, then compare.", line=last
+        ),
+        rows=[_Row(recording, playback, counts, name, tensor).asked() for name, tensor in asked[:MOST]],
+        hidden={key: words for key in sorted(keys) for label, words in HIDDEN.items() if key.endswith(label)},
+        facts=facts,
+    )
+
+
+def _fact(frame: Frame) -> str:
+    """Returns the sentence of a frame before the question: the picture and the code say the rest."""
+    return translated("Line {line} runs.", line=frame.place.line) if frame.place else ""
+
+
+def _count(playback: Playback, tensor: int) -> int | None:
+    return playback.versions.get(playback.tensors[tensor].counter)
+
+
+@dataclass
+class _Row:
+    """Finds what to say about one tensor."""
+
+    recording: Recording
+    playback: Playback
+    counts: _Counts
+    name: str
+    tensor: int
+
+    def asked(self) -> CounterRow:
+        """Returns the tensor's version and what is said to others."""
+        counter = self.playback.tensors[self.tensor].counter
+        made, start = self.counts.first[counter]
+        before = CounterHint(
+            made, translated("{name} was at version {count} when it was made.", name=self.name, count=start)
+        )
+        moved = [self._missed(number, step) for number, step in self.counts.moved.get(counter, [])]
+        return CounterRow(self.name, start + len(moved), [before] * start + moved, self._too_many(counter))
+
+    def _missed(self, number: int, step: Step) -> CounterHint:
+        """Returns what is said where a write that the counter counted is left out."""
+        counter = self.playback.tensors[self.tensor].counter
+        write = next((one for one in step.writes if counter in one.counters), None)
+        line = self._line(step.place)
+        if write is None or write.tensor == self.tensor:
+            said = translated("The version of {name} is higher: {line} writes into it.", name=self.name, line=line)
+        else:
+            said = translated(
+                "The version of {name} is higher: {line} writes through {other}, which shares memory and version counter with {name}.",
+                name=self.name,
+                line=line,
+                other=self._through(write),
+            )
+        return CounterHint(number, said)
+
+    def _too_many(self, counter: int) -> CounterHint:
+        """Returns what is said to a number that is too large: the write that another counter counts, if there is one."""
+        writes = self.counts.writes.get(self.playback.tensors[self.tensor].storage, [])
+        unseen = next((found for found in writes if counter not in found[2].counters), None)
+        if unseen is not None:
+            number, step, write = unseen
+            said = translated(
+                "The version of {name} is lower: {line} writes into its memory, but through {other}, which has a counter of its own.",
+                name=self.name,
+                line=self._line(step.place),
+                other=self._through(write),
+            )
+            return CounterHint(number, said)
+        if any(counter in write.counters for _, _, write in writes):
+            return CounterHint(
+                writes[-1][0],
+                translated("The version of {name} is lower: no other line writes into it.", name=self.name),
+            )
+        made = self.counts.first[counter][0]
+        return CounterHint(
+            made, translated("The version of {name} is lower: no line writes into its memory.", name=self.name)
+        )
+
+    def _through(self, write: Write) -> str:
+        """Returns the name that a write went through."""
+        return write.through or TensorNames(self.playback).short(write.tensor)
+
+    def _line(self, place: Place) -> str:
+        """Returns a line with its number: "line 6, `row.mul_(2)`,"."""
+        program = next(one for one in self.recording.programs if one.file == place.file)
+        return translated(
+            "line {line}, `{text}`,", line=place.line, text=program.source.splitlines()[place.line - 1].strip()
+        )

@@ -1,0 +1,46 @@
+"""The layers of a model: which module's parameters a node computes with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from autograder.tape.recording.schema import Node, Recording
+
+TURNS = ("T", "Transpose")
+"""How the names of nodes begin that only turn a weight before a product."""
+
+
+def layer_names(recording: Recording) -> dict[int, str]:
+    """Returns, for each node that computes with a module's parameters, the module's name: "critic.0" for `critic.0.weight`."""
+    nodes = {node.id: node for node in recording.nodes}
+    owners = _owners(recording)
+    found = {node.id: _layer(node, nodes, owners) for node in recording.nodes}
+    return {node: name for node, name in found.items() if name}
+
+
+def _owners(recording: Recording) -> dict[int, str]:
+    """Returns each parameter's module; of several names the first that another object than `self` holds it under."""
+    owners: dict[int, str] = {}
+    for step in recording.steps:
+        for change in step.names:
+            module = change.name.rpartition(".")[0]
+            if change.tensor is not None and module:
+                known = owners.get(change.tensor)
+                if known is None or (known.startswith("self") and not module.startswith("self")):
+                    owners[change.tensor] = module
+    return owners
+
+
+def _layer(node: Node, nodes: dict[int, Node], owners: dict[int, str]) -> str:
+    """Returns the module of the first parameter that a node is given, as it is or turned; "" for none."""
+    if node.name.startswith(TURNS):
+        return ""
+    leaves = (one.tensor for one in _sources(node, nodes) if one.name.endswith("AccumulateGrad"))
+    return next((owners[leaf] for leaf in leaves if leaf in owners), "")
+
+
+def _sources(node: Node, nodes: dict[int, Node]) -> Iterator[Node]:
+    for near in (nodes[one] for one in node.inputs if one is not None):
+        yield near
+        if near.name.startswith(TURNS):
+            yield from (nodes[one] for one in near.inputs if one is not None)

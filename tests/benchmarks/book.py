@@ -1,0 +1,85 @@
+"""The book: what a page sends at first load, how soon it is painted from disk, and how long the book takes to be made.
+
+    python -m tests.benchmarks.book              # with the recordings that are kept
+    python -m tests.benchmarks.book --afresh     # from nothing, too
+    python -m tests.benchmarks.book --of site    # the pages of a book that is there
+
+Wire: the HTML, the styles and the scripts of a page, each compressed as a server does (gzip, level 6); pictures load when they
+come into view. Paint: `first-contentful-paint` of Chromium, the page opened from a file, median of five.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import statistics
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from playwright.sync_api import Page, sync_playwright
+
+from autograder.book.make_book import KEPT, make_book
+from tests.conftest import chromium
+
+MOST_KB, MOST_PAINT_MS, MOST_CACHED, MOST_AFRESH = 300, 100, 60, 600
+NEEDED = re.compile(r'<(?:script src|link rel="stylesheet" href)="([^"]+)"')
+
+
+def wire_kb(page: Path) -> float:
+    """Returns the kB that a page sends before anything is asked for."""
+    files = [page, *(page.parent / name for name in NEEDED.findall(page.read_text("utf-8")))]
+    return sum(len(gzip.compress(file.read_bytes(), 6)) for file in files) / 1000
+
+
+def paint_ms(page: Page, address: str) -> float:
+    """Returns the milliseconds until something of a page is painted, the median of five loads."""
+    times = []
+    for _ in range(5):
+        page.goto(address)
+        page.wait_for_function("performance.getEntriesByName('first-contentful-paint').length")
+        times.append(page.evaluate("performance.getEntriesByName('first-contentful-paint')[0].startTime"))
+    return statistics.median(times)
+
+
+def made_in(folder: Path, kept: Path | None) -> tuple[float, float]:
+    """Returns the seconds that both languages of the book take, by the clock and of processor time with that of ended children."""
+    began, before = time.monotonic(), os.times()
+    make_book(folder, "all", kept=kept)
+    spent = [now - then for now, then in zip(os.times()[:4], before[:4], strict=True)]
+    return time.monotonic() - began, sum(spent)
+
+
+def main(words: list[str]) -> None:
+    """Prints the figures, each beside its target."""
+    with tempfile.TemporaryDirectory(prefix="book-") as name:
+        folder = Path(name) / "book"
+        if "--afresh" in words:
+            print(
+                "from nothing: {:.0f} s, {:.0f} s of processor time".format(*made_in(folder, None)),
+                f"(≤ {MOST_AFRESH} s)",
+            )
+        make_book(folder, "all", kept=KEPT)
+        print("cached: {:.0f} s, {:.0f} s of processor time".format(*made_in(folder, KEPT)), f"(≤ {MOST_CACHED} s)")
+        report_pages(folder)
+
+
+def report_pages(folder: Path) -> None:
+    """Prints a row for each page: its kB and its first paint."""
+    print(f"page, kB over the wire (≤ {MOST_KB}), first paint in ms (< {MOST_PAINT_MS})")
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox"])
+        page = browser.new_page()
+        for file in sorted(folder.glob("*/*.html")):
+            kb, paint = wire_kb(file), paint_ms(page, file.as_uri())
+            print(f"{file.relative_to(folder)!s:45} {kb:6.1f} {paint:6.0f}")
+        browser.close()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--of"]:
+        report_pages(Path(sys.argv[2]))
+    else:
+        main(sys.argv[1:])

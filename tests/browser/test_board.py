@@ -1,0 +1,179 @@
+"""A program that can be changed, in a real browser: by mouse, touch and keys; in JupyterLab with a kernel, here with a table."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+from playwright.sync_api import Page, expect
+
+from autograder.play.arrangement import arrangements
+from autograder.play.arrangement_run import run
+from autograder.play.board_scene import board_scene
+from autograder.play.play_program import program_from_lines, program_from_text
+from autograder.view.assets import front_end, read_asset
+from tests.browser.late_write import LATE_WRITE
+
+TEXT = "w = torch.tensor([1.0, 2.0], requires_grad=True)\nh = w.exp()\nh.mul_(2)\nh.sum().backward()"
+TABLE = """
+window.asked = [];
+const unanswered = (scene, { number, lines }, problem) => {
+  const all = [...scene.board.cards, ...scene.board.spare];
+  const cards = lines.flatMap(({ card, form }) => all.filter((one) => one.id === card).map((one) => ({ ...one, form })));
+  const spare = all.filter((one) => !cards.some((card) => card.id === one.id));
+  return { ...scene, board: { ...scene.board, number, cards, spare, problem, answer: "" } };
+};
+window.model = (table, first) => {
+  let scene = table[first];
+  const listeners = new Set();
+  return {
+    get: () => scene,
+    set: (name, value) => asked.push([name, value]),
+    save_changes: () => {
+      const { lines, number, again } = asked.at(-1)[1];
+      const key = lines.map(({ card, form }) => form ? `${card}.${form}` : card).join(" ");
+      const found = table[again ? first : key] ?? unanswered(scene, asked.at(-1)[1], "Go on.");
+      scene = structuredClone(found);
+      scene.board.number = number;
+      for (const listener of listeners) listener();
+    },
+    on: (name, listener) => listeners.add(listener),
+    off: (name, listener) => listeners.delete(listener),
+  };
+};
+"""
+
+
+def show(page: Page, program) -> None:
+    """Draws a program whose arrangements stand in a table, as a page without a kernel does."""
+    table = {}
+    for arrangement in arrangements(program):
+        ran = run(program, arrangement).recording if arrangement != program.as_given or not program.spare else None
+        table[arrangement.key] = msgspec.to_builtins(
+            board_scene(program, arrangement, ran, problem="" if ran else "Begin.")
+        )
+    page.set_content('<main id="here"></main>')
+    page.add_style_tag(content=read_asset("graph.css"))
+    page.add_script_tag(content=TABLE)
+    page.add_script_tag(content=front_end().replace("export default", "window.graph ="), type="module")
+    page.wait_for_function("window.graph")
+    first = program.as_given.key
+    page.evaluate(
+        "([t, f]) => graph.render({ model: model(t, f), el: document.querySelector('#here') })", [table, first]
+    )
+
+
+def order(page: Page) -> list[str]:
+    """Returns the ids of the program's cards as they stand."""
+    return page.evaluate(
+        "[...document.querySelectorAll('.program:not(.tray) > [data-card]')].map((one) => one.dataset.card)"
+    )
+
+
+@pytest.fixture
+def board(page: Page) -> Page:
+    """A page with a program whose write can be moved and switched."""
+    show(page, program_from_text("doubled", TEXT))
+    return page
+
+
+def drag(page: Page, card: str, below: str) -> None:
+    """Drags a card by its grip to just below another one."""
+    grip, goal = (page.locator(f"[data-card='{one}']").first.bounding_box() for one in (card, below))
+    page.locator(f"[data-card='{card}'] .grip").hover()
+    page.mouse.down()
+    page.mouse.move(grip["x"] + 40, goal["y"] + goal["height"] + 2, steps=4)
+    page.mouse.up()
+
+
+def test_a_dragged_card_changes_the_verdict(board):
+    """The write below backward harms nothing; back in its place it does; the picture follows each time."""
+    assert "raises" in board.inner_text(".badge")
+    drag(board, "2", "3")
+    assert ["0", "1", "3", "2"] == order(board)
+    expect(board.locator(".badge")).to_contain_text("correct")
+    board.get_by_text("as it was given").click()
+    assert ["0", "1", "2", "3"] == order(board)
+    assert "raises" in board.inner_text(".badge")
+
+
+def test_keys_and_buttons_move_and_switch(board):
+    """Arrow keys on the grip, the buttons, and the list of forms do what dragging does, and keep the focus."""
+    board.locator("[data-card='2'] .grip").focus()
+    board.keyboard.press("ArrowDown")
+    assert ["0", "1", "3", "2"] == order(board)
+    board.wait_for_function("document.activeElement.matches('[data-card=\"2\"] .grip')")
+    board.locator("[data-card='2']").get_by_role("button", name="up").click()
+    assert ["0", "1", "2", "3"] == order(board)
+    board.get_by_label("form of: h.mul_(2)").select_option(label=".data")
+    expect(board.locator(".badge")).to_contain_text("silently wrong")
+    assert "h.data.mul_(2)" in board.inner_text(".program")
+
+
+def test_a_finger_drags_too(browser):
+    """On a touch screen of a phone's width the grip follows the finger, and nothing scrolls sideways."""
+    context = browser.new_context(viewport={"width": 360, "height": 800}, has_touch=True)
+    page = context.new_page()
+    show(page, program_from_text("doubled", TEXT))
+    assert "none" == page.evaluate("getComputedStyle(document.querySelector('.grip')).touchAction")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    page.evaluate(
+        """() => {
+            const grip = document.querySelector("[data-card='2'] .grip"), at = grip.getBoundingClientRect();
+            const goal = document.querySelector("[data-card='3']").getBoundingClientRect().bottom + 2;
+            grip.setPointerCapture = () => {};
+            const touch = { bubbles: true, pointerType: "touch", pointerId: 7, clientX: at.x + 4 };
+            const send = (type, y) => grip.dispatchEvent(new PointerEvent(type, { ...touch, clientY: y }));
+            send("pointerdown", at.y + 4);
+            send("pointermove", goal);
+            send("pointerup", goal);
+        }"""
+    )
+    assert ["0", "1", "3", "2"] == order(page)
+    context.close()
+
+
+def test_an_edited_line_is_sent(page):
+    """Enter sends the text, Escape does not; where nothing can run a text, no line can be edited."""
+    program = program_from_text("doubled", TEXT)
+    show(page, program)
+    assert 0 == page.locator("[data-control=edit]").count()
+    scene = msgspec.to_builtins(
+        board_scene(program, program.as_given, run(program, program.as_given).recording, is_editable=True)
+    )
+    page.evaluate("(s) => graph.render({ model: model({ a: s }, 'a'), el: document.querySelector('#here') })", scene)
+    page.locator("[data-card='2'] [data-control=edit]").click()
+    page.keyboard.press("Escape")
+    page.locator("[data-card='2'] [data-control=edit]").click()
+    page.locator("textarea").fill("h = h * 3")
+    page.keyboard.press("Enter")
+    assert [{"2": "h = h * 3"}] == page.evaluate("asked.map(([_, value]) => value.edits)")
+
+
+def test_lines_are_put_in_order(page):
+    """From the tray into the program, out again; outside a notebook the answer can be copied."""
+    lines = ["return h", "h = w.exp()", "h = h * 2"]
+    show(page, program_from_lines("twice", lines, "def twice(w):", ["w = torch.ones(2, requires_grad=True)"]))
+    assert "Begin." in page.inner_text(".sentence")
+    for card in ("2", "3", "1"):
+        page.locator(f"[data-card='{card}'] [data-control=in]").click()
+    assert ["0", "2", "3", "1"] == order(page)
+    page.get_by_text("write it into the answer's cell").click()
+    assert "def twice(w):\n    h = w.exp()\n    h = h * 2\n    return h" == page.inner_text(".receipt pre")
+    page.locator("[data-card='3'] [data-control=out]").click()
+    assert ["0", "2", "1"] == order(page)
+
+
+def test_a_tap_predicts_and_a_change_is_run(page, jupyterlab):
+    """In JupyterLab: a button writes the word into the answer's cell and runs the check; then the program is changed, and run."""
+    imports = "import torch\nfrom autograder.check import predicted"
+    jupyterlab.write("tap.ipynb", imports, 'late_write = "..."', LATE_WRITE.strip(), "1 + 1")
+    jupyterlab.open(page, "tap.ipynb")
+    jupyterlab.run_all(page)
+    page.locator(".choices button", has_text="silently-wrong").click()
+    output = page.locator(".jp-CodeCell").nth(2).locator(".jp-OutputArea")
+    expect(output).to_contain_text("You predicted silently-wrong", timeout=60_000)
+    expect(page.locator(".jp-CodeCell").nth(1)).to_contain_text('late_write = "silently-wrong"')
+
+    output.get_by_text("change the program").click()
+    output.get_by_label("form of: h.mul_(2)").select_option(label="out of place", timeout=60_000)
+    expect(output.locator(".badge")).to_contain_text("correct", timeout=60_000)

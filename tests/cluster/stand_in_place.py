@@ -1,0 +1,47 @@
+"""A place that grades nothing: everyone gets full points at once, so that a class costs only what the client does for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
+from autograder.grade.where.grading_job import Graders, GradingTerms, Job, JobResult
+
+
+class StandInPlace:
+    """Grades at once, and yields as many results together as it is told."""
+
+    def __init__(self, together: int) -> None:
+        self._together = together
+
+    def graders(self, terms: GradingTerms) -> _StandInGraders:
+        """Returns what grades by these terms; a context manager."""
+        return _StandInGraders(terms, self._together)
+
+
+class _StandInGraders(Graders):
+    def __init__(self, terms: GradingTerms, together: int) -> None:
+        self._terms, self._together = terms, together
+
+    def __enter__(self) -> _StandInGraders:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def batches(self, jobs: Iterable[Job]) -> Iterator[list[JobResult]]:
+        results: list[JobResult] = []
+        for job in jobs:
+            results.append(self._result(job))
+            if len(results) == self._together:
+                yield results
+                results = []
+        if results:
+            yield results
+
+    def _result(self, job: Job) -> JobResult:
+        cells = {
+            cell.id: CellGrade(status="correct", points=cell.points, max_points=cell.points)
+            for cell in self._terms.sources[job.notebook].graded
+        }
+        return JobResult(job.student, job.notebook, NotebookGrade(cells=cells, comments={}, notebook=job.data.decode()))

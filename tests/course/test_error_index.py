@@ -1,0 +1,116 @@
+"""From an error message to a lesson: every row of the page is a message that PyTorch gives now, and leads to a section that exists."""
+
+import re
+import warnings
+
+import pytest
+import torch
+
+from autograder.course.canonical import read
+from autograder.course.learner.error_index import PAGE, TABLE, error_rows, find_error
+from autograder.course.paths import NOTEBOOKS
+from tests.commands import autograder
+
+
+def leaf():
+    """Returns a leaf that requires grad."""
+    return torch.ones(2, requires_grad=True)
+
+
+def saved_then_written():
+    """A saved output is written into."""
+    a = leaf().sigmoid()
+    a.mul_(2).sum().backward()
+
+
+def second_backward():
+    """Backward runs twice over one graph."""
+    loss = leaf().sigmoid().sum()
+    loss.backward()
+    loss.backward()
+
+
+def detached_in_place():
+    """A saved tensor loses its history."""
+    m = leaf() * 2
+    loss = (m * m).sum()
+    m.detach_()
+    loss.backward()
+
+
+def flag_of_a_result():
+    """The flag of a result is set."""
+    (leaf() * 2).requires_grad_(False)
+
+
+def grad_of_a_result():
+    """The gradient of a result is read."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        (leaf() * 2).grad.sum()
+
+
+# Each program, and the first lesson that its message leads to.
+PROGRAMS = [
+    (saved_then_written, "2, sections 1 to 4"),
+    (lambda: leaf().add_(1), "1, sections 2 to 4"),
+    (lambda: leaf()[:1].add_(1), "1, section 11"),
+    (second_backward, "2, section 7"),
+    (lambda: leaf().detach().sum().backward(), "3, sections 12 and 15"),
+    (lambda: (leaf() * 2)[:1].detach_(), "3, section 16"),
+    (detached_in_place, "3, section 15"),
+    (lambda: (leaf() * 2).unbind()[0].mul_(2), "5, section 10"),
+    (lambda: leaf().numpy(), "3, section 1"),
+    (grad_of_a_result, "1, section 1"),
+    (flag_of_a_result, "3, section 17"),
+]
+
+
+@pytest.mark.parametrize(("program", "lesson"), PROGRAMS)
+def test_a_message_of_pytorch_leads_to_its_lesson(program, lesson, capsys):
+    """What PyTorch raises now, pasted whole, gives one row, that of its cause."""
+    with pytest.raises((RuntimeError, UserWarning)) as raised:
+        program()
+    find_error(str(raised.value))
+    told = capsys.readouterr().out
+    assert 1 == told.count("first look: ")
+    assert told.rpartition("lesson ")[2].startswith(lesson)
+
+
+def test_every_message_in_the_table_was_raised():
+    """No row quotes a message that no program here raises, but for the words of older releases and the row of silent faults."""
+    messages = []
+    for program, _ in PROGRAMS:
+        with pytest.raises((RuntimeError, UserWarning)) as raised:
+            program()
+        messages.append(str(raised.value))
+    unseen = [row.parts[0] for row in error_rows() if not any(row.parts[0] in message for message in messages)]
+    assert ["nothing raises"] == unseen
+
+
+@pytest.mark.parametrize(
+    "old", ["leaf variable has been moved into the graph interior", "but the buffers have already been freed"]
+)
+def test_words_of_older_releases_stand_on_the_page(old):
+    """A reader with an old answer from the web finds its words on the page."""
+    assert old in re.sub(r"\*\*", "", "\n".join(cell.source for cell in read(PAGE).cells))
+
+
+def test_each_lesson_and_section_exists():
+    """Every link of the table names a notebook, and the sections that it names are there."""
+    table = next(cell.source for cell in read(PAGE).cells if cell.source.startswith(TABLE))
+    links = re.findall(r"\[(\d), (?:sections?|patients?) ([^\]]+)\]\(\.\./([^)]+)\)", table)
+    assert len(links) >= len(error_rows())
+    for number, sections, file in links:
+        text = "\n".join(cell.source for cell in read(NOTEBOOKS / file).cells if cell.cell_type == "markdown")
+        assert file.startswith(f"0{number}_")
+        for section in re.findall(r"\d+", sections):
+            assert re.search(rf"^## (Patient )?{section} · ", text, re.MULTILINE), (file, section)
+
+
+def test_the_command_says_the_same():
+    """`autograder errors` answers in a terminal, without PyTorch; other text gets one sentence."""
+    done = autograder("errors", "a leaf Variable that requires grad is being used in an in-place operation.")
+    assert 0 == done.returncode
+    assert "lesson 1, sections 2 to 4" in done.stdout
+    assert "No lesson is about this message" in autograder("errors", "segmentation fault").stdout

@@ -1,0 +1,85 @@
+"""Words of a lesson lead to their entries in the glossary: by themselves, in each language, and nowhere in code."""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+import mistune
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from autograder.course.canonical import read, write
+from autograder.course.glossary_links import lesson_in_language, with_glossary_links, without_glossary_links
+from autograder.course.paths import NOTEBOOKS, lessons
+from autograder.locale.languages import LANGUAGES
+from autograder.locale.notebook_translation import in_language
+
+LESSONS = [path for path in lessons(NOTEBOOKS) if path.parent.name != "start"]
+LINK = re.compile(r'<a href="../start/glossary.ipynb#([^"]*)">(.*?)</a>')
+
+
+def page(source: str) -> str:
+    """Returns a Markdown text as HTML, by a reader of Markdown that knows nothing of the links."""
+    return str(mistune.html(source))
+
+
+def sections(notebook) -> list[str]:
+    """Returns the Markdown below each heading."""
+    text = "\n\n".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    return re.split(r"^#.*$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), flags=re.MULTILINE)
+
+
+@pytest.fixture
+def glossary(tmp_path):
+    """A glossary of three entries."""
+    path = tmp_path / "glossary.ipynb"
+    titles = ("# Glossary", "## Leaf\n\nNo operation made it.", "## `.data`\n\nBlind.", "## Saved tensor\n\nKept.")
+    write(new_notebook(cells=[new_markdown_cell(title) for title in titles]), path)
+    return path
+
+
+@pytest.mark.parametrize("spoken", sorted(LANGUAGES))
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_every_link_leads_to_a_heading_once_in_a_section(path, spoken):
+    """In each lesson and language, a link's anchor is what JupyterLab makes of a heading: its words, joined by hyphens."""
+    glossary = in_language(read(NOTEBOOKS / "start" / "glossary.ipynb"), spoken)
+    titles = [re.findall(r"<h2>(.*?)</h2>", page(cell.source)) for cell in glossary.cells]
+    anchors = {re.sub(r"<[^>]*>", "", title).replace(" ", "-") for found in titles for title in found}
+    linked = [
+        [anchor for anchor, _ in LINK.findall(page(part))] for part in sections(lesson_in_language(read(path), spoken))
+    ]
+    assert 10 <= sum(map(len, linked))
+    for found in linked:
+        assert anchors >= {unquote(anchor) for anchor in found}
+        assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_the_words_stay_as_they_were_written(path):
+    """Without the links, a page reads the same; code, headings and the links that an author wrote have none."""
+    released = read(path)
+    for cell, plain in zip(released.cells, without_glossary_links(released).cells, strict=True):
+        if cell.cell_type != "markdown":
+            assert cell == plain
+            continue
+        assert re.sub("<[^>]*>", "", page(cell.source)) == re.sub("<[^>]*>", "", page(plain.source))
+        assert [] == re.findall(r"<(?:pre|h\d)>(?:(?!</).)*glossary", page(cell.source), re.DOTALL)
+
+
+def test_the_first_use_in_each_section_is_linked(glossary):
+    """A plural counts, a verb of the same spelling does not; bold text, code of that name and a new heading do as expected."""
+    source = "It leaves a **leaf** and leaves.\n`x.data` is not `.data`.\n\n```python\nleaf\n```\n\n## A leaf\n\nSaved tensors [leaf](x)"
+    lesson = new_notebook(cells=[new_markdown_cell(source), new_code_cell("leaf"), new_markdown_cell("Two leaves.")])
+    linked = with_glossary_links(lesson, glossary)
+    to = "(../start/glossary.ipynb#"
+    expected = source.replace("**leaf**", f"**[leaf]{to}Leaf)**").replace(" `.data`", f" [`.data`]{to}.data)")
+    expected = expected.replace("Saved tensors", f"[Saved tensors]{to}Saved-tensor)")
+    assert [expected, "leaf", f"Two [leaves]{to}Leaf)."] == [cell.source for cell in linked.cells]
+    assert lesson == without_glossary_links(linked)
+
+
+def test_a_course_without_a_glossary_has_no_links(tmp_path):
+    """Another teacher's notebooks stay as they are."""
+    lesson = new_notebook(cells=[new_markdown_cell("A leaf.")])
+    assert lesson == with_glossary_links(lesson, tmp_path / "glossary.ipynb")

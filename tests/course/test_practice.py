@@ -1,0 +1,180 @@
+"""Quiz and review: items over every belief, two forms with one outcome, growing intervals, and files that survive."""
+
+import contextlib
+import datetime
+import io
+import json
+import tomllib
+
+import pytest
+
+from autograder.course.catalogue import lessons
+from autograder.course.paths import SOLUTIONS
+from autograder.course.practice import quiz as quiz_module
+from autograder.course.practice import review as review_module
+from autograder.course.practice.practice_item import IMPORTS, practice_items, run_item
+from autograder.course.practice.practice_store import PracticeStore, QuizAnswer
+from autograder.course.practice.question_cards import PracticeQuestion, QuestionCards
+from autograder.course.practice.quiz import QuizError, quiz, summary
+from autograder.course.practice.review import passed_items, review
+from autograder.course.practice.review_schedule import INTERVALS, NEW, Practised, due_topics, next_day
+from tests.lessons.cells import outcome_of
+
+ITEMS = [pytest.param(item, id=item.id) for item in practice_items()]
+TODAY = datetime.date(2026, 11, 22)
+
+
+@pytest.fixture
+def kept(tmp_path, monkeypatch):
+    """The files of a learner, in a folder of the test's."""
+    file = tmp_path / "practice.json"
+    for module in (quiz_module, review_module):
+        monkeypatch.setattr(module, "PracticeStore", lambda: PracticeStore(file))
+    return file
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """What is displayed."""
+    displayed = []
+    for module in (quiz_module, review_module):
+        monkeypatch.setattr(module, "display", displayed.append)
+    return displayed
+
+
+@pytest.mark.parametrize("item", ITEMS)
+def test_both_forms_have_the_outcome_of_plain_pytorch(item):
+    """An item has one outcome in both forms and with any numbers; plain PyTorch, asked twice, agrees; the texts differ."""
+    texts = [item.text(second=second, seed=seed) for second, seed in ((False, 11), (True, 23), (True, 4))]
+    assert len(set(texts)) == 3
+    outcomes = {run_item(text).verdict.outcome for text in texts}
+    for text in texts[:2]:
+        names: dict = {}
+        exec(IMPORTS + text, names)
+        outcomes.add(outcome_of(names["program"]).word)
+    assert 1 == len(outcomes)
+
+
+def test_every_belief_of_the_teachers_pages_has_an_item():
+    """At least 30 items, five of them larger, over each misconception that a teacher reads about; all four outcomes occur."""
+    teaching = tomllib.loads((SOLUTIONS / "teaching.toml").read_text("utf-8"))
+    beliefs = {one["belief"] for lesson in teaching.values() for one in lesson["misconceptions"]}
+    assert set() == beliefs - {item.belief for item in practice_items()}
+    assert {item.lesson for item in practice_items()} == {lesson.name for lesson in lessons()}
+    assert len(practice_items()) >= 35
+    assert 5 == sum(item.transfer for item in practice_items())
+    assert 4 == len({run_item(item.text(second=False, seed=11)).verdict.outcome for item in practice_items()})
+
+
+def test_right_answers_come_back_later_and_later():
+    """1, 3, 7, 16, 35 days, and 35 from then on; a wrong answer starts again at one day."""
+    practised, day, gaps = NEW, TODAY, []
+    for _ in range(7):
+        practised = practised.after(True, day)
+        gaps.append((practised.due(day) - day).days)
+        day = practised.due(day)
+    assert [*INTERVALS, 35, 35] == gaps
+    assert 1 == (practised.after(False, day).due(day) - day).days
+
+
+def test_a_clock_that_went_back_loses_nothing():
+    """A day in the future counts as due, so that nothing waits for years because a clock was wrong once."""
+    wrong = Practised(2, TODAY + datetime.timedelta(days=4000))
+    assert ["x"] == due_topics(["x"], {"x": wrong}, TODAY)
+    assert TODAY == next_day(["x"], {"x": wrong}, TODAY)
+    assert [] == due_topics(["x"], {"x": wrong.after(True, TODAY)}, TODAY)
+
+
+def test_the_longest_overdue_comes_first_and_five_at_most():
+    """Known ideas by the day on which they were due, then new ones; what is not due is left out."""
+    days = {"a": 2, "b": 9, "c": 0}
+    practised = {name: Practised(0, TODAY - datetime.timedelta(days=days[name])) for name in days}
+    assert ["b", "a", "d", "e", "f"] == due_topics("abcdefg", practised, TODAY)
+
+
+def test_a_review_asks_five_items_from_lessons_passed(kept, shown, monkeypatch, capsys):
+    """Nothing is asked before a lesson has passed; then five, which are not due again on the same day."""
+    passed: set[str] = set()
+    monkeypatch.setattr(review_module.progress_store, "passed", lambda: passed)
+    review()
+    assert "there is none yet" in capsys.readouterr().out
+    passed |= {exercise.id for lesson in lessons()[1:3] for exercise in lesson.exercises}
+    assert {"01_leaf_in_place", "02_mutating_a_saved_tensor"} == {item.lesson for item in passed_items(passed)}
+    review()
+    (cards,) = shown
+    assert 5 == len(cards._questions)
+    assert 5 == len({question.item.belief for question in cards._questions})
+    for _ in cards._questions:
+        cards.choose("silently-wrong")
+        cards._go_on()
+    assert "To look at again" in cards.children[0].value
+    state = PracticeStore(kept).read().review
+    assert {question.item.belief for question in cards._questions} == state.keys()
+    review()
+    assert 1 == len(shown[1]._questions)  # the sixth idea of the two lessons, which is new
+    shown[1].choose("correct")
+    review()
+    assert "Nothing is due today" in capsys.readouterr().out
+
+
+def test_typing_takes_any_case_and_names_what_is_no_outcome(kept):
+    """A typed word counts as a chosen one; another word is answered and asks again."""
+    item = practice_items()[0]
+    taken = []
+    cards = QuestionCards(
+        [PracticeQuestion(item, item.text(second=False, seed=1))],
+        lambda *answer: taken.append(answer),
+        lambda: "done",
+        explain=False,
+    )
+    *_, typed, problem = cards.children
+    typed.value = "maybe"
+    assert "none of the four words" in problem.value
+    assert [] == taken
+    typed.value = "Silently Wrong"
+    assert ("silently-wrong", "correct") == taken[0][1:]
+    assert "done" == cards.children[0].value
+
+
+def test_a_quiz_goes_on_where_it_stopped_and_is_counted(kept, shown, tmp_path):
+    """Answers are kept one by one; at the end the lessons to look at again; the file to send holds answers and no name."""
+    quiz("before")
+    for _ in range(3):
+        shown[0].choose("raises-backward")
+    quiz("before")
+    assert len(practice_items()) - 3 == len(shown[1]._questions)
+    quiz("after")
+    texts = [{question.item.id: question.text for question in cards._questions} for cards in shown[1:3]]
+    assert all(texts[0][item] != texts[1][item] for item in texts[0])
+    assert "<b>2 of 3</b>" in summary(PracticeStore(kept), "before")
+    assert "Names, objects, storage" in summary(PracticeStore(kept), "before")
+    with contextlib.redirect_stdout(io.StringIO()) as said:
+        quiz(export=tmp_path / "mine.json")
+    exported = json.loads((tmp_path / "mine.json").read_text())
+    assert {"answer": "raises-backward", "outcome": "correct"} == exported["before"]["name_rebound"]
+    assert "no name is in it" in said.getvalue()
+    quiz("before", again=True)
+    assert len(practice_items()) == len(shown[3]._questions)
+
+
+def test_bad_input_of_a_quiz_gets_one_sentence(kept, tmp_path):
+    """Another word, and an export before anything was answered, or to where nothing can be written."""
+    with pytest.raises(QuizError, match="there is no quiz 'later'"):
+        quiz("later")
+    with pytest.raises(QuizError, match="nothing to export"):
+        quiz(export=tmp_path / "mine.json")
+    PracticeStore(kept).keep_answer("before", "name_rebound", QuizAnswer("correct", "correct"))
+    with pytest.raises(QuizError, match="cannot be written"):
+        quiz(export=tmp_path / "nowhere" / "mine.json")
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"review": {"x": {"level": "high"}}}', b"\xff\xfe"])
+def test_a_broken_file_is_put_aside(tmp_path, capsys, content):
+    """It counts as empty, is said once, and is kept under another name; the next answer is kept."""
+    store = PracticeStore(tmp_path / "practice.json")
+    store.file.write_bytes(content)
+    assert {} == store.read().review
+    assert "counts as empty" in capsys.readouterr().out
+    assert content == (tmp_path / "practice.broken").read_bytes()
+    store.keep_review("x", Practised(1, TODAY))
+    assert {"x": Practised(1, TODAY)} == store.read().review

@@ -1,0 +1,167 @@
+"""`read`: answers without names, points and comments that reach nbgrader's gradebook, a second reader."""
+
+import csv
+import io
+
+import pytest
+
+from autograder import cli
+from autograder.desk.reading.reading import read_answers
+from autograder.desk.report.class_report import class_report
+from autograder.desk.report.report_page import report_html
+from autograder.desk.table_file import TableError
+from autograder.grade.batch.course.classroom import open_class
+from tests.desk import made_class
+from tests.desk.made_class import ASSIGNMENT
+from tests.desk.made_grades import give_grades, open_gradebook
+from tests.desk.simulated_class import ASSIGNMENT as SIMULATED
+from tests.desk.simulated_class import simulate
+
+STUDENTS = [f"student{number:02}" for number in range(12)]
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A graded class of twelve, all of whom wrote a summary that waits for a person."""
+    course = made_class.course(tmp_path)
+    give_grades(
+        course, {student: {"test_warm_days": 3.0, "summary": None} for student in STUDENTS}, comments=("summary",)
+    )
+    for student in STUDENTS:
+        path = course / "autograded" / student / ASSIGNMENT / f"{ASSIGNMENT}.ipynb"
+        path.parent.mkdir(parents=True)
+        path.write_bytes(
+            made_class.notebook(made_class.STUDENTS[0]).replace(b"assert True", f"by {student[::-1]}".encode())
+        )
+    return course
+
+
+def table(path) -> list[dict[str, str]]:
+    """Returns the rows of a table, as Python's csv module reads them."""
+    return list(csv.DictReader(io.StringIO(path.read_text("utf-8-sig"))))
+
+
+def fill(path, column: str, **values) -> None:
+    """Fills in cells of a column by the answer's code, as a person would in a spreadsheet, and other columns with `comment_CODE`."""
+    rows = table(path)
+    for row in rows:
+        row[column] = values.get(row["answer"], row[column])
+        if f"comment_{row['answer']}" in values:
+            row["comment"] = values[f"comment_{row['answer']}"]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]))
+    writer.writeheader()
+    writer.writerows(rows)
+    path.write_text(text.getvalue(), "utf-8")
+
+
+def grades(course) -> dict[str, tuple[float | None, bool, str | None]]:
+    """Returns what nbgrader's gradebook says of each student's summary."""
+    with open_gradebook(course) as book:
+        place = ("summary", ASSIGNMENT, ASSIGNMENT)
+        return {
+            one: (
+                (found := book.find_grade(*place, one)).manual_score,
+                found.needs_manual_grade,
+                book.find_comment(*place, one).manual_comment,
+            )
+            for one in STUDENTS
+        }
+
+
+def student_of(row: dict[str, str]) -> str:
+    """Returns who wrote the answer of a row: each text is the student's name backwards."""
+    return row["text"].removeprefix("by ")[::-1]
+
+
+def test_points_and_comments_reach_the_gradebook_without_a_name_in_the_table(course):
+    """Each mark is its student's own, a short comment is written out, and what formgrader shows is what was filled in."""
+    done = read_answers(ASSIGNMENT, course)
+    rows = table(done.table)
+    assert (12, 12, 0) == (done.answers, done.waiting, done.taken)
+    assert set(STUDENTS) == {student_of(row) for row in rows} != {row["answer"] for row in rows}
+    assert not any(student in done.table.read_text("utf-8") for student in STUDENTS)
+    assert [student_of(row) for row in rows] != STUDENTS
+
+    (course / "reading" / "comments.csv").write_text("short,comment\nunits,Say the units.\n", "utf-8")
+    first, second = rows[:2]
+    fill(
+        done.table,
+        "points",
+        **{first["answer"]: "1.5", second["answer"]: "0", f"comment_{first['answer']}": "Good. #units"},
+    )
+    again = read_answers(ASSIGNMENT, course)
+    assert (10, 2) == (again.waiting, again.taken)
+    found = grades(course)
+    assert (1.5, False, "Good. Say the units.") == found[student_of(first)]
+    assert (0.0, False, None) == found[student_of(second)]
+    assert 10 == sum(mark == (None, True, None) for mark in found.values())
+    assert 0 == read_answers(ASSIGNMENT, course).taken
+
+
+def test_a_mark_given_in_formgrader_stays(course):
+    """A table that was written before it does not take it back; one that was changed since does."""
+    rows = table(read_answers(ASSIGNMENT, course).table)
+    with open_gradebook(course) as book:
+        grade = book.find_grade("summary", ASSIGNMENT, ASSIGNMENT, student_of(rows[0]))
+        grade.manual_score, grade.needs_manual_grade = 2.0, False
+        book.db.commit()
+    done = read_answers(ASSIGNMENT, course)
+    assert (2.0, False, None) == grades(course)[student_of(rows[0])]
+    fill(done.table, "points", **{rows[0]["answer"]: ""})
+    read_answers(ASSIGNMENT, course)
+    assert (None, True, None) == grades(course)[student_of(rows[0])]
+
+
+@pytest.mark.parametrize(
+    ("points", "comment", "sentence"),
+    [
+        ("3", "", "row 2: 3 is no number of points from 0 to 2"),
+        ("good", "", "row 2: good is no number of points"),
+        ("1", "#unknown", "row 2: no comment is called #unknown"),
+    ],
+)
+def test_what_cannot_be_is_named_and_nothing_is_written(course, points, comment, sentence):
+    """One sentence with the row; the other rows are not taken either."""
+    done = read_answers(ASSIGNMENT, course)
+    rows = table(done.table)
+    fill(
+        done.table,
+        "points",
+        **{rows[0]["answer"]: points, f"comment_{rows[0]['answer']}": comment, rows[1]["answer"]: "1"},
+    )
+    with pytest.raises(TableError, match=sentence):
+        read_answers(ASSIGNMENT, course)
+    assert {(None, True, None)} == set(grades(course).values())
+
+
+def test_a_second_reader_gets_answers_from_the_worst_to_the_best(course, capsys):
+    """Without the first reader's points; the agreement is that of the two columns."""
+    done = read_answers(ASSIGNMENT, course)
+    given = {row["answer"]: str(number % 5 / 2) for number, row in enumerate(table(done.table))}
+    fill(done.table, "points", **given)
+    assert 0 == cli.main(["read", ASSIGNMENT, "--course", str(course), "--sample", "4"])
+    sheet = course / "reading" / ASSIGNMENT / "second_reading.csv"
+    rows = table(sheet)
+    assert ["answer", "question", "of", "text", "second_points"] == list(rows[0])
+    assert {"0.0", "2.0"} < {given[row["answer"]] for row in rows}
+    fill(sheet, "second_points", **{row["answer"]: "1" for row in rows})
+    second = read_answers(ASSIGNMENT, course).second
+    differences = [abs(float(given[row["answer"]]) - 1) for row in rows]
+    assert (4, differences.count(0), sum(differences) / 4) == tuple(second)
+
+
+def test_the_report_has_what_a_person_gave(tmp_path):
+    """A manual mark counts instead of the test's, an answer that still waits counts nowhere, as computed from the rows by hand."""
+    students = simulate(tmp_path, 30)
+    with open_gradebook(tmp_path) as book:
+        for number, mark in enumerate((0.5, 1.5, None, None, None)):
+            grade = book.find_grade("exercise_0", SIMULATED, SIMULATED, students[number].student)
+            grade.manual_score, grade.needs_manual_grade = mark, mark is None
+        book.db.commit()
+    marks = [0.5, 1.5, *(2.0 * (one.answers["exercise_0"] is None) for one in students[5:])]
+    found = class_report(open_class(tmp_path, SIMULATED, before_hand_in=True))
+    first = found.exercises[0]
+    assert (3, marks.count(2.0)) == (first.waiting, first.correct)
+    assert first.statistics.difficulty == pytest.approx(sum(marks) / 2 / 27)
+    assert "to be read" in report_html(found)

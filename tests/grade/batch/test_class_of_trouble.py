@@ -1,0 +1,88 @@
+"""One hand-in's trouble is its own: in whatever order a class is graded, each has the row that it has alone."""
+
+import time
+
+import msgspec
+import pytest
+
+from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.launch import ServerPool
+from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.where import local_processes
+from autograder.grade.where.grading_job import GradingTerms, Job
+from autograder.grade.where.local_processes import GraderProcesses
+from autograder.grade.wire.limits import MEBIBYTE
+from tests.grade.conftest import LIMITS
+from tests.grade.small_course import answer, graded_cell, hand_in, source
+
+pytestmark = pytest.mark.slow
+
+SMALL = source(answer("f", "def f(x):\n    return x + 1"), graded_cell("test_f", "assert f(1) == 2\nassert f(5) == 6"))
+TIGHT = msgspec.structs.replace(LIMITS, memory_bytes=300 * MEBIBYTE)
+# A child leaves its parents and their session, and would answer the next question on this process's connection.
+CHILD = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        open("child", "w").write("here")
+        time.sleep(600)
+    os._exit(0)
+def f(x):
+    return x + 1
+"""
+CLASS = {
+    "right": "def f(x):\n    return x + 1",
+    "wrong": "def f(x):\n    return 2",
+    "hungry": "kept = []\nwhile True:\n    kept.append(bytearray(32 << 20))\n    kept[-1][:] = bytes(len(kept[-1]))",
+    "dies": "import os\nos._exit(0)",
+    "leaves a child": CHILD,
+    "right, too": "f = lambda x: 1 + x",
+}
+POINTS = {"right": 1, "wrong": 0, "hungry": 0, "dies": 0, "leaves a child": 1, "right, too": 1}
+
+
+def jobs(students):
+    """Yields the hand-ins of these students."""
+    for student in students:
+        yield Job(student, SMALL.name, hand_in(SMALL, {"f": CLASS[student]}), {})
+
+
+def row(result):
+    """Returns what a student and a teacher read of one result, without what the clock says."""
+    # Which limit of memory a program reaches first is a matter of moments; that it gets nothing is not.
+    reasons = {name: "" if result.student == "hungry" else cell.reason for name, cell in result.grade.cells.items()}
+    return {name: (cell.status, cell.points, reasons[name]) for name, cell in result.grade.cells.items()}
+
+
+def test_the_order_of_a_class_changes_no_row(bubblewrap):
+    """Two lanes, three orders: programs that run out of memory, end themselves or leave a child change nobody's row."""
+    terms, rows = GradingTerms({SMALL.name: SMALL}, LEVELS["bubblewrap"], TIGHT, 7), []
+    names = list(CLASS)
+    with ServerPool(terms.level, 2) as servers, GraderProcesses(terms, 2, servers) as processes:
+        for order in (names, names[::-1], [*names[3:], *names[:3]]):
+            rows.append({result.student: row(result) for result in processes.grade(jobs(order))})
+    assert {name: float(points) for name, points in POINTS.items()} == {
+        name: found["test_f"][1] for name, found in rows[0].items()
+    }
+    assert rows[0] == rows[1] == rows[2]
+
+
+def test_grading_that_takes_too_long_is_one_row(bubblewrap, monkeypatch):
+    """A grader process that hangs over one hand-in is ended and says so; the next hand-in has its grade."""
+    grade = SubmissionGrader.grade
+
+    def hanging(self, source, data, *others, **options):
+        if b"return 2" in data:
+            time.sleep(600)
+        return grade(self, source, data, *others, **options)
+
+    monkeypatch.setattr(SubmissionGrader, "grade", hanging)
+    monkeypatch.setattr(local_processes, "MARGIN_SECONDS", 10)
+    limits = msgspec.structs.replace(LIMITS, submission_seconds=10)
+    terms = GradingTerms({SMALL.name: SMALL}, LEVELS["bubblewrap"], limits, 7)
+    with ServerPool(terms.level, 1) as servers, GraderProcesses(terms, 1, servers) as processes:
+        late, right = processes.grade(jobs(["wrong", "right"]))
+    assert ("wrong", "not run", 0.0) == (late.student, *row(late)["test_f"][:2])
+    assert "grading it took more than 10 seconds" == row(late)["test_f"][2]
+    assert ("right", 1.0) == (right.student, right.grade.points)

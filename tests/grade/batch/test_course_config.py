@@ -1,0 +1,99 @@
+"""What a course's own nbgrader_config.py says is followed, and a mistake in it is one sentence."""
+
+import pytest
+
+from autograder import cli
+from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.batch.course.course_config import CourseConfigError, limits_of, read_config, read_course
+from autograder.grade.wire.limits import MEBIBYTE, Limits
+from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, write_source
+from tests.grade.hostile.school import FULL, hand_in
+
+ELSEWHERE = """
+c = get_config()
+c.CourseDirectory.course_id = "torch101"
+c.CourseDirectory.source_directory = "teaching/sources"
+c.CourseDirectory.submitted_directory = "teaching/in"
+c.CourseDirectory.autograded_directory = "out/graded"
+c.CourseDirectory.feedback_directory = "out/pages"
+c.CourseDirectory.db_url = "sqlite:///book/marks.db"
+"""
+
+
+def configured(folder, *lines):
+    """Returns the limits in a course whose configuration has these lines."""
+    (folder / "nbgrader_config.py").write_text("\n".join(["c = get_config()", *lines]))
+    return limits_of(read_config(folder), {})
+
+
+def test_a_course_may_keep_its_files_elsewhere(bubblewrap, tmp_path):
+    """Sources and hand-ins are found where the configuration says, and everything is written where it says."""
+    (tmp_path / "nbgrader_config.py").write_text(ELSEWHERE)
+    write_source(tmp_path)
+    hand_in(tmp_path, "ann", RIGHT)
+    (tmp_path / "teaching").mkdir()
+    (tmp_path / "source").rename(tmp_path / "teaching" / "sources")
+    (tmp_path / "submitted").rename(tmp_path / "teaching" / "in")
+    [row] = grade_assignment(ASSIGNMENT, tmp_path, Options(jobs=1, feedback="name"))
+    assert FULL == row.score
+    assert (tmp_path / "out" / "graded" / "ann" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb").is_file()
+    assert (tmp_path / "out" / "pages" / "ann" / ASSIGNMENT / f"{ASSIGNMENT}.html").is_file()
+    assert {"nbgrader_config.py", "book", "out", "teaching"} == {path.name for path in tmp_path.iterdir()}
+
+
+def test_without_a_configuration_the_layout_is_nbgraders(tmp_path):
+    """source, submitted, autograded, feedback and gradebook.db in the course's folder."""
+    course = read_course(tmp_path)
+    assert (tmp_path / "source", f"sqlite:///{tmp_path}/gradebook.db") == (course.sources, course.gradebook)
+    assert {step: tmp_path / step for step in ("submitted", "autograded", "feedback")} == course.steps
+
+
+def test_limits_come_from_the_option_the_course_and_nbgrader_in_this_order(tmp_path):
+    """An option goes before c.Autograder, and that before nbgrader's own timeout for a cell."""
+    assert Limits() == configured(tmp_path)
+    assert 7 == configured(tmp_path, "c.Execute.timeout = 7").cell_seconds
+    assert 7 == configured(tmp_path, "c.ExecutePreprocessor.timeout = 7").cell_seconds
+    assert 9 == configured(tmp_path, "c.Execute.timeout = 7", "c.Autograder.cell_seconds = 9").cell_seconds
+    assert Limits().submission_seconds == configured(tmp_path, "c.Execute.timeout = None").cell_seconds
+    assert 700 * MEBIBYTE == configured(tmp_path, "c.Autograder.memory_mib = 700").memory_bytes
+    assert 3 == limits_of(read_config(tmp_path), {"cell_seconds": 3}).cell_seconds
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("c.Autograder.cell_secnods = 3", "cell_secnods means nothing; there are cell_seconds"),
+        ("c.Autograder.memory_mib = 'much'", "memory_mib"),
+        ("c.Autograder.processes = 0", "processes"),
+        ("c.Autograder.submission_seconds = -1", "submission_seconds"),
+        ("1 / 0", "ZeroDivisionError"),
+        ("c.CourseDirectory.db_url = 'mysql://host/marks'", "not installed"),
+        ("c.CourseDirectory.directory_structure = '{student_id}/{nbgrader_step}/{assignment_id}'", "STEP/STUDENT"),
+        ("c.CourseDirectory.source_directory = 5", "source_directory"),
+    ],
+)
+def test_a_mistake_is_one_sentence(tmp_path, line, said):
+    """The sentence names the setting, so that a teacher finds it."""
+    (tmp_path / "nbgrader_config.py").write_text(f"c = get_config()\n{line}\n")
+    with pytest.raises(CourseConfigError, match=said):
+        limits_of(read_config(tmp_path), {}) and read_course(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [["--cell-seconds", "-3"], ["--memory-mib", "much"], ["--jobs", "-1"], ["--submission-seconds", "inf"]],
+)
+def test_a_wrong_option_is_one_sentence(words, capsys):
+    """Exit code 2, and one line that names the option."""
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["grade", ASSIGNMENT, *words])
+    told = capsys.readouterr().err
+    assert (2, 1) == (ended.value.code, told.count("\n"))
+    assert words[0] in told
+
+
+@pytest.mark.parametrize("python", ["/nowhere/python", "true", "/usr/bin/python3"])
+def test_a_python_that_cannot_grade_is_told(python, capsys):
+    """No program, no Python, and one that lacks what grading needs: one sentence that names it."""
+    assert 2 == cli.main(["grade", ASSIGNMENT, "--python", python])
+    assert python in capsys.readouterr().err

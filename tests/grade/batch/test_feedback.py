@@ -1,0 +1,363 @@
+"""Feedback says what was right, what was not and what to do next; hidden tests stay hidden; nothing in a page can act."""
+
+import contextlib
+import re
+import time
+from types import SimpleNamespace
+
+import nbformat
+import pytest
+from bs4 import BeautifulSoup
+from nbgrader.api import Gradebook
+from traitlets.config import Config
+
+from autograder.grade.batch.feedback import feedback_files, feedback_page, patience
+from autograder.grade.batch.feedback.cell_html import error_html, markdown_html, output_html
+from autograder.grade.batch.feedback.exercises import list_exercises, title_of
+from autograder.grade.batch.feedback.feedback_files import configure_feedback, write_feedback
+from autograder.grade.batch.feedback.feedback_page import page_html
+from autograder.grade.batch.feedback.hidden_tests import CoverHiddenTests
+from autograder.grade.batch.feedback.mathematics import as_mathml
+from autograder.grade.wire.limits import Limits
+from autograder.view.notebook import drawn_mimebundle
+from tests.grade import plain_course
+from tests.grade.clean.test_clean import HOSTILE_HTML, HOSTILE_MARKDOWN, dangers
+from tests.view.conftest import NAMES, stored
+
+TEXT = "assert f(1) == 2\n### BEGIN HIDDEN TESTS: large numbers\nassert f(41317) == 82634\n### END HIDDEN TESTS"
+ERROR = nbformat.v4.new_output(
+    "error", ename="AssertionError", evalue="not 82634", traceback=["----> 3 assert f(41317) == 82634"]
+)
+POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+
+
+def covered(level: str, hidden: bool = True):
+    """Returns the test's cell as its feedback shows it at a level, after its error came from a hidden line or a visible one."""
+    cell = nbformat.v4.new_code_cell(
+        TEXT, outputs=[nbformat.from_dict(dict(ERROR))], metadata={"autograder": {"hidden": hidden}}
+    )
+    cover = CoverHiddenTests(config=Config(CoverHiddenTests={"level": level}))
+    return cover.preprocess_cell(cell, {}, 0)[0]
+
+
+@pytest.mark.parametrize(
+    ("level", "told"),
+    [
+        ("none", "A hidden test did not pass."),
+        ("name", "A hidden test did not pass: large numbers."),
+        ("message", "A hidden test did not pass: large numbers.\nAssertionError: not 82634"),
+    ],
+)
+def test_hidden_tests_are_told_as_far_as_the_teacher_wants(level, told):
+    """Nothing, the name, or the message; never the code."""
+    cell = covered(level)
+    assert told == cell.outputs[0].evalue
+    assert told in BeautifulSoup(error_html(cell.outputs[0]), "html.parser").text
+    assert "41317" not in str(cell)
+    assert "f(1) == 2" in cell.source
+
+
+def test_a_visible_error_is_told_without_the_lines_around_it():
+    """A traceback quotes the lines before and after it, and hidden ones may be among them."""
+    cell = covered("none", hidden=False)
+    assert ["AssertionError: not 82634"] == cell.outputs[0].traceback
+
+
+@pytest.mark.parametrize("text", [*HOSTILE_HTML, *HOSTILE_MARKDOWN])
+def test_a_page_of_a_notebook_that_stock_nbgrader_graded_is_harmless(text):
+    """Such a notebook was stored as the student made it; in the page, every text and output is cleaned again."""
+    shown = [markdown_html(text)] + [
+        output_html(nbformat.v4.new_output("display_data", {kind: text}))
+        for kind in ("text/html", "text/markdown", "text/latex", "text/plain", "image/svg+xml")
+    ]
+    page = BeautifulSoup("".join(shown).replace('<div class="shown">', "<div>"), "html.parser")
+    for drawing in page.find_all("img", src=re.compile("^data:image/svg")):
+        del drawing["src"]  # runs and loads nothing as a picture
+    for formula in page.find_all("math", display=True):
+        formula.unwrap()  # ours; see the next tests
+    assert [] == dangers(str(page))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_picture_arrives_as_it_was_drawn(name):
+    """Its data URL contains markup and a style, which are not part of the page and stay as they are."""
+    drawn = drawn_mimebundle(stored(name))["text/html"]
+    shown = output_html(nbformat.v4.new_output("display_data", {"text/html": drawn}))
+    addresses = [BeautifulSoup(html, "html.parser").img["src"] for html in (drawn, shown)]
+    assert "<style>" in addresses[0]
+    assert addresses[0] == addresses[1]
+
+
+@pytest.mark.parametrize(
+    "latex",
+    ["\\text{<script>alert(1)</script>}", "\\href{javascript:alert(1)}{x}", "\\style{x}{y}", "{" * 3000, "\\frac{"],
+)
+def test_mathematics_is_drawn_without_a_script_and_cannot_act(latex):
+    """latex2mathml copies text into its elements and makes links; what it cannot read is shown as it was written."""
+    page = BeautifulSoup(as_mathml(latex), "html.parser")
+    assert not page.find_all(["script", "a", "img"])
+    assert {"display"} >= {name for element in page.find_all(True) for name in element.attrs}
+
+
+def test_ordinary_formulas_become_mathml():
+    """In texts, in blocks, in environments, and with the characters that a stored text has for safety."""
+    page = BeautifulSoup(
+        markdown_html("$a<\u2060b$ and $$\\frac{1}{n}$$\n\n\\begin{align}x&=1\\end{align}"), "html.parser"
+    )
+    assert ["a<b", "1n", "x=1"] == [formula.text for formula in page.find_all("math")]
+
+
+def test_plain_nbgrader_writes_the_same_pages():
+    """One function configures both, so `nbgrader generate_feedback` leaks no more than we do."""
+    config = Config()
+    configure_feedback(config, "none")
+    names = [preprocessor.__name__ for preprocessor in config.GenerateFeedback.preprocessors]
+    assert ["GetGradesAndWaiting", "CoverHiddenTests"] == names
+    assert "none" == config.CoverHiddenTests.level
+    assert "FeedbackExporter" == config.GenerateFeedback.exporter_class.__name__
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, bubblewrap):
+    """A class of the plain course, graded once, with a manual grade, a comment and a late penalty for "some"."""
+    answers = {
+        "answer_mean": "import numpy as np\n\ndef mean(x):\n    return sum(x) / 3",
+        "answer_scale": "def scale(x, by):\n    return np.asarray(x) + by",
+        "answer_slow": "def count(n):\n    while True:\n        pass\ncount(1)",
+        "explain_mean": "There is **none**: $0/0$",
+    }
+    hand_ins = {
+        "good": plain_course.answered({"explain_mean": "none"}),
+        "some": plain_course.answered(answers),
+        "spelling": plain_course.answered({"answer_mean": "def mean(x)\n    return 1"}),
+        "cut_off": b'{"cells": [',
+    }
+    folder = plain_course.make_class(tmp_path_factory.mktemp("course"), hand_ins)
+    plain_course.grade_class(folder, limits=Limits(cell_seconds=2))
+    with Gradebook(f"sqlite:///{folder / 'gradebook.db'}") as gradebook:
+        place = (plain_course.ASSIGNMENT, plain_course.ASSIGNMENT, "some")
+        grade = gradebook.find_grade("explain_mean", *place)
+        grade.manual_score, grade.needs_manual_grade = 1.5, False
+        gradebook.find_comment("explain_mean", *place).manual_comment = "Half of <b>it</b>."
+        gradebook.find_submission_notebook(*place).late_submission_penalty = 0.5
+        gradebook.db.commit()
+    return folder
+
+
+def shown(folder, student, level="name") -> BeautifulSoup:
+    """Returns a student's page, written afresh."""
+    from autograder.grade.batch.course.classroom import open_class
+
+    assert [] == write_feedback(open_class(folder, plain_course.ASSIGNMENT), [student], level, jobs=1)
+    return BeautifulSoup(plain_course.page(folder, student).read_text("utf-8"), "html.parser")
+
+
+def words(element) -> str:
+    """Returns an element's text with single spaces."""
+    return " ".join(element.text.split())
+
+
+def test_the_summary_names_each_exercise(folder):
+    """By its heading, with status and points, the sum as the student will get it, and what to do next."""
+    page = shown(folder, "some")
+    rows = [words(row) for row in page.select(".summary li")]
+    assert [
+        "◐ The mean partly correct 1 of 3",
+        "○ Scaling not correct yet 0 of 2",
+        "○ Counting not correct yet 0 of 1",
+        "◐ In your own words partly correct 1.5 of 3",
+    ] == rows
+    assert "2 of 9 points , after 0.5 for a late hand-in" == words(page.select_one(".total"))
+    assert words(page.select_one(".next")).startswith("Next: The mean. Read what was found there")
+    assert "Half of <b>it</b>." == page.select_one(".comment").text
+    assert "Test cell" not in page.text
+
+
+def test_the_answer_stands_beside_what_was_found(folder):
+    """Each exercise has the learner's code, and the message of its test; a program that does not end is reported as that."""
+    mean, scale, count, _ = shown(folder, "some").select(".exercise")
+    assert "return sum(x) / 3" in mean.select_one(".answer").text
+    assert "A hidden test did not pass: large numbers." == words(mean.select(".found .message")[0])
+    assert "AssertionError: scale([1, 2], 2) is [2, 4]" == words(scale.select_one(".found .message"))
+    assert "Your code took too long: it was stopped after 2 seconds." == words(count.select_one(".answer .message"))
+    assert "Your code took too long: it was stopped after 2 seconds." == words(count.select_one(".found .message"))
+
+
+def test_an_error_of_spelling_shows_its_place(folder):
+    """Of a syntax error the learner sees the line and the sign below it."""
+    answer = shown(folder, "spelling").select_one(".answer .message").text
+    assert "def mean(x)" in answer
+    assert "^" in answer
+
+
+def test_a_hand_in_that_could_not_be_graded_is_one_sentence_and_a_way_out(folder):
+    """Not the whole notebook at 0."""
+    page = shown(folder, "cut_off")
+    assert "could not be graded: the file is not JSON" in page.select_one(".ended").text
+    assert "hand it in again" in page.text
+    assert [] == page.select(".exercise, .summary, .whole")
+
+
+def test_everything_correct_says_so(folder):
+    """What waits for a person is named as that."""
+    page = shown(folder, "good")
+    assert ["correct"] * 3 + ["a person will grade this"] == [row.text for row in page.select(".summary .words")]
+    assert "1 answer waits for a person" in words(page.select_one(".next"))
+
+
+def test_a_page_asks_for_nothing_and_names_no_path(folder):
+    """No script and no address; the policy says so to the browser as well."""
+    for student in ("good", "some", "spelling", "cut_off"):
+        page = shown(folder, student)
+        assert POLICY == page.find("meta", {"http-equiv": "Content-Security-Policy"})["content"]
+        assert [] == page.find_all(["script", "link", "iframe"])
+        sources = {element.get("src", "data:")[:5] for element in page.find_all("img")}
+        assert sources <= {"data:"}
+        stored_notebook = (folder / "autograded" / student / plain_course.ASSIGNMENT).glob("*.ipynb")
+        for text in (str(page), next(stored_notebook).read_text("utf-8")):
+            assert str(folder) not in text
+            assert str(nbformat.__file__).rpartition("/site-packages")[0] not in text
+
+
+def test_demonstrations_are_folded(folder):
+    """Cells for which there was nothing to do stand in the whole notebook, closed."""
+    folded = shown(folder, "good").select_one(".whole details.cell")
+    assert "plt.plot" in folded.text
+    assert folded.img["src"].startswith("data:image/png;base64,")
+    assert not folded.has_attr("open")
+
+
+def test_a_page_that_cannot_be_written_is_told_and_the_others_are_written(folder):
+    """A file stands where the folder should be; the line begins with the student's name."""
+    import shutil
+
+    from autograder.grade.batch.course.classroom import open_class
+
+    blocked = folder / "feedback" / "good"
+    shutil.rmtree(blocked, ignore_errors=True)
+    blocked.write_text("in the way")
+    plain_course.page(folder, "some").unlink(missing_ok=True)
+    try:
+        problems = write_feedback(open_class(folder, plain_course.ASSIGNMENT), ["good", "some"], "name", jobs=1)
+    finally:
+        blocked.unlink()
+    assert 1 == len(problems)
+    assert re.match(r"good: there is no feedback page \((File exists|Not a directory): .*good", problems[0])
+    assert plain_course.page(folder, "some").is_file()
+
+
+def test_a_correct_prediction_of_an_error_is_a_success():
+    """The picture of a program that raises has no cross at its head; the learner was right."""
+    assert all("✗  raises" not in drawn_mimebundle(stored(name))["text/html"] for name in NAMES)
+    cells = [
+        nbformat.v4.new_markdown_cell("## A late write"),
+        plain_course.known(nbformat.v4.new_code_cell("p = 'raises-backward'"), "answer_p", solution=True),
+        plain_course.known(nbformat.v4.new_code_cell("@predicted('p')"), "prediction_p", points=1),
+    ]
+    cells[2].metadata.nbgrader["score"] = 1.0
+    notebook = nbformat.v4.new_notebook(cells=cells)
+    page = BeautifulSoup(page_html(notebook, {"notebook": "n", "score": 1, "max_score": 1}), "html.parser")
+    assert "✓ A late write correct 1 of 1" == words(page.select_one(".summary li"))
+    assert "Everything is correct." in page.text
+
+
+@pytest.mark.parametrize("points", [0, 2])
+def test_an_answer_that_nobody_gave_is_not_correct(points):
+    """Not even where it gives no points; and who has everything else is not sent to what gives none."""
+    cells = [
+        nbformat.v4.new_markdown_cell("# In your own words"),
+        plain_course.known(nbformat.v4.new_markdown_cell("YOUR ANSWER HERE"), "words", solution=True, points=points),
+    ]
+    cells[1].metadata.nbgrader.update(grade=True, score=0.0, comment="No response.")
+    page = BeautifulSoup(
+        page_html(nbformat.v4.new_notebook(cells=cells), {"notebook": "n", "score": 0, "max_score": points}),
+        "html.parser",
+    )
+    expected = f"0 of {points}" if points else "no points"
+    assert f"– In your own words not attempted {expected}" == words(page.select_one(".summary li"))
+    assert bool(points) == ("Next:" in page.text)
+
+
+def test_a_notebook_whose_first_heading_is_an_exercise_is_called_by_its_own_name():
+    """nbgrader's example begins with its first exercise; the page is not named after that."""
+    known, code, text = plain_course.known, nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell
+    parts = [(text(f"# Part {part}"), known(code(""), f"test_{part}", points=1)) for part in "AB"]
+    notebook = nbformat.v4.new_notebook(cells=[cell for pair in parts for cell in pair])
+    assert "n" == title_of(notebook, list_exercises(notebook), "n")
+    alone = nbformat.v4.new_notebook(cells=list(parts[0]))
+    assert "Part A" == title_of(alone, list_exercises(alone), "n")
+
+
+def test_a_notebook_without_headings_names_exercises_by_their_cells():
+    """Of `test_squares_1` and `prediction_late_write` in words; tests belong to the answer before them."""
+    known, code = plain_course.known, nbformat.v4.new_code_cell
+    cells = [
+        known(code("a"), "squares", solution=True),
+        known(code("b"), "test_squares_1", points=1),
+        known(code("c"), "test_squares_2", points=2),
+        known(code("d"), "cubes", solution=True, points=3),
+    ]
+    found = list_exercises(nbformat.v4.new_notebook(cells=cells))
+    assert [("squares 1", 1, 2, 3.0), ("cubes", 1, 0, 3.0)] == [
+        (one.name, len(one.answers), len(one.tests), one.max_points) for one in found
+    ]
+
+
+SLOW = {
+    "code": nbformat.v4.new_code_cell("(" * 200_000),
+    "formulas": nbformat.v4.new_markdown_cell(
+        "\n\n".join(f"$$ {n} {'a over b ' * 300} {'&' * 2000} $$" for n in range(200))
+    ),
+    "dollars": nbformat.v4.new_markdown_cell("$ a" * 60_000),
+    "brackets": nbformat.v4.new_markdown_cell("\\\\[" * 60_000),
+}
+
+
+@pytest.mark.parametrize("cell", SLOW.values(), ids=SLOW)
+def test_what_takes_too_long_to_typeset_is_plain(cell, monkeypatch):
+    """A page with ten such cells takes the seconds of processor time that it may, not hours, and shows the cells as they are."""
+    monkeypatch.setattr(patience, "SECONDS_OF_A_PART", 0.2)
+    monkeypatch.setattr(feedback_page, "Patience", lambda: patience.Patience(1.0))
+    start = (
+        time.process_time()
+    )  # of the whole process, which other tests have filled: a garbage collection may be in it
+    notebook = nbformat.v4.new_notebook(cells=[cell] * 10)
+    page = page_html(notebook, {"notebook": "a", "score": 0, "max_score": 1, "late_penalty": 0})
+    assert time.process_time() - start < 20
+    assert f"<pre>{cell.source[:10]}" in page
+
+
+def test_patience_ends_with_what_swallows_errors():
+    """latex2mathml's errors are caught one formula at a time; the end of the time is no such error."""
+
+    def stubborn() -> str:
+        while True:
+            with contextlib.suppress(Exception):
+                sum(range(10_000))
+
+    start = time.process_time()
+    assert patience.Patience(0.5).html(stubborn, "<b>") == "<pre>&lt;b&gt;</pre>"
+    assert time.process_time() - start < 3
+
+
+class SlowNbgrader:
+    """nbgrader's interface, with a page that takes a minute; it catches everything, as nbgrader (0.9.6) does."""
+
+    def generate_feedback(self, *_: object, **__: object) -> dict[str, object]:
+        """Sleeps, and hides what interrupts it."""
+        try:
+            time.sleep(60)
+        except BaseException:  # noqa: BLE001
+            return {"success": False, "log": "SystemExit: 1"}
+        return {"success": True}
+
+
+def test_a_page_that_takes_too_long_is_named(monkeypatch):
+    """Its time ends, and the line says so, whatever nbgrader makes of the interrupt."""
+    monkeypatch.setattr(feedback_files, "PAGE_SECONDS", 0.2)
+    start = time.monotonic()
+    assert (
+        feedback_files._write_one(SlowNbgrader(), SimpleNamespace(assignment="a"), "some")
+        == "it took more than 0.2 seconds"
+    )
+    assert time.monotonic() - start < 30

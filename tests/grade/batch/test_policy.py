@@ -1,0 +1,182 @@
+"""policy.toml: late work, extensions and excuses, computed again by every run and in both directions."""
+
+import csv
+import datetime
+import sqlite3
+
+import pytest
+from nbgrader.api import Gradebook
+from nbgrader.plugins import CsvExportPlugin
+
+from autograder.grade.batch.course.classroom import open_class
+from autograder.grade.batch.records.gradebook import GradingRecords
+from autograder.grade.policy.course_policy import (
+    AssignmentPolicy,
+    CoursePolicy,
+    DropLowest,
+    LateRule,
+    PolicyError,
+    read_policy,
+)
+from autograder.grade.policy.course_total import course_total
+from tests.desk import made_class
+from tests.desk.made_class import ASSIGNMENT
+from tests.desk.made_grades import give_grades
+
+DUE = datetime.datetime(2026, 10, 3, 12, 0)
+HOURS = {"early": -1, "exact": 0, "minute": 1 / 60, "hour": 1, "day": 24, "two": 25, "week": 24 * 7}
+POLICY = """
+timezone = "Europe/Berlin"
+[late]
+grace_minutes = 15
+percent_a_day = 10
+most_percent = 50
+[assignments.first]
+due = 2026-10-03T14:00:00  # 12:00 in UTC
+"""
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A course in which seven students have 4 of 5 points, handed in at times around the due date."""
+    made = made_class.course(tmp_path)
+    times = {student: DUE + datetime.timedelta(hours=hours) for student, hours in HOURS.items()}
+    give_grades(made, {student: {"test_warm_days": 3.0, "summary": 1.0} for student in HOURS}, handed_in=times)
+    return made
+
+
+def penalties(course, policy: str | None) -> dict[str, float]:
+    """Applies a policy as `grade` does to what has not changed, and returns what each student loses."""
+    path = course / "policy.toml"
+    path.unlink(missing_ok=True)
+    if policy is not None:
+        path.write_text(policy, "utf-8")
+    classroom = open_class(course, ASSIGNMENT, before_hand_in=True)
+    with GradingRecords(classroom.gradebook, ASSIGNMENT, classroom.settings()) as records:
+        records.renew_penalties({student: DUE + datetime.timedelta(hours=hours) for student, hours in HOURS.items()})
+        return {student: score.late_penalty for student, score in records.scores().items()}
+
+
+def test_each_begun_day_costs_its_percentage(course):
+    """By hand: 4 points; nothing up to 15 minutes, 10 % for each day begun, never more than half."""
+    expected = {"early": 0, "exact": 0, "minute": 0, "hour": 0.4, "day": 0.4, "two": 0.8, "week": 2.0}
+    assert expected == penalties(course, POLICY)
+
+
+def test_extensions_move_the_due_date_of_one_student(course):
+    """A later time, a span; and taken back when they are taken out of the file."""
+    extended = (
+        POLICY + '[assignments.first.extensions]\nweek = 2026-10-10T14:00:00+02:00\ntwo = "1 day"\nhour = "2 hours"\n'
+    )
+    assert {"week": 0, "two": 0.4, "hour": 0, "day": 0.4} == {
+        s: penalties(course, extended)[s] for s in ("week", "two", "hour", "day")
+    }
+    assert {"week": 2.0, "two": 0.8, "hour": 0.4} == {s: penalties(course, POLICY)[s] for s in ("week", "two", "hour")}
+
+
+def test_steps_and_the_maximum(course):
+    """Steps instead of days, of the points that could be had: 5."""
+    steps = POLICY.replace(
+        "percent_a_day = 10", 'of = "maximum"\nsteps = [{hours = 24, percent = 40}, {hours = 0.5, percent = 20}]'
+    )
+    expected = {"early": 0, "exact": 0, "minute": 0, "hour": 1.0, "day": 1.0, "two": 2.0, "week": 2.0}
+    assert expected == penalties(course, steps)
+
+
+def test_a_rule_of_one_assignment_goes_before_the_courses(course):
+    """And nobody can lose more than the points that they have."""
+    own = POLICY + "[assignments.first.late]\npercent_a_day = 100\n"
+    assert {"minute": 4.0, "week": 4.0, "exact": 0.0} == {
+        s: penalties(course, own)[s] for s in ("minute", "week", "exact")
+    }
+
+
+def test_without_a_file_nbgraders_own_count(course):
+    """The due date that a person entered, and the plugin of nbgrader_config.py; a file that is silent on them changes neither."""
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}", "course") as book:
+        book.update_or_create_assignment(ASSIGNMENT, duedate=DUE)
+    assert {0.0} == set(penalties(course, None).values()), "nbgrader's plugin takes nothing off unless it is asked to"
+    config = course / "nbgrader_config.py"
+    config.write_text(config.read_text() + "\nc.LateSubmissionPlugin.penalty_method = 'zero'\n")
+    for policy in (None, 'timezone = "UTC"\n'):
+        assert {"early": 0.0, "exact": 0.0, "minute": 4.0} == {
+            s: penalties(course, policy)[s] for s in ("early", "exact", "minute")
+        }
+    assert 0.4 == penalties(course, POLICY)["hour"]
+    assert 4.0 == penalties(course, None)["hour"]
+
+
+def test_gradebook_and_export_say_the_same(course, tmp_path):
+    """What formgrader shows (submission.score, late penalty, due date) and `nbgrader export` writes is what the table has."""
+    lost = penalties(course, POLICY + '[assignments.first.extensions]\nweek = "3 days"\n')
+    with Gradebook(f"sqlite:///{course / 'gradebook.db'}", "course") as book:
+        found = {one.student_id: one for one in book.assignment_submissions(ASSIGNMENT)}
+        assert lost == {student: one.late_submission_penalty or 0.0 for student, one in found.items()}
+        assert DUE + datetime.timedelta(days=3) == found["week"].duedate
+        assert DUE == found["day"].duedate
+        exporter = CsvExportPlugin(parent=None)
+        exporter.to = str(tmp_path / "grades.csv")
+        exporter.export(book)
+    with open(tmp_path / "grades.csv", newline="") as file:
+        rows = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
+    assert {student: 4.0 - points for student, points in lost.items()} == pytest.approx(rows)
+
+
+def test_the_files_hash_stands_with_each_grade(course):
+    """It changes with the file, and is empty without one."""
+    hashes = []
+    for policy in (POLICY, POLICY + "\n", None):
+        penalties(course, policy)
+        with sqlite3.connect(course / "gradebook.db") as book:
+            [(digest,)] = set(book.execute("SELECT policy FROM autograder_policy"))
+        hashes.append(digest)
+        assert digest == read_policy(course)[1]
+    assert (3, "") == (len(set(hashes)), hashes[-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        pytest.param("[late", "Expected ']'", id="no TOML"),
+        pytest.param("lat = 3", "unknown field `lat`", id="an unknown setting"),
+        pytest.param('timezone = "Mars/Base"', "'Mars/Base' is no time zone", id="an unknown zone"),
+        pytest.param("late.percent_a_day = 120", "late: percentages are from 0 to 100", id="more than everything"),
+        pytest.param("late.percent_a_day = -1", "late: percentages are from 0 to 100", id="a reward"),
+        pytest.param("late.grace_minutes = nan", "late: percentages", id="no number"),
+        pytest.param("[late]\npercent_a_day = 1\nsteps = [{hours = 1, percent = 1}]", "not both", id="two rules"),
+        pytest.param(
+            '[assignments.a.extensions]\nann = "soon"', "extensions.ann: 'soon' is neither a time", id="no span"
+        ),
+        pytest.param('[assignments.a]\ndue = "tomorrow"', "Invalid RFC3339", id="no time"),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_refused(tmp_path, text, sentence):
+    """One sentence, with the file's name and the setting."""
+    (tmp_path / "policy.toml").write_text(text, "utf-8")
+    with pytest.raises(PolicyError, match=sentence) as caught:
+        read_policy(tmp_path)
+    assert "policy.toml" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("scores", "points", "most", "dropped"),
+    [
+        pytest.param({"a": (1, 10), "b": (9, 10), "c": (5, 5)}, 14, 15, ("a",), id="the lowest share goes"),
+        pytest.param({"a": (1, 10), "b": (0, 10), "exam": (0, 20)}, 1, 30, ("b",), id="only of those named"),
+        pytest.param({"a": (1, 10)}, 1, 10, (), id="the last one stays"),
+        pytest.param({"a": (1, 10), "b": (2, 10), "out": (10, 10)}, 2, 10, ("a",), id="an excused one does not count"),
+    ],
+)
+def test_the_lowest_is_dropped(scores, points, most, dropped):
+    """Of a, b and c one may be dropped; `out` is excused."""
+    policy = CoursePolicy(
+        drop_lowest=(DropLowest(("a", "b", "c")),), assignments={"out": AssignmentPolicy(excused=("ann",))}
+    )
+    assert (points, most, dropped) == course_total(policy, "ann", scores)
+
+
+def test_a_step_begins_after_its_hours():
+    """Exactly 24 hours are not more than 24 hours; a second more is."""
+    rule = LateRule(percent_a_day=10)
+    assert [10, 10, 20] == [rule.percent(seconds) for seconds in (1, 86_400, 86_401)]

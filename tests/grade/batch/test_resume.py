@@ -1,0 +1,203 @@
+# ruff: noqa: E501 - a submission's text, or a row of a table, is easier to read on one line
+"""However a run ends, `--resume` completes it with the rows of an undisturbed run."""
+
+import errno
+import json
+import os
+import random
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+
+from autograder import cli
+from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.batch.course.hand_in import HandIn
+from autograder.grade.batch.pending import has_pending_work
+from autograder.grade.batch.records import gradebook
+from autograder.grade.batch.records.gradebook import StoppedError
+from autograder.grade.sandbox import launch
+from autograder.grade.where import local_processes
+from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, WRONG, write_source
+from tests.grade.hostile.school import hand_in
+
+# Each run grades a class of eight, some more than once: over a minute together.
+pytestmark = pytest.mark.slow
+
+launch_servers = launch.launch
+STUDENTS = {f"s{number}": RIGHT if number % 2 else WRONG | {"scaled": RIGHT["scaled"]} for number in range(8)}
+
+
+def enrolled(folder):
+    """Returns the folder as a class of eight."""
+    write_source(folder)
+    for student, answers in STUDENTS.items():
+        hand_in(folder, student, answers)
+    return folder
+
+
+def rows(folder) -> set:
+    """Returns all grades and comments, by student and cell."""
+    query = """
+        SELECT s.student_id, c.name, g.auto_score, g.needs_manual_grade
+        FROM grade g JOIN base_cell c ON g.cell_id = c.id JOIN submitted_notebook n ON g.notebook_id = n.id
+        JOIN submitted_assignment s ON n.assignment_id = s.id"""
+    with sqlite3.connect(folder / "gradebook.db") as database:
+        return set(database.execute(query))
+
+
+@pytest.fixture(scope="module")
+def undisturbed(bubblewrap, tmp_path_factory):
+    """The rows of an undisturbed run with one process."""
+    folder = enrolled(tmp_path_factory.mktemp("undisturbed"))
+    grade_assignment(ASSIGNMENT, folder, Options(jobs=1))
+    return rows(folder)
+
+
+def test_the_number_of_processes_changes_nothing(undisturbed, tmp_path):
+    """Two processes, in whatever order they finish, give the same rows."""
+    folder = enrolled(tmp_path)
+    graded = grade_assignment(ASSIGNMENT, folder, Options(jobs=2))
+    assert undisturbed == rows(folder)
+    assert sorted(STUDENTS) == [row.student for row in graded]
+
+
+def test_nothing_is_waited_for_once_all_are_graded(undisturbed, tmp_path, monkeypatch):
+    """The processes end by themselves when there are no more jobs: none has to be killed."""
+    forced = []
+    close = local_processes._GraderProcess.close
+    monkeypatch.setattr(
+        local_processes._GraderProcess, "close", lambda grader: (close(grader), forced.append(grader.process.exitcode))
+    )
+    grade_assignment(ASSIGNMENT, enrolled(tmp_path), Options(jobs=3))
+    assert [0, 0, 0] == forced
+
+
+def test_a_killed_run_resumes_with_nothing_lost(undisturbed, tmp_path):
+    """Killed with SIGKILL at random moments, twice: its processes are gone, its grades are kept."""
+    folder = enrolled(tmp_path)
+    chance = random.Random()
+    command = command_for(folder)
+    for _ in range(2):
+        run = subprocess.Popen([*command, "--resume"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        family = _wait_for_grades(run, folder, chance.uniform(0, 0.3))
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+        _, alive = psutil.wait_procs(family, timeout=20)
+        assert [] == alive
+    assert subprocess.run([*command, "--resume"], capture_output=True, text=True).returncode == 0
+    assert undisturbed == rows(folder)
+    assert [] == [path for path in folder.rglob(".*writing")]
+    again = grade_assignment(ASSIGNMENT, folder, Options(jobs=1, resume=True))
+    assert [True] * len(STUDENTS) == [row.unchanged for row in again]
+
+
+def test_ctrl_c_ends_with_one_sentence_and_resumes(undisturbed, tmp_path):
+    """Ctrl-C reaches every process: no traceback, and the next run continues."""
+    folder = enrolled(tmp_path)
+    run = subprocess.Popen(
+        command_for(folder), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    family = _wait_for_grades(run, folder, 0.0)
+    os.killpg(run.pid, signal.SIGINT)
+    _, told = run.communicate(timeout=60)
+    assert 130 == run.returncode
+    assert "autograder: grade was interrupted. What was graded so far is kept" in told.splitlines()[-1]
+    assert "Traceback" not in told
+    _, alive = psutil.wait_procs(family, timeout=20)
+    assert [] == alive
+    grade_assignment(ASSIGNMENT, folder, Options(jobs=1, resume=True))
+    assert undisturbed == rows(folder)
+
+
+def command_for(folder) -> list[str]:
+    """Returns the command that grades the class with one process."""
+    options = ["--course", str(folder), "--feedback", "off", "--jobs", "1"]
+    return [sys.executable, "-m", "autograder", "grade", ASSIGNMENT, *options]
+
+
+def _wait_for_grades(run, folder, pause) -> list[psutil.Process]:
+    """Waits until the run has written one more grade, and a little longer; returns its child processes."""
+    before = len(list((folder / "autograded").glob("*"))) if (folder / "autograded").exists() else 0
+    until = time.monotonic() + 90
+    while run.poll() is None and time.monotonic() < until:
+        if (folder / "autograded").exists() and len(list((folder / "autograded").glob("*"))) > before:
+            break
+        time.sleep(0.02)
+    time.sleep(pause)
+    return psutil.Process(run.pid).children(recursive=True) if run.poll() is None else []
+
+
+def test_unchanged_work_is_graded_again_only_by_force(undisturbed, tmp_path):
+    """A second run skips everything; a changed file, or --force, is graded."""
+    folder = enrolled(tmp_path)
+    grade_assignment(ASSIGNMENT, folder, Options(jobs=1))
+    hand_in(folder, "s0", RIGHT)
+    changed = [row.student for row in grade_assignment(ASSIGNMENT, folder, Options(jobs=1)) if not row.unchanged]
+    forced = [
+        row.student for row in grade_assignment(ASSIGNMENT, folder, Options(jobs=1, force=True)) if not row.unchanged
+    ]
+    assert (["s0"], sorted(STUDENTS)) == (changed, forced)
+
+
+def test_no_server_starts_for_unchanged_work(undisturbed, tmp_path, monkeypatch, capsys):
+    """A second run finds that nothing has changed, and starts no server, neither early nor later; new work starts them."""
+    folder = enrolled(tmp_path)
+    assert has_pending_work(folder, ASSIGNMENT)
+    grade_assignment(ASSIGNMENT, folder, Options(jobs=1))
+    assert not has_pending_work(folder, ASSIGNMENT)
+    started = []
+    monkeypatch.setattr(launch, "launch", lambda level, count: started.append(count) or launch_servers(level, count))
+    command = ["grade", ASSIGNMENT, "--course", str(folder), "--feedback", "off", "--jobs", "1", "--json"]
+    assert (0, []) == (cli.main(command), started)
+    assert [True] * len(STUDENTS) == [row["unchanged"] for row in json.loads(capsys.readouterr().out)["students"]]
+    hand_in(folder, "s0", RIGHT)
+    assert has_pending_work(folder, ASSIGNMENT)
+    assert (0, [1]) == (cli.main(command), started)
+
+
+def test_a_full_disk_stops_with_one_sentence_and_resumes(undisturbed, tmp_path, monkeypatch):
+    """The grade that could not be written is not in the gradebook; the next run ends as an undisturbed one."""
+    folder = enrolled(tmp_path)
+    write, left = HandIn.write_folder, [3]
+
+    def full(self):
+        left[0] -= 1
+        if left[0] < 0:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "graded.ipynb")
+        write(self)
+
+    monkeypatch.setattr(HandIn, "write_folder", full)
+    with pytest.raises(StoppedError, match=r"No space left.*kept.*--resume"):
+        grade_assignment(ASSIGNMENT, folder, Options(jobs=1))
+    assert 3 == len({student for student, *_ in rows(folder)})
+    monkeypatch.undo()
+    grade_assignment(ASSIGNMENT, folder, Options(jobs=1, resume=True))
+    assert undisturbed == rows(folder)
+
+
+def test_a_locked_gradebook_is_waited_for(undisturbed, tmp_path, monkeypatch):
+    """If another program locks the database for some seconds, the run waits; if for too long, it stops with one sentence."""
+    folder = enrolled(tmp_path)
+    grade_assignment(ASSIGNMENT, folder, Options(jobs=1))
+    lock = sqlite3.connect(folder / "gradebook.db", check_same_thread=False, isolation_level=None)
+    lock.execute("BEGIN EXCLUSIVE")
+    threading.Timer(3, lambda: lock.execute("ROLLBACK")).start()
+    with gradebook.GradingRecords(f"sqlite:///{folder / 'gradebook.db'}", ASSIGNMENT, _settings()) as records:
+        records.begin(1, forced=False)
+        lock.execute("BEGIN EXCLUSIVE")
+        monkeypatch.setattr(gradebook, "PATIENCE", 0.0)
+        with pytest.raises(StoppedError, match=r"database is locked.*kept.*--resume"):
+            records.begin(2, forced=False)
+        lock.execute("ROLLBACK")
+
+
+def _settings():
+    from traitlets.config import Config
+
+    return Config()

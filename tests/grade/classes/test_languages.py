@@ -1,0 +1,50 @@
+"""A hand-in in another language has the points of the same work in English, and its messages in its own language."""
+
+from __future__ import annotations
+
+import nbformat
+import pytest
+
+from autograder.course.canonical import read
+from autograder.course.paths import NOTEBOOKS, SOLUTIONS
+from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.submission.submitted.untrusted_notebook import submitted_language
+from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.locale.languages import METADATA, speaking
+from autograder.locale.notebook_translation import in_language
+from autograder.locale.translations import translated
+from tests.fixture_class.submissions import Lesson
+from tests.grade.conftest import LIMITS
+
+FILE = "02_mutating_a_saved_tensor/02_mutating_a_saved_tensor.ipynb"
+LESSON = Lesson(SOLUTIONS / FILE, NOTEBOOKS / FILE)
+
+
+def test_the_points_are_the_same_and_the_words_are_the_learners(server):
+    """Half-right work in Chinese: each cell has the status and points of the English one, and wrong ones a Chinese reason."""
+    source, grader = AssignmentSource("lesson", read(SOLUTIONS / FILE)), SubmissionGrader(server, LIMITS)
+    answers = LESSON.right() | {
+        "shifted_exp": LESSON.wrong(0)["shifted_exp"],
+        "prediction_times_three": "prediction_times_three = ''",
+    }
+    work = LESSON.answered(answers)
+    english, chinese = (
+        grader.grade(source, nbformat.writes(one).encode(), {}, seed=1).cells
+        for one in (work, in_language(work, "zh-CN"))
+    )
+    assert {name: (cell.status, cell.points) for name, cell in english.items()} == {
+        name: (cell.status, cell.points) for name, cell in chinese.items()
+    }
+    assert {cell.status for cell in chinese.values() if cell.max_points} == {"correct", "incorrect"}
+    with speaking("zh-CN"):
+        words = translated("one of {outcomes}").partition("{")[0]
+    assert words in chinese["prediction_times_three"].reason
+    assert "one of" in english["prediction_times_three"].reason
+
+
+@pytest.mark.parametrize("metadata", ["1", "[]", '{"KEY": ["zh-CN"]}', '{"KEY": "../zh_CN"}'])
+def test_a_language_that_is_none_is_english(metadata):
+    """What a hand-in claims is looked up among the course's languages, and never used as a path."""
+    metadata = metadata.replace("KEY", METADATA)
+    assert submitted_language(b'{"metadata": ' + metadata.encode() + b"}") == "en"
+    assert submitted_language(metadata.encode()) == "en"

@@ -1,0 +1,139 @@
+"""A class in which everybody has a notebook of their own: each is graded by its own key, whatever is handed in."""
+
+import json
+
+import nbformat
+import pytest
+
+from autograder import cli
+from autograder.course.canonical import read
+from autograder.course.new_course import ASSIGNMENT, make_course
+from autograder.course.variants.declared_changes import read_changes
+from autograder.course.variants.variant import vary
+from autograder.course.variants.variant_record import read_record
+
+pytestmark = pytest.mark.thorough
+
+DECLARED = """
+[warm_days.names]
+limit = ["bound", "threshold"]
+
+[[warm_days.choices]]
+exercise = "test_warm_days"
+differs = "whether warm or cold days are counted"
+replace = ["> limit", "above the limit", "15) == 3", "[15.0, 15.1]"]
+by = [["< limit", "below the limit", "15) == {cold}", "[15.0, 14.9]"]]
+""".replace("warm_days.", f"{ASSIGNMENT}.")
+STUDENTS = ("ann", "ben", "cleo", "dora", "emil", "fay")
+
+
+@pytest.fixture
+def course(tmp_path):
+    """A course of nbgrader's own form with six students, whose notebooks were handed out."""
+    course = tmp_path / "course"
+    make_course(course)
+    rows = (course / "source" / ASSIGNMENT / "temperatures.csv").read_text().splitlines()
+    cold = sum(float(row.split(",")[-1]) < 15 for row in rows[1:])
+    (course / "source" / "variants.toml").write_text(DECLARED.replace("{cold}", str(cold)))
+    (course / "roster.csv").write_text("student_id,name\n" + "\n".join(f"{one},{one}" for one in STUDENTS) + "\n")
+    # The record of a class whose seed is known, so that the test always sees the same class.
+    (course / "variants.json").write_text('{"seed": "5"}')
+    assert 0 == cli.main(["release", ASSIGNMENT, "--for-each", str(course / "roster.csv"), "--course", str(course)])
+    return course
+
+
+def own_source(course, student):
+    """Returns a student's notebook with the model answer in it."""
+    changes = read_changes(course / "source")[ASSIGNMENT]
+    seed = read_record(course).students(ASSIGNMENT, changes)[student]
+    return vary(read(course / "source" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb"), seed, changes)
+
+
+def answer(notebook):
+    """Returns the text of the answer cell."""
+    return next(
+        cell.source for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == "warm_days"
+    )
+
+
+def hand_in(course, student, text, *, notebook=None):
+    """Puts an answer into what a student was handed, and hands that in."""
+    folder = course / "handouts" / (notebook or student) / ASSIGNMENT
+    handed_out = nbformat.read(folder / f"{ASSIGNMENT}.ipynb", 4)
+    for cell in handed_out.cells:
+        if cell.metadata.get("nbgrader", {}).get("grade_id") == "warm_days":
+            cell.source = text
+    target = course / "submitted" / student / ASSIGNMENT
+    target.mkdir(parents=True, exist_ok=True)
+    nbformat.write(handed_out, target / f"{ASSIGNMENT}.ipynb")
+    (target / "temperatures.csv").write_bytes((folder / "temperatures.csv").read_bytes())
+
+
+def scores(course, capsys):
+    """Grades, and returns everybody's points for the test."""
+    capsys.readouterr()
+    cli.main(["grade", ASSIGNMENT, "--course", str(course), "--jobs", "1", "--json"])
+    rows = json.loads(capsys.readouterr().out)["students"]
+    return {row["student"]: row["cells"][ASSIGNMENT]["test_warm_days"]["points"] for row in rows}
+
+
+@pytest.mark.slow
+def test_each_student_is_graded_by_the_own_key(course, capsys, bubblewrap):
+    """Model answers of one's own pass; another's pass only where the two were asked the same; the notebook handed in decides nothing."""
+    keys = {student: answer(own_source(course, student)) for student in STUDENTS}
+    asked = {student: "below the" in keys[student] for student in STUDENTS}
+    assert {True, False} == set(asked.values())
+    assert 3 <= len(set(keys.values()))
+
+    for student in STUDENTS:
+        hand_in(course, student, keys[student])
+    assert dict.fromkeys(STUDENTS, 3.0) == scores(course, capsys)
+    page = (course / "feedback" / "ann" / ASSIGNMENT / f"{ASSIGNMENT}.html").read_text()
+    assert ("below the" in page) == asked["ann"]
+
+    neighbours = dict(zip(STUDENTS, [*STUDENTS[1:], STUDENTS[0]], strict=True))
+    for student, other in neighbours.items():
+        hand_in(course, student, keys[other], notebook=other)
+    expected = {student: 3.0 * (asked[student] == asked[other]) for student, other in neighbours.items()}
+    assert expected == scores(course, capsys)
+
+
+def test_more_students_change_nobody(course, capsys):
+    """The same command with a longer list adds a student; all others keep their notebooks to the byte."""
+    before = {path: path.read_bytes() for path in (course / "handouts").rglob("*.ipynb")}
+    (course / "roster.csv").write_text(
+        "student_id,name\n" + "\n".join(f"{one},{one}" for one in [*STUDENTS, "gus"]) + "\n"
+    )
+    assert 0 == cli.main(["release", ASSIGNMENT, "--for-each", str(course / "roster.csv"), "--course", str(course)])
+    after = {path: path.read_bytes() for path in (course / "handouts").rglob("*.ipynb")}
+    assert before == {path: data for path, data in after.items() if "gus" not in path.parts}
+    assert len(before) + 1 == len(after)
+
+
+def test_nothing_is_handed_out_that_was_not_proven(course, capsys):
+    """An alternative whose model answer fails is named, nobody gets anything, and the record stays as it was."""
+    declared = course / "source" / "variants.toml"
+    declared.write_text(declared.read_text().replace('"below the limit", "15) ==', '"below the limit", "15) == 1 +'))
+    before = (course / "variants.json").read_bytes()
+    words = ["release", ASSIGNMENT, "--for-each", str(course / "roster.csv"), "--course", str(course)]
+    assert 2 == cli.main(words)
+    assert "something else of" in capsys.readouterr().err
+    assert before == (course / "variants.json").read_bytes()
+
+    (course / "variants.json").write_text('{"seed": "5"}')
+    assert 2 == cli.main(words)
+    assert "AssertionError" in capsys.readouterr().err
+    assert '{"seed": "5"}' == (course / "variants.json").read_text()
+    assert [] == list(course.glob(".handouts-*"))
+
+
+def test_bad_input_gets_one_sentence(course, capsys):
+    """A list without an assignment, an assignment without a list, and a source of which nothing varies."""
+    assert 2 == cli.main(["release", "--for-each", str(course / "roster.csv")])
+    assert "which assignment" in capsys.readouterr().err
+    assert 2 == cli.main(["release", ASSIGNMENT])
+    assert "--for-each" in capsys.readouterr().err
+    (course / "source" / "variants.toml").unlink()
+    words = ["release", ASSIGNMENT, "--for-each", str(course / "roster.csv"), "--course", str(course)]
+    assert 2 == cli.main(words)
+    assert "nothing of" in capsys.readouterr().err

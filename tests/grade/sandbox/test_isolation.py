@@ -1,0 +1,126 @@
+"""The registry of isolation levels: what one row of it does everywhere."""
+
+import shutil
+import subprocess
+import sys
+from contextlib import nullcontext
+
+import pytest
+
+from autograder import cli
+from autograder.course.paths import ROOT
+from autograder.doctor import examine
+from autograder.grade.sandbox.isolation import machine_walls
+from autograder.grade.sandbox.isolation.bubblewrap import BubblewrapLevel
+from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
+from autograder.grade.sandbox.isolation.levels import LEVELS, require_level
+from autograder.grade.sandbox.isolation.machine_walls import walls
+from autograder.grade.sandbox.isolation.package_folders import find_copies, hidden_folders
+
+
+class AddedLevel(IsolationLevel):
+    """A level that a contributor adds; `problem` is what its probe finds."""
+
+    name = "added"
+    defends = "a submission can do anything"
+    separates_submissions = False
+
+    def __init__(self, problem=""):
+        self.problem = problem
+
+    def probe(self):
+        """Finds what it was made with."""
+        return self.problem
+
+    def command(self, server):
+        """The server's own."""
+        return server
+
+    def private_folder(self):
+        """Somewhere."""
+        return nullcontext("/tmp/work")
+
+
+def isolation_finding():
+    """Returns what `doctor` says of isolation."""
+    return next(finding for finding in examine() if finding.what == "isolation")
+
+
+def test_a_row_of_the_registry_is_a_level_everywhere(monkeypatch):
+    """The command line offers it, it can be required, and `doctor` names it if nothing stronger works."""
+    monkeypatch.setitem(LEVELS, "added", AddedLevel())
+    monkeypatch.setitem(LEVELS, "bubblewrap", AddedLevel("it does not work here"))
+    monkeypatch.setitem(LEVELS, "user", AddedLevel("nor does this"))
+    monkeypatch.setitem(LEVELS, "process", AddedLevel("nor does this"))
+    assert "added" == cli._parser().parse_args(["grade", "x", "--isolation", "added"]).isolation
+    assert AddedLevel is type(require_level("added"))
+    assert ("added", "to grade at level 'bubblewrap': it does not work here") == isolation_finding()[1:]
+
+
+def test_a_machine_without_bubblewrap_says_how_to_get_it(monkeypatch):
+    """The command is named, and the weaker level with what it does not defend; nothing is graded instead."""
+    monkeypatch.setattr(shutil, "which", lambda program: None)
+    monkeypatch.setitem(LEVELS, "bubblewrap", BubblewrapLevel())
+    with pytest.raises(IsolationError, match=r"sudo apt install bubblewrap.*`--isolation process`.*read your files"):
+        require_level("bubblewrap")
+    assert "process" == isolation_finding().found
+
+
+def test_an_unknown_level_is_one_sentence():
+    """The levels that exist are named."""
+    with pytest.raises(IsolationError, match="no isolation level 'docker'. Choose one of: bubblewrap, user, process"):
+        require_level("docker")
+
+
+def test_the_security_page_has_a_column_for_each_level():
+    """What a level defends is written down for teachers."""
+    (header,) = [
+        line
+        for line in (ROOT / "SECURITY.md").read_text("utf-8").splitlines()
+        if line.startswith("| a submission tries")
+    ]
+    assert [] == [name for name in LEVELS if f"`{name}`" not in header]
+
+
+def test_every_copy_of_a_hidden_package_is_found(tmp_path):
+    """A clone and a wheel may both be importable: each one's folder is hidden, and nothing is imported to find it."""
+    for place in ("clone", "wheel"):
+        folder = tmp_path / place / "outer" / "inner"
+        folder.mkdir(parents=True)
+        (folder.parent / "__init__.py").write_text("raise ImportError('imported')")
+        (folder / "__init__.py").touch()
+    roots = [str(tmp_path / place) for place in ("clone", "empty", "wheel")]
+    expected = [str(tmp_path / place / "outer" / "inner") for place in ("clone", "wheel")]
+    assert expected == find_copies("outer.inner", roots)
+
+
+def test_the_search_for_repairs_is_hidden_where_this_package_lies():
+    """The folder that this very process would import from is among the hidden ones."""
+    program = "import autograder.tape.repair as package; print(package.__path__[0])"
+    folder = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT).strip()
+    assert folder in hidden_folders()
+
+
+def test_importing_the_grader_changes_no_other_import():
+    """nbformat is imported without a slow requirement of jsonschema; later imports of that package work as usual."""
+    program = (
+        "import sys; from autograder.grade import grade\n"
+        "print('jsonschema' in sys.modules, [name for name, module in sys.modules.items() if module is None])"
+    )
+    assert "True []\n" == subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
+
+
+def test_doctor_has_a_line_for_each_wall():
+    """What this machine gives to the walls around a submission, and no advice where nothing is missing."""
+    found = {wall.what: wall for wall in walls()}
+    assert ["system calls", "namespaces", "keyring", "processes", "memory", "processors"] == list(found)
+    assert "filtered" == found["system calls"].found
+    assert set(found) < {finding.what for finding in examine()}
+
+
+def test_doctor_says_what_a_machine_refuses(monkeypatch):
+    """The reason that was given, and what is weaker."""
+    monkeypatch.setitem(machine_walls.TRIALS, "namespaces", "raise OSError('unshare: Operation not permitted')")
+    (wall,) = [wall for wall in walls() if wall.what == "namespaces"]
+    assert "refused" == wall.found
+    assert wall.advice.startswith("unshare: Operation not permitted; allow user namespaces")

@@ -1,0 +1,132 @@
+"""Feedback shows what autograd held during a wrong answer; recording it costs a submission nothing."""
+
+import msgspec
+import nbformat
+import pytest
+
+from autograder.grade.batch.feedback.cell_html import outputs_html
+from autograder.grade.clean.drawn_recordings import LARGEST, checked_recording
+from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.tape import record
+from autograder.view.notebook import MOST_BYTES
+from tests.grade.conftest import LIMITS
+from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
+
+CHECK = """
+def given(x):
+    y = x.sigmoid()
+    y.mul_(2)
+    return y
+
+check("double_gate", like=given, x=leaf(3))
+"""
+SOURCE = source(
+    teacher("import os, torch\nfrom autograder.check import check, leaf"),
+    answer("answer", "def double_gate(x):\n    return 2 * x.sigmoid()"),
+    graded_cell("double_gate", CHECK.strip()),
+    answer("later", "later = 1"),
+    graded_cell("test_later", "assert later == 1"),
+)
+WRONG = "def double_gate(x):\n    y = x.sigmoid()\n    y.data.mul_(2)\n    return y"
+# What it does from its second call on; a check that finds the first one wrong makes no other.
+LATER = """
+calls = []
+
+def double_gate(x):
+    calls.append(1)
+    if len(calls) > 1:
+        {then}
+    return x.sigmoid()
+"""
+FORGED = (
+    "from autograder.check.subject.subjects import LocalSubject\n"
+    "class Forged:\n    def __getattr__(self, name):\n        return 'x' * 10_000_000\n"
+    "LocalSubject.recording = lambda self, request: {what}\n"
+)
+
+
+@pytest.fixture
+def grader(server):
+    """A grader of single submissions."""
+    return SubmissionGrader(server, LIMITS)
+
+
+def graded(grader, text, pictures=True):
+    """Returns the points of both tests, and the HTML that the first one shows."""
+    grade = grader.grade(SOURCE, hand_in(SOURCE, {"answer": text, "later": "later = 1"}), {}, 7, pictures=pictures)
+    cells = {cell.metadata.nbgrader.grade_id: cell for cell in nbformat.reads(grade.notebook, 4).cells[1:]}
+    html = [output.data.get("text/html", "") for output in cells["double_gate"].outputs if "data" in output]
+    return points(grade), html, grade.cells["double_gate"].reason
+
+
+def test_a_wrong_answer_is_shown(grader):
+    """One picture, with the write that did it, within what a saved picture may take; none where the answer is right."""
+    found, html, reason = graded(grader, WRONG)
+    assert {"double_gate": 0, "test_later": 1} == found
+    assert 1 == len(html)
+    assert "<img" in html[0]
+    assert "y.data.mul_(2)" in html[0]
+    assert len(html[0].encode()) <= MOST_BYTES
+    right, none, _ = graded(grader, "def double_gate(x):\n    return 2 * x.sigmoid()")
+    assert ({"double_gate": 1, "test_later": 1}, []) == (right, none)
+
+
+def test_the_message_names_the_line_that_the_notebook_names(grader):
+    """With a recording, the reason says which line wrote, as the learner's own notebook does; the points are the same without."""
+    with_line, without = graded(grader, WRONG), graded(grader, WRONG, pictures=False)
+    assert (with_line[0], []) == (without[0], without[1])
+    assert "y.data.mul_(2)" in with_line[2]
+    assert "y.data.mul_(2)" not in without[2]
+
+
+def test_no_seconds_no_picture(server):
+    """`picture_seconds = 0` asks for none."""
+    limits = msgspec.structs.replace(LIMITS, picture_seconds=0)
+    assert [] == graded(SubmissionGrader(server, limits), WRONG)[1]
+
+
+def test_a_page_says_it_once(grader):
+    """A check prints its message above the picture, and raises it; the feedback page has the message once, and the picture."""
+    grade = grader.grade(SOURCE, hand_in(SOURCE, {"answer": WRONG, "later": "later = 1"}), {}, 7, pictures=True)
+    cell = next(cell for cell in nbformat.reads(grade.notebook, 4).cells if "given(x)" in cell.source)
+    page = outputs_html(cell.outputs)
+    assert ["stream", "display_data", "error"] == [output.output_type for output in cell.outputs]
+    assert 1 == page.count("saw       x.grad")
+    assert "<img" in page
+
+
+@pytest.mark.parametrize(
+    "then",
+    ["os._exit(1)", "while True: pass", "os.kill(os.getpid(), 11)", "torch.ones(2 ** 26).expand(2, -1).clone()"],
+    ids=["exits", "never ends", "crashes", "takes 512 MiB"],
+)
+def test_what_happens_while_it_is_recorded_costs_nothing(grader, then):
+    """An answer that goes wrong in another way when it is called again keeps the points of its later tests."""
+    found, _, reason = graded(grader, LATER.format(then=then))
+    assert {"double_gate": 0, "test_later": 1} == found
+    assert "the function computes something else" in reason
+
+
+@pytest.mark.parametrize("what", ["Forged()", "None", "1 / 0", "'x' * 10_000_000"])
+def test_a_forged_recording_changes_nothing(grader, what):
+    """What a submission returns instead of the recording: no picture, and the same points and reason as without."""
+    forged = graded(grader, FORGED.format(what=what) + WRONG)
+    assert graded(grader, WRONG, pictures=False) == (forged[0], forged[1], forged[2])
+
+
+def test_only_a_recording_of_bounded_size_is_read():
+    """Bytes of another form, and too many of them, are no recording; a real one comes back as it was."""
+    import torch
+
+    found = record(lambda: torch.ones(2, requires_grad=True).exp().sum().backward())
+    assert found == checked_recording(msgspec.msgpack.encode(found))
+    many = msgspec.structs.replace(found, steps=found.steps * 5000)
+    for data in (
+        b"",
+        b"\xc1",
+        msgspec.msgpack.encode([1]),
+        b"\x91" * 100_000,
+        b"\x00" * (LARGEST + 1),
+        msgspec.msgpack.encode(many),
+    ):
+        assert checked_recording(data) is None

@@ -1,0 +1,112 @@
+# ruff: noqa: E501 - an answer with its test is easier to read on few lines
+"""Tests that await, replace `input` or a clock, hand over files in memory and iterators, or ask for a namespace.
+
+Oracle: Python itself, which runs answer and test in one namespace.
+"""
+
+import io
+
+import pytest
+
+from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.wire.values.value_table import packed, unpacked
+from tests.grade.conftest import LIMITS
+from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
+from tests.grade.submission.test_stand_ins import alone, apart  # noqa: F401 - apart is a fixture
+
+ASYNC = "import asyncio\nasync def f(x):\n    await asyncio.sleep(0.001)\n    if x < 0:\n        raise ValueError('below 0')\n    return x + 1\nasync def both(xs):\n    return await asyncio.gather(*map(f, xs))\nclass Queue:\n    async def take(self):\n        return 3"
+ASK = "import sys\ndef ask():\n    return int(input('n? ')) + 1\ndef rest():\n    return sys.stdin.read()"
+SAY = "import sys, time, random\ndef complain():\n    print('bad', file=sys.stderr)\ndef say():\n    print('hi', 3)\ndef slow():\n    time.sleep(5)\n    return random.randint(1, 6)"
+FILES = "def lines(f):\n    return [line.strip() for line in f]\ndef write(f):\n    f.write('x')\n    print('y', file=f)\ndef total(it):\n    return sum(it)\ndef first(it):\n    return next(iter(it))"
+KINDS = "from decimal import Decimal\nimport datetime\nclass Money(Decimal):\n    pass\nclass Day(datetime.date):\n    def next(self):\n        return self + datetime.timedelta(days=1)\nclass Moment(datetime.datetime):\n    pass\nclass Span(datetime.timedelta):\n    pass\ndef kinds():\n    return Money('1.5'), Day(2020, 1, 31), Moment(2020, 1, 2, 3, tzinfo=datetime.timezone.utc), Span(days=2)"
+
+CLASSES = "import abc, dataclasses\nclass Shape(abc.ABC):\n    @abc.abstractmethod\n    def area(self): ...\nclass Square(Shape):\n    def __init__(self, a):\n        self.a = a\n    @property\n    def side(self):\n        return self.a\n    def area(self):\n        return self.a ** 2\n@dataclasses.dataclass\nclass Card:\n    rank: int\n    tags: list = dataclasses.field(default_factory=list)\ndef parse(text):\n    try:\n        return int(text)\n    except ValueError as error:\n        raise RuntimeError('bad') from error"
+
+FORMS = [
+    (CLASSES, "import abc\nassert issubclass(Shape, abc.ABC) and isinstance(Square(2), Shape) and 'area' in Shape.__abstractmethods__ and Shape.__bases__ == (abc.ABC,)\nassert Square(3).area() == 9"),
+    (CLASSES, "import abc\nassert not issubclass(Card, abc.ABC) and [kind.__name__ for kind in Card.__mro__] == ['Card', 'object'] and Card.__base__ is object"),
+    (CLASSES, "assert isinstance(Square.side, property) and Square.mro()[:2] == [Square, Shape]\nassert not isinstance(Square.area, property)"),
+    (CLASSES, "import dataclasses\nassert [field.name for field in dataclasses.fields(Card)] == ['rank', 'tags'] and dataclasses.asdict(Card(1)) == {'rank': 1, 'tags': []}"),
+    (CLASSES, "with pytest.raises(RuntimeError) as caught:\n    parse('x')\nassert isinstance(caught.value.__cause__, ValueError) and 'invalid literal' in str(caught.value.__cause__)"),
+    (ASYNC, "import asyncio, inspect\nassert asyncio.run(f(2)) == 3 and asyncio.run(both([1, 2])) == [2, 3] and asyncio.run(Queue().take()) == 3 and inspect.iscoroutinefunction(f)\nwith pytest.raises(ValueError, match='below 0'):\n    asyncio.run(f(-1))"),
+    (ASYNC, "import asyncio\nasync def main():\n    return [await f(1), *await asyncio.gather(f(2), f(3))]\nassert asyncio.run(main()) == [2, 3, 4]"),
+    (ASYNC, "import asyncio\nfound = f(1)\nasyncio.run(found)\nasyncio.run(found)"),
+    (ASK, "from unittest import mock\nwith mock.patch('builtins.input', side_effect=['4', '5']) as asked:\n    assert [ask(), ask()] == [5, 6]\nassert asked.call_count == 2"),
+    (ASK, "import builtins\nold = builtins.input\nbuiltins.input = lambda *_: '4'\ntry:\n    assert ask() == 5\nfinally:\n    builtins.input = old\nwith pytest.raises((EOFError, OSError)):\n    ask()"),
+    (ASK, "import io, sys\nfrom unittest import mock\nwith mock.patch('sys.stdin', io.StringIO('4\\n5\\nend')):\n    assert ask() == 5 and ask() == 6 and rest() == 'end'"),
+    (SAY, "import io, contextlib\nsaid = io.StringIO()\nwith contextlib.redirect_stderr(said):\n    complain()\ncomplain()\nassert said.getvalue() == 'bad\\n'"),
+    (SAY, "import io, sys\nfrom unittest import mock\nwith mock.patch('sys.stdout', new_callable=io.StringIO) as said:\n    say()\nassert said.getvalue() == 'hi 3\\n'"),
+    (SAY, "from unittest import mock\nwith mock.patch('builtins.print') as said:\n    say()\nsaid.assert_called_once_with('hi', 3)"),
+    (SAY, "import time\nimport random as dice\nfrom unittest import mock\nwith mock.patch('time.sleep') as slept, mock.patch.object(dice, 'randint', return_value=40):\n    assert slow() == 40\nslept.assert_called_once_with(5)"),
+    (FILES, "import io\nassert lines(io.StringIO('a\\nb')) == ['a', 'b']\nf = io.StringIO()\nwrite(f)\nwrite(f)\nassert f.getvalue() == 'xy\\nxy\\n'\nassert list(map(bytes.strip, io.BytesIO(b'a \\nb'))) == [b'a', b'b']"),
+    (FILES, "assert total(n * n for n in [1, 2]) == 5 and total(map(int, '12')) == 3 and lines(iter([' a'])) == ['a']\nrest = iter([1, 2])\nassert first(rest) == 1 and list(rest) == [2]"),
+    (FILES, "def broken():\n    yield 1\n    raise KeyError('inside')\nwith pytest.raises(KeyError, match='inside'):\n    total(broken())"),
+    ("scale = 2\ndef scaled(x):\n    return scale * x", "scale = 5\nassert scaled(2) == 10\nfor scale in (1, 3):\n    assert scaled(2) == 2 * scale"),
+    ("times = [0, 1]\ndef solve(a):\n    return [a * t for t in times]", "times = [1, 2]\nassert solve(3) == [3, 6]"),
+    (KINDS, "import datetime\nfrom decimal import Decimal\nm, d, t, s = kinds()\nassert m == Decimal('1.5') and m + 1 == Decimal('2.5') and isinstance(m, Decimal) and f'{m:.2f}' == '1.50'\nassert d == datetime.date(2020, 1, 31) and d.next() == datetime.date(2020, 2, 1) and d.month == 1\nassert t.hour == 3 and t.utcoffset() == datetime.timedelta(0) and s.days == 2 and s * 2 == datetime.timedelta(4)"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "test"), FORMS, ids=[test.replace("\n", " ")[:60] for _, test in FORMS])
+def test_a_test_of_this_form_ends_as_in_one_process(apart, answer, test):  # noqa: F811 - the fixture
+    """Passed, or the same class of exception; and the same text printed."""
+    assert alone(answer, test) == apart(answer, test)
+
+
+LIES = [
+    ("async def f():\n    raise StopAsyncIteration", "import asyncio\nclass Each:\n    def __aiter__(self):\n        return self\n    async def __anext__(self):\n        return await f()\nasync def main():\n    async for found in Each():\n        assert found == 1\nasyncio.run(main())"),
+    ("import asyncio\nasync def f():\n    raise asyncio.CancelledError", "import asyncio\nasyncio.run(f())"),
+    ("import json\ndef f():\n    return json.kept", "import json, math\nmath.kept = 42\nassert f() == math.kept"),
+    ("def f():\n    global step\n    step = 0\n    return 0", "step = 5\nassert f() == step * 2"),
+    ("from decimal import Decimal\nclass Same(Decimal):\n    def __eq__(self, other):\n        return True\n    def __sub__(self, other):\n        return Decimal(0)\ndef f():\n    return Same(1)", "from decimal import Decimal\nassert f() == 4 or abs(f() - 4) < 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "test"), LIES)
+def test_none_of_these_forms_lets_an_answer_decide(apart, answer, test):  # noqa: F811 - the fixture
+    """It ends a loop of the test's, reads what the test keeps elsewhere, or says that it equals everything."""
+    ended, _ = apart(answer, test, source="def f():\n    return step * 2")
+    assert ended not in ("passed", "CancelledError", "StopAsyncIteration")
+
+
+def test_what_a_test_keeps_in_a_module_of_the_course_stays_there(apart, tmp_path, monkeypatch):  # noqa: F811 - the fixture
+    """Only attributes of libraries are replaced on both sides; a helper module may hold what the test expects."""
+    (tmp_path / "kept_here.py").write_text("expected = 0")
+    monkeypatch.syspath_prepend(tmp_path)
+    peeking = "def f():\n    import sys\n    module = sys.modules.get('kept_here')\n    return getattr(module, 'expected', None)"
+    assert "passed" == alone(peeking, "import kept_here\nkept_here.expected = 42\nassert f() == 42")[0]
+    assert "AssertionError" == apart(peeking, "import kept_here\nkept_here.expected = 42\nassert f() == 42")[0]
+
+
+def test_a_test_may_ask_whether_a_name_is_defined(server):
+    """`"total" in globals()` finds the learner's name where there is one, and none where there is none."""
+    of = source(
+        answer("a", "total = 3"), graded_cell("t", "assert 'total' in globals()\nassert globals()['total'] == 3")
+    )
+    grader = SubmissionGrader(server, LIMITS)
+    assert {"t": 1.0} == points(grader.grade(of, hand_in(of), {}, 7))
+    assert {"t": 0.0} == points(grader.grade(of, hand_in(of, {"a": "other = 3"}), {}, 7))
+    assert {"t": 0.0} == points(grader.grade(of, hand_in(of, {"a": "total = 4"}), {}, 7))
+
+
+def test_a_librarys_class_is_known_where_only_the_answers_have_used_it(server):
+    """The test imports nothing; the source does, and says by that which library's classes its tests may ask."""
+    of = source(
+        teacher("import matplotlib.pyplot as plt"),
+        answer("a", "fig, ax = plt.subplots()\nlines = ax.plot([1, 2])"),
+        graded_cell("t", "assert len(ax.get_lines()) == 1 and ax.get_lines()[0].get_xdata().tolist() == [0, 1]"),
+    )
+    grader = SubmissionGrader(server, LIMITS)
+    assert {"t": 1.0} == points(grader.grade(of, hand_in(of), {}, 7))
+    assert {"t": 0.0} == points(grader.grade(of, hand_in(of, {"a": "fig, ax = plt.subplots()"}), {}, 7))
+
+
+def test_a_file_in_memory_has_its_position_inside_its_text():
+    """A forged one would have the next write fill gigabytes; one that is read to its end crosses as it is."""
+    whole = io.StringIO("abc")
+    whole.seek(3)
+    assert 3 == unpacked(packed(whole)).tell()
+    beyond = io.BytesIO(b"abc")
+    beyond.seek(1 << 40)
+    with pytest.raises(ValueError, match="position"):
+        unpacked(packed(beyond))

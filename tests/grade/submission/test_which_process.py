@@ -1,0 +1,137 @@
+"""In which process a test is judged, and what a submission can read of a hidden test that shares its process."""
+
+import msgspec
+import nbformat
+import pytest
+
+from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.submission.teacher.judging_plan import JudgingPlan, all_in_one_process
+from autograder.grade.submission.teacher.source_cells import SourceError
+from tests.grade.conftest import LIMITS
+from tests.grade.small_course import answer, graded_cell, hand_in, points, source
+
+
+@pytest.fixture(scope="module")
+def grader(server):
+    """A grader at the strongest level."""
+    return SubmissionGrader(server, LIMITS)
+
+
+ONE = {"autograder": {"process": "one"}}
+HIDDEN = "\n### BEGIN HIDDEN TESTS\nassert f(7) == 49 # secret\n### END HIDDEN TESTS"
+SOLUTION = answer("a", "def f(x):\n    return x * x\nhistory = lambda: repr(In)")
+
+
+def outputs(graded):
+    """Returns everything that the graded notebook shows below its cells."""
+    return str([cell.get("outputs") for cell in nbformat.reads(graded.notebook, 4).cells])
+
+
+def test_a_cell_may_say_that_it_is_judged_in_one_process(grader):
+    """Only that test runs beside the answers, and each grade says where its test ran."""
+    of = source(
+        SOLUTION,
+        graded_cell("two", "assert f(3) == 9"),
+        graded_cell("one", "import sys\nassert sys._getframe().f_globals['f'] is f and f(3) == 9", **ONE),
+    )
+    found = grader.grade(of, hand_in(of), {}, 7).cells
+    assert {"two": "two", "one": "one"} == {name: cell.process for name, cell in found.items()}
+    assert {"two": 1.0, "one": 1.0} == {name: cell.points for name, cell in found.items()}
+
+
+def test_a_test_in_one_process_brings_what_binds_its_names(grader):
+    """An earlier test that binds a name runs there too; one that uses its names is judged there as well."""
+    of = source(
+        SOLUTION,
+        graded_cell("first", "def helper(x):\n    return f(x)\nbound = helper(2)"),
+        graded_cell("middle", "assert bound == 4\nlast = bound + 1", **ONE),
+        graded_cell("end", "assert last == 5"),
+    )
+    found = grader.grade(of, hand_in(of), {}, 7).cells
+    assert {"first": "two", "middle": "one", "end": "one"} == {name: cell.process for name, cell in found.items()}
+    assert [1.0, 1.0, 1.0] == [cell.points for cell in found.values()]
+
+
+def test_an_unknown_process_is_refused():
+    """The sentence names the cell and what can be written."""
+    with pytest.raises(SourceError, match="cell 't' has the metadata .*'three'.*Known are"):
+        source(SOLUTION, graded_cell("t", "f(1)", autograder={"process": "three"}))
+
+
+@pytest.mark.parametrize("mode", ["its own setting", "--one-process"])
+def test_a_hidden_test_never_reaches_the_outputs_of_the_learners_cells(grader, mode):
+    """`print(In)` in a later answer finds no hidden test, because its outputs come from a process that had none."""
+    spying = "def f(x):\n    print('SPY', repr(In), *globals().get('_ih', []))\n    return 0"
+    of = source(
+        SOLUTION,
+        graded_cell("t", "assert f(1) == 1" + HIDDEN, **(ONE if mode == "its own setting" else {})),
+        answer("b", "later = 1"),
+        graded_cell("open", "assert later == 1", **(ONE if mode == "its own setting" else {})),
+    )
+    plan = None if mode == "its own setting" else all_in_one_process(of)
+    print_it = "print('SPY', In)\nlater = 1\nraise ValueError(str(In))"
+    graded = grader.grade(of, hand_in(of, {"a": spying, "b": print_it}), {}, 7, plan)
+    shown = nbformat.reads(graded.notebook, 4).cells
+    learners = [cell.outputs for cell in shown if cell.metadata.nbgrader.solution]
+    assert "SPY" in str(learners)
+    assert "secret" not in str(learners)
+    assert all(graded.cells[name].hidden for name in ("t", "open"))
+    [visible] = [cell for cell in shown if cell.metadata.nbgrader.grade_id == "open"]
+    assert "secret" not in str(visible.outputs)
+
+
+def test_a_visible_test_beside_a_hidden_one_shows_nothing_of_it(grader):
+    """What it prints could be the hidden test's text, so neither its output nor its error is shown."""
+    spying = "def f(x):\n    return x * x\ndef g():\n    print(In)\n    raise ValueError(str(In))"
+    of = source(SOLUTION, graded_cell("t", "assert f(1) == 1" + HIDDEN, **ONE), graded_cell("open", "g()", **ONE))
+    graded = grader.grade(of, hand_in(of, {"a": spying}), {}, 7)
+    assert (1.0, 0.0) == (graded.cells["t"].points, graded.cells["open"].points)
+    assert "secret" not in outputs(graded)
+    assert "did not pass" in outputs(graded)
+
+
+def test_outputs_are_shown_where_nothing_is_hidden(grader):
+    """Without a hidden test there is nothing to protect, and one worker runs everything."""
+    of = source(SOLUTION, graded_cell("t", "print('seen', f(2))\nassert f(2) == 4"))
+    graded = grader.grade(of, hand_in(of), {}, 7, all_in_one_process(of))
+    assert "seen 4" in outputs(graded)
+    assert not graded.cells["t"].hidden
+
+
+def test_a_test_that_marks_nobody(grader):
+    """Right and wrong answers wait for a person, with the reason; the other tests count."""
+    of = source(SOLUTION, graded_cell("t", "assert f(2) == 5"), graded_cell("u", "assert f(2) == 4"))
+    plan = JudgingPlan(nobody={"t": "the model answer fails it"})
+    found = grader.grade(of, hand_in(of), {}, 7, plan).cells
+    assert ("for a person", None, "the model answer fails it") == (
+        found["t"].status,
+        found["t"].points,
+        found["t"].reason,
+    )
+    assert 1.0 == found["u"].points
+
+
+WRITING = "def f(rows):\n    total = sum(rows)\n    rows[:] = [0] * len(rows)\n    return 0"
+
+
+def test_writing_into_the_inputs_earns_nothing(grader):
+    """A test that computes its expectation afterwards is not fooled; one that wants the input unchanged still fails."""
+    of = source(
+        answer("a", "def f(rows):\n    return sum(rows)"),
+        graded_cell("fooled", "rows = [1, 2]\nassert f(rows) == sum(rows)"),
+        graded_cell("unchanged", "rows = [1, 2]\nf(rows)\nassert rows == [1, 2]"),
+    )
+    plan = JudgingPlan(keeps_inputs=frozenset(["fooled", "unchanged"]))
+    assert {"fooled": 1.0, "unchanged": 1.0} == points(grader.grade(of, hand_in(of), {}, 7, plan))
+    assert {"fooled": 0.0, "unchanged": 0.0} == points(grader.grade(of, hand_in(of, {"a": WRITING}), {}, 7, plan))
+    assert {"fooled": 1.0, "unchanged": 0.0} == points(grader.grade(of, hand_in(of, {"a": WRITING}), {}, 7))
+
+
+def test_all_runs_of_a_submission_share_its_time(server):
+    """A second process has only what the first has left of the submission's seconds."""
+    hurried = SubmissionGrader(server, msgspec.structs.replace(LIMITS, submission_seconds=5))
+    of = source(answer("a", "x = 1"), graded_cell("t", "assert x == 1" + HIDDEN.replace("f(7)", "49"), **ONE))
+    slow = "import time\ntime.sleep(3)\nx = 1"
+    found = hurried.grade(of, hand_in(of, {"a": slow}), {}, 7)
+    assert ("not run", 0.0) == (found.cells["t"].status, found.cells["t"].points)
+    assert "used up its time" in found.ended

@@ -1,0 +1,79 @@
+"""Results that come together are written together: the same gradebook, and nothing lost that was on disk."""
+
+import errno
+import os
+import shutil
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.batch.course.hand_in import HandIn
+from autograder.grade.batch.records.gradebook import StoppedError
+from tests.cluster.small_class import make_class
+from tests.cluster.stand_in_place import StandInPlace
+
+SCORES = """
+SELECT student.id, grade_cell.name, grade.auto_score, autograder_grade.submission FROM student
+JOIN submitted_assignment ON submitted_assignment.student_id = student.id
+JOIN submitted_notebook ON submitted_notebook.assignment_id = submitted_assignment.id
+JOIN grade ON grade.notebook_id = submitted_notebook.id JOIN base_cell AS grade_cell ON grade_cell.id = grade.cell_id
+JOIN autograder_grade ON autograder_grade.student = student.id ORDER BY 1, 2
+"""
+
+
+@pytest.fixture(scope="module")
+def known(tmp_path_factory):
+    """A class of ten in a gradebook that has no grades yet."""
+    folder = make_class(tmp_path_factory.mktemp("known") / "class", 10)
+    nobody = shutil.move(folder / "submitted", folder / "later")
+    shutil.copytree(folder / "later" / "student0000", folder / "submitted" / "student0000")
+    grade_assignment("small", folder, Options(), place=StandInPlace(1))
+    shutil.rmtree(folder / "submitted")
+    shutil.move(nobody, folder / "submitted")
+    return folder
+
+
+def scores(folder):
+    """Returns every student's points for every cell, as the gradebook has them, and the hash of the hand-in."""
+    with closing(sqlite3.connect(folder / "gradebook.db")) as book:
+        return book.execute(SCORES).fetchall()
+
+
+def graded(known, folder, together):
+    """Returns the rows of the class, and what the gradebook has, with as many results at once."""
+    shutil.copytree(known, folder)
+    rows = grade_assignment("small", folder, Options(), place=StandInPlace(together))
+    return [row.student for row in rows], scores(folder)
+
+
+def test_together_or_one_by_one_is_the_same_gradebook(known, tmp_path):
+    """Ten students written one by one, in threes, and all in one transaction: every cell has the same points."""
+    one_by_one = graded(known, tmp_path / "1", 1)
+    assert [
+        (f"student{number:04}", cell, points) for number in range(10) for cell, points in (("t", 2.0), ("u", 1.0))
+    ] == [row[:3] for row in one_by_one[1]]
+    assert one_by_one == graded(known, tmp_path / "3", 3) == graded(known, tmp_path / "10", 10)
+
+
+def test_a_full_disk_keeps_what_came_before_in_the_batch(known, tmp_path, monkeypatch):
+    """The fifth of ten folders that are written together cannot be: four students have their grade, and --resume adds the others."""
+    folder = tmp_path / "class"
+    shutil.copytree(known, folder)
+    write, written = HandIn.write_folder, []
+
+    def full(work):
+        if len(written) == 4:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "small.ipynb")
+        written.append(work.student)
+        write(work)
+
+    monkeypatch.setattr(HandIn, "write_folder", full)
+    with pytest.raises(StoppedError, match="No space left"):
+        grade_assignment("small", folder, Options(force=True), place=StandInPlace(10))
+    assert written == sorted({student for student, *_ in scores(folder)})
+    monkeypatch.undo()
+    rows = grade_assignment("small", folder, Options(resume=True), place=StandInPlace(10))
+    assert written == [row.student for row in rows if row.unchanged]
+    assert 20 == len(scores(folder))

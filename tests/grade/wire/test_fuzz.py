@@ -1,0 +1,110 @@
+"""Reading any notebook file gives cells or a reason, and no metadata changes what a grade depends on."""
+
+import json
+
+import nbformat
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from autograder.grade.submission.align import align
+from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.submission.submitted.untrusted_notebook import UnreadableSubmission, parse
+from autograder.grade.submission.teacher.source import AssignmentSource
+from tests.grade.conftest import LIMITS
+from tests.grade.hostile.lesson import POINTS, RIGHT, WRONG, source, submitted
+
+SOURCE = AssignmentSource("attacked", source())
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=6,
+)
+KEYS = ("cell_type", "source", "metadata", "outputs", "id", "execution_count")
+KNOWN = ("grade", "grade_id", "locked", "points", "schema_version", "solution", "task", "checksum", "cell_type")
+ODD = JSON | st.sampled_from(["scaled", "number", "answer_scaled", "code", "markdown", True, 1e308])
+
+
+def attempt(data):
+    """Returns the cells and "", or None and the reason."""
+    try:
+        return parse(data), ""
+    except UnreadableSubmission as error:
+        return None, str(error)
+
+
+@st.composite
+def notebooks(draw):
+    """Draws a submission with some of its JSON replaced."""
+    notebook = json.loads(nbformat.writes(submitted(WRONG)))
+    for cell in notebook["cells"]:
+        for key in draw(st.lists(st.sampled_from(KEYS), max_size=2)):
+            cell[key] = draw(ODD)
+        known = cell["metadata"].get("nbgrader") if isinstance(cell.get("metadata"), dict) else None
+        if isinstance(known, dict):
+            for key in draw(st.lists(st.sampled_from(KNOWN), max_size=3)):
+                known[key] = draw(ODD)
+    for key in draw(st.lists(st.sampled_from(["cells", "metadata", "nbformat", "nbformat_minor", "x"]), max_size=1)):
+        notebook[key] = draw(ODD)
+    return notebook
+
+
+def examples(few: int, many: int):
+    """Returns the numbers of examples as a parameter: a few always, many where slow tests run."""
+    return pytest.mark.parametrize("examples", [few, pytest.param(many, marks=pytest.mark.slow)])
+
+
+@examples(60, 300)
+def test_any_json_becomes_cells_or_a_reason(examples):
+    """The result has every test of the source exactly once, with the source's text, points and metadata."""
+    settings(max_examples=examples, deadline=None)(given(notebooks())(holds_every_test))()
+
+
+def holds_every_test(notebook):
+    """The property of one notebook."""
+    read, reason = attempt(json.dumps(notebook).encode())
+    assert (read is None) == bool(reason)
+    if read is None:
+        return
+    cells = align(SOURCE, read)
+    tests = {item.source.id: item.cell for item in cells if item.source and item.source.kind == "test"}
+    assert POINTS.keys() == tests.keys()
+    assert POINTS == {name: cell.metadata.nbgrader.points for name, cell in tests.items()}
+    assert all(cell.source == SOURCE.by_id[name].text for name, cell in tests.items())
+    assert len(tests) == sum(cell.cell.metadata.get("nbgrader", {}).get("grade", False) for cell in cells)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.binary(max_size=200) | st.text(max_size=100).map(str.encode) | JSON.map(lambda value: json.dumps(value).encode())
+)
+def test_any_bytes_become_cells_or_a_reason(data):
+    """No file can make the reader fail in another way."""
+    read, reason = attempt(data)
+    assert (read is None) == bool(reason)
+
+
+@pytest.fixture(scope="module")
+def grader(server):
+    """A grader at the strongest level."""
+    return SubmissionGrader(server, LIMITS)
+
+
+@examples(3, 12)
+def test_no_json_gives_points_to_wrong_work(grader, examples):
+    """Wrong answers get no points, however the file around them was changed."""
+
+    @settings(max_examples=examples, deadline=None)
+    @given(notebooks())
+    def earns_nothing(notebook):
+        graded = grader.grade(SOURCE, json.dumps(notebook).encode(), {})
+        assert (0.0, POINTS.keys()) == (graded.points, graded.cells.keys())
+        json.loads(graded.notebook)
+
+    earns_nothing()
+
+
+def test_right_work_earns_all_in_the_same_way(grader):
+    """The control: the unchanged right notebook has full points."""
+    graded = grader.grade(SOURCE, nbformat.writes(submitted(RIGHT)).encode(), {})
+    assert sum(POINTS.values()) == graded.points

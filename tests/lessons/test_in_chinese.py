@@ -1,0 +1,87 @@
+"""The lessons in Chinese: every named wrong answer is refused in Chinese words, and every notebook runs from top to bottom in a kernel."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import nbclient
+import nbformat
+import pytest
+
+from autograder.check.message import Incorrect
+from autograder.course.author_cells import Answer, AuthorExercise, exercises
+from autograder.course.canonical import read
+from autograder.course.glossary_links import lesson_in_language
+from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
+from autograder.locale.languages import VARIABLE, speaking
+from autograder.locale.line_breaks import BLANK, columns, join_lines
+from autograder.locale.translations import texts_in
+from tests.lessons.solving import answered, right_answers, verdict
+from tests.lessons.test_notebooks import errors
+
+SPOKEN = "zh-CN"
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+BLANKS = re.compile(r"\\\{\w*\\\}")
+WRONG = [
+    pytest.param(path, exercise, answer, id=f"{exercise.id}: {answer.name}")
+    for path in lessons(SOLUTIONS)
+    for exercise in exercises(path)
+    for answer in exercise.of_kind("wrong")
+]
+LESSONS = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS) if path.parent.name != "start"]
+
+
+def translations_of(phrase: str) -> list[re.Pattern[str]]:
+    """Returns what the translations of all texts that can hold a phrase of an English message look like, with any values."""
+    found = []
+    for english, chinese in texts_in(SPOKEN).items():
+        pieces = [piece.strip(" :,") for piece in re.split(r"\{\w*\}", english)]
+        if phrase in english or any(piece in phrase for piece in pieces if len(piece) > 3):
+            found.append(re.compile(BLANKS.sub(".*", re.escape(BLANK.sub("", chinese)))))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("path", "exercise", "answer"), WRONG)
+def test_a_wrong_answer_is_refused_in_chinese(path: Path, exercise: AuthorExercise, answer: Answer) -> None:
+    """The message is Chinese, no line is wider than nbgrader shows, and it says what the author's phrase says."""
+    with speaking(SPOKEN):
+        raised = verdict(path, exercise, answer.source)
+    assert Incorrect is type(raised)
+    assert CHINESE.search(str(raised))
+    assert max(map(columns, str(raised).splitlines())) <= 76
+    told = join_lines(str(raised).splitlines())
+    assert answer.phrase in told or any(words.search(told) for words in translations_of(answer.phrase)), told
+
+
+def run_in_chinese(lesson: Path, answers: dict[str, str], folder: Path) -> nbformat.NotebookNode:
+    """Returns a lesson as it is handed out in Chinese, with these answers, after a kernel ran it that only Jupyter told of its name."""
+    notebook = answered(lesson_in_language(read(NOTEBOOKS / lesson), SPOKEN), answers)
+    path = folder / lesson.name
+    nbformat.write(notebook, path)
+    kept = {name: value for name, value in os.environ.items() if name != VARIABLE}
+    client = nbclient.NotebookClient(notebook, timeout=240, allow_errors=True)
+    client.execute(env=kept | {"JPY_SESSION_NAME": str(path)})
+    return notebook
+
+
+def messages(notebook: nbformat.NotebookNode) -> list[str]:
+    """Returns what each error of a notebook says."""
+    return [o.evalue for cell in notebook.cells for o in cell.get("outputs", []) if o.output_type == "error"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["stub", "right", "wrong"])
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.stem)
+def test_a_lesson_runs_in_chinese(lesson: Path, kind: str, tmp_path: Path) -> None:
+    """As handed out each exercise is "not attempted" in Chinese; right answers pass; each wrong one is refused in Chinese."""
+    source = SOLUTIONS / lesson
+    wrong = {one.id: one.of_kind("wrong")[0].source for one in exercises(source) if one.of_kind("wrong")}
+    answers = {"stub": dict[str, str](), "right": right_answers(source), "wrong": wrong}[kind]
+    notebook = run_in_chinese(lesson, answers, tmp_path)
+    expected = {} if kind == "right" else {exercise.id: "NotAttempted" for exercise in exercises(source)}
+    expected |= dict.fromkeys(wrong, "Incorrect") if kind == "wrong" else {}
+    assert expected == errors(notebook)
+    assert all(CHINESE.search(message) for message in messages(notebook))

@@ -1,0 +1,159 @@
+"""Around a prediction: nothing gives it away beforehand, and a wrong choice is met with the belief that often leads there."""
+
+import ast
+import contextlib
+import io
+import re
+from typing import NamedTuple
+
+import pytest
+
+from autograder.check.memo import use_memo
+from autograder.check.message import Incorrect
+from autograder.course import catalogue
+from autograder.course.author_cells import exercises, setup
+from autograder.course.canonical import read
+from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
+from autograder.tape.recording.verdict_types import OUTCOMES
+from tests.lessons.namespace import Namespace
+
+LESSONS = {path.parent.name: path for path in lessons(SOLUTIONS)}
+FOLDED = re.compile(r"<details>.*?</details>", re.DOTALL)
+TELLS = re.compile(
+    r"\b(raise[sd]?|errors?|correct|wrong|silent(ly)?|harm\w*|runs?|refuse[sd]?|detected|unnoticed)\b|v0|→", re.I
+)
+
+
+class Group(NamedTuple):
+    """The predictions of one check cell, and the beliefs behind their wrong choices."""
+
+    name: str
+    path: object
+    check: str
+    names: list[str]
+    beliefs: dict[str, dict[str, str]]
+
+    def run(self, **choices: str) -> tuple[str, Incorrect | None]:
+        """Returns what the check cell prints and raises; a prediction without a choice is right."""
+        learner, printed = Namespace(), io.StringIO()
+        learner.run(setup(self.path))
+        for name in self.names:
+            learner.names[name] = choices.get(name) or next(iter(set(OUTCOMES) - self.beliefs[name].keys()))
+        with contextlib.redirect_stdout(printed):
+            try:
+                learner.run(self.check)
+            except Incorrect as wrong:
+                return printed.getvalue(), wrong
+        return printed.getvalue(), None
+
+
+def groups() -> list[Group]:
+    """Returns the predictions of all lessons, by check cell."""
+    known = {lesson.name: lesson.predictions for lesson in catalogue.lessons()}
+    found = []
+    for lesson, path in LESSONS.items():
+        for cell in read(path).cells:
+            names = re.findall(r'@predicted\("(\w+)"\)', cell.source) if cell.cell_type == "code" else []
+            if names:
+                of = {name: known[lesson].get(name, {}) for name in names}
+                found.append(Group(cell.metadata.nbgrader.grade_id, path, cell.source, names, of))
+    return found
+
+
+VALUES = [
+    (path, exercise)
+    for path in LESSONS.values()
+    for exercise in exercises(path)
+    if "@predicted_value" in exercise.check
+]
+"""The predictions of a number, a word, or several."""
+
+GROUPS = [pytest.param(group, id=group.name) for group in groups()]
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_each_wrong_choice_is_met_with_its_belief(group):
+    """The right outcome passes without a belief; each of the three wrong ones is refused, and its sentence follows the verdict."""
+    with use_memo({}):
+        printed, wrong = group.run()
+        assert wrong is None
+        assert "You may think" not in printed
+        for name, beliefs in group.beliefs.items():
+            assert 3 == len(beliefs)
+            for choice, belief in beliefs.items():
+                printed, wrong = group.run(**{name: choice})
+                assert wrong is not None
+                assert f"You predicted {choice}" in " ".join(str(wrong).split())
+                verdict, _, reason = printed.rpartition("You may think")
+                assert catalogue.beliefs()[belief] == " ".join(f"You may think{reason}".split())
+                assert name in verdict
+
+
+@pytest.mark.parametrize(("path", "exercise"), VALUES, ids=lambda one: getattr(one, "id", ""))
+def test_a_wrong_value_is_met_with_its_belief(path, exercise, capsys):
+    """What a known belief would give is refused, and its sentence follows; any other wrong value is refused without one."""
+    known = next(lesson for lesson in catalogue.lessons() if lesson.name == path.parent.name).predictions[exercise.id]
+    for value, belief in {**known, "-77": None}.items():
+        learner = Namespace()
+        learner.run(setup(path))
+        learner.names[exercise.id] = ast.literal_eval(value)
+        with pytest.raises(Incorrect, match="something else happened"):
+            learner.run(exercise.check)
+        _, found, reason = capsys.readouterr().out.rpartition("You may think")
+        assert bool(belief) == bool(found)
+        assert belief is None or catalogue.beliefs()[belief] == " ".join(f"You may think{reason}".split())
+
+
+def test_every_belief_is_used_and_every_prediction_exists():
+    """No sentence is kept that nobody can be shown, and no lesson names a prediction that it does not ask."""
+    named = {name: beliefs for lesson in catalogue.lessons() for name, beliefs in lesson.predictions.items()}
+    values = {exercise.id for _, exercise in VALUES}
+    assert {name for group in groups() for name in group.names} | values == named.keys()
+    assert {belief for beliefs in named.values() for belief in beliefs.values()} == catalogue.beliefs().keys()
+
+
+def in_view_after_a_prediction(cells) -> list[str]:
+    """Returns the unfolded text between each prediction's cell and the next heading or prediction that tells an outcome."""
+    told, watching = [], False
+    for cell in cells:
+        text = FOLDED.sub("", cell.source)
+        if cell.cell_type == "code":
+            watching = (watching and "stub" not in cell.metadata.get("tags", [])) or "@predicted" in text
+        elif watching:
+            above_heading = re.split(r"^#+ ", text, maxsplit=1, flags=re.MULTILINE)
+            told += TELLS.findall(above_heading[0]) and [text]
+            watching = len(above_heading) == 1
+    return told
+
+
+@pytest.mark.parametrize("lesson", LESSONS)
+def test_no_text_in_view_gives_a_prediction_away(lesson):
+    """What happened, and why, is folded below each prediction, so it is read after one has predicted."""
+    assert [] == in_view_after_a_prediction(read(LESSONS[lesson]).cells)
+
+
+@pytest.mark.parametrize("lesson", sorted(LESSONS.keys() - {"start"}))
+def test_the_source_of_a_check_is_folded(lesson):
+    """A check repeats the program that is handed out, so it is folded; a prediction's cell, whose program is read, is not."""
+    grading = [
+        cell
+        for cell in read(NOTEBOOKS / lesson / f"{lesson}.ipynb").cells
+        if cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade")
+    ]
+    folded = {cell.id: bool(cell.metadata.get("jupyter", {}).get("source_hidden")) for cell in grading}
+    assert {cell.id: "@predicted" not in cell.source and "@culprit" not in cell.source for cell in grading} == folded
+
+
+def test_text_that_gives_a_prediction_away_is_found():
+    """An explanation that stands open is found; below a heading, or folded, it is not."""
+    cells = [
+        {"cell_type": "code", "source": '@predicted("a")\ndef a(): ...', "metadata": {}},
+        {"cell_type": "markdown", "source": "PyTorch is right to raise.", "metadata": {}},
+        {"cell_type": "markdown", "source": "## 2 · The error\n\nIt raises.", "metadata": {}},
+    ]
+    import nbformat
+
+    opened = [nbformat.from_dict(cell) for cell in cells]
+    folded = [nbformat.from_dict(cell | {"source": f"<details>{cell['source']}</details>"}) for cell in cells[1:2]]
+    assert ["PyTorch is right to raise."] == in_view_after_a_prediction(opened)
+    assert [] == in_view_after_a_prediction([opened[0], *folded, opened[2]])

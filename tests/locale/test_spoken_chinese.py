@@ -1,0 +1,116 @@
+"""What a reader meets outside of the notebooks is in the language that is spoken: notes of a verdict, pages, commands."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import jinja2
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from autograder import cli
+from autograder.grade.batch.feedback.feedback_page import page_html
+from autograder.locale.languages import METADATA, speaking
+from autograder.locale.translations import in_english, retold
+from autograder.tape import explain_program
+from autograder.tape.repair.trial.program_factory import factory_of_text
+from autograder.view import as_screen, as_text
+from tests.tape.graph_fault_programs import PROGRAMS, FaultyProgram
+from tests.translations.collect import page_templates
+
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
+SENTENCE = re.compile(r"\b[a-z]{3,} [a-z]{2,} [a-z]{2,} [a-z]{2,}\b")
+"""Four English words in a row: no code has them."""
+
+
+def test_a_sentence_from_elsewhere_is_retold() -> None:
+    """A text of `in_english` with its values, also inside another one, and several one after another; any other text stays."""
+    inner = in_english("it used more than {seconds} seconds of processor time", seconds="30")
+    outer = in_english("the program was ended in cell {number}: {reason}", number=4, reason=inner)
+    assert outer == retold(outer) == "the program was ended in cell 4: it used more than 30 seconds of processor time"
+    with speaking("zh-CN"):
+        assert retold(outer) == "程序在第 4 个单元格中被结束：它用掉了超过 30 秒的处理器时间"
+        assert retold("AssertionError: it is not 3") == "AssertionError: it is not 3"
+        two = "it still raises. it still raises."
+        assert retold(two) == "它仍然报错。它仍然报错。"
+
+
+@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name)
+def test_notes_on_graph_faults_are_chinese(program: FaultyProgram) -> None:
+    """Each kind of graph fault is told in Chinese, whole, from a recording whose notes stay English."""
+    recording = explain_program(factory_of_text(program.source, "<program>"), repair=False)
+    assert not CHINESE.search(" ".join(recording.verdict.notes))
+    with speaking("zh-CN"):
+        told = [retold(note) for note in recording.verdict.notes]
+        shown = as_text(recording) + as_screen(recording)
+    assert all(CHINESE.search(note) and not SENTENCE.search(note) for note in told), told
+    assert all(note in shown for note in told[:1])
+
+
+@pytest.mark.parametrize("template", page_templates(), ids=lambda path: path.name)
+def test_templates_have_no_words_of_their_own(template: Path) -> None:
+    """Every word that a page shows stands inside `_( … )`, where a translator finds it.
+
+    The page on similar answers is English, and `binder.html` is an address.
+    """
+    if template.name in ("similar.html.j2", "binder.html") or template.suffix == ".css":
+        return
+    text = jinja2.Environment().lex(template.read_text("utf-8"))
+    data = "".join(value if kind == "data" else " x " for _, kind, value in text)
+    if template.suffix == ".js":
+        data = re.sub(r"//.*", "", data)
+        assert not SENTENCE.search(data)
+        return
+    bare = re.sub(r"<(style|script)\b.*?</\1>|<code>.*?</code>|<[^>]*>|&\w+;", " ", data, flags=re.DOTALL)
+    assert re.findall(r"\b[A-Za-z]{3,}\b", bare.replace("{", "").replace("}", "")) == []
+
+
+def test_feedback_follows_the_notebook() -> None:
+    """A page is in the language that the notebook names: its heading, the states, what to do next, why the program ended."""
+    known = {
+        "grade_id": "one",
+        "grade": True,
+        "solution": False,
+        "locked": True,
+        "points": 2,
+        "score": 0,
+        "schema_version": 3,
+    }
+    test = new_code_cell("assert f()", metadata={"nbgrader": known, "autograder": {"status": "not run"}})
+    ended = in_english("it used up its time")
+    book = new_notebook(
+        cells=[new_markdown_cell("# 一"), test], metadata={METADATA: "zh-CN", "autograder": {"ended": ended}}
+    )
+    page = page_html(nbformat.from_dict(book), {"notebook": "one", "score": 0, "max_score": 2, "late_penalty": 0})
+    for words in (
+        '<html lang="zh-CN">',
+        "你的 notebook 没有运行到最后：它用完了时间",
+        "没有运行",
+        "0/2 分",
+        "下一步：",
+    ):
+        assert words in page
+    assert not SENTENCE.search(re.sub(r"<style>.*?</style>|<[^>]*>", " ", page, flags=re.DOTALL))
+
+
+def test_a_command_says_its_error_in_chinese(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """What a learner meets at the terminal: a notebook that is not there, a program that is not there."""
+    with speaking("zh-CN"):
+        assert cli.main(["check", str(tmp_path / "none.ipynb")]) == 2
+        assert cli.main(["explain", str(tmp_path / "none.py")]) == 2
+    told = capfd.readouterr().err
+    assert "请检查文件名" in told
+    assert "请指定一个 Python 文件" in told
+
+
+def test_the_index_of_errors_is_searched_in_both() -> None:
+    """The message is PyTorch's, in English; what is said to it is in the reader's language."""
+    from autograder.course.learner.error_index import error_rows
+
+    english = error_rows()
+    with speaking("zh-CN"):
+        chinese = error_rows()
+    assert [row.parts for row in english] == [row.parts for row in chinese]
+    assert all(CHINESE.search(row.happened) for row in chinese)

@@ -1,0 +1,213 @@
+"""The course in other languages: complete, with the same code and the same marks, and English where a text is missing."""
+
+from __future__ import annotations
+
+import ast
+import re
+import tomllib
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from autograder.course.canonical import canonical, read
+from autograder.course.catalogue import lessons as known_lessons
+from autograder.course.paths import NOTEBOOKS, lessons
+from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, LanguageError, known_language, language, speaking
+from autograder.locale.notebook_translation import texts, translate_notebook
+from autograder.locale.translations import FOLDER, po_files, read_po, texts_in, translated
+from tests.translations.collect import templates
+from tests.translations.readme import LINK, SOURCE_FILE, readme_file, readme_in
+
+TRANSLATIONS = sorted(LANGUAGES.keys() - {SOURCE})
+PAGES = lessons(NOTEBOOKS)
+# What a translation takes over as it is: code, the targets of links, placeholders, and tags.
+QUOTED = re.compile(
+    r'"[^"]*"|^\|.*$|\*one of the variables[^*]*\*', re.MULTILINE
+)  # PyTorch's own messages, and lines of code
+KEPT = re.compile(r"`[^`\n]+`|\]\([^)]+\)|\{\w*\}|</?\w+[^>]*>")
+
+
+PICTURE = {
+    r"\bsaved v(?P<saved>\d), now v(?P<version>\d)": "saved v{saved}, now v{version}",
+    r"(?P<before>\[[^`]*) became (?P<after>[^`]*\])": "{before} became {after}",
+}
+"""What lessons quote of a picture, which is in the reader's language too."""
+
+
+def quoted(text: str) -> list[str]:
+    """Returns the quotes of pictures in an English text as the picture says them in the language that is spoken."""
+    return [
+        translated(words, **found.groupdict()) for form, words in PICTURE.items() for found in re.finditer(form, text)
+    ]
+
+
+def kept(text: str) -> Counter[str]:
+    """Returns what a translation takes over as it is, without quotes of pictures."""
+    return Counter(one for one in KEPT.findall(text) if not re.match(r"`\[\S* \w+ \[\S*\]`$", one))
+
+
+def marked(text: str) -> str:
+    """Returns a stand-in for a translation, of the same number of lines."""
+    return "\n".join(f"«{line}»" for line in text.split("\n"))
+
+
+def program(cell: NotebookNode) -> str:
+    """Returns a code cell's syntax tree; magics are compared as text."""
+    magic, _, code = cell.source.partition("\n") if cell.source.startswith("%%") else ("", "", cell.source)
+    code = "\n".join(f"# {line}" if line.lstrip().startswith(("%", "!")) else line for line in code.split("\n"))
+    return magic + ast.dump(ast.parse(code))
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_translated_code_is_the_same_program(path: Path) -> None:
+    """Whatever the translation says, each code cell has the syntax tree that it had, and each cell its id and its marks."""
+    original = read(path)
+    found = translate_notebook(original, "zh-CN", marked)
+    assert any("«" in cell.source for cell in found.cells)
+    for before, after in zip(original.cells, found.cells, strict=True):
+        assert (before.id, before.cell_type) == (after.id, after.cell_type)
+        assert before.metadata.get("nbgrader", {}).get("points") == after.metadata.get("nbgrader", {}).get("points")
+        if before.cell_type == "code":
+            assert program(before) == program(after)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_a_text_without_a_translation_stays(path: Path) -> None:
+    """A notebook whose texts are all kept is the same notebook, but for the language that it names."""
+    original = read(path)
+    found = translate_notebook(original, "zh-CN", lambda text: text)
+    assert [cell.source for cell in found.cells] == [cell.source for cell in original.cells]
+    assert canonical(found).metadata == {**canonical(original).metadata, METADATA: "zh-CN"}
+
+
+def test_prose_and_comments_are_texts_and_code_is_not() -> None:
+    """Paragraphs are separate, comments below each other are one text, and strings, fenced code and stubs are left out."""
+    notebook = new_notebook(
+        cells=[
+            new_markdown_cell(
+                "# Title\n\nOne line,\nand another.\n\n```python\nx = 1  # kept\n\ny = 2\n```\nAfter it."
+            ),
+            new_code_cell("# The danger,\n# then the guard.\nx = 1  # beside\ntext = '# no comment'\n# YOUR CODE HERE"),
+            new_code_cell("%%explain\nx = 1  # below a magic"),
+            new_code_cell("this is not Python # at all"),
+        ]
+    )
+    found = [
+        "# Title",
+        "One line,\nand another.",
+        "After it.",
+        "The danger,\nthen the guard.",
+        "beside",
+        "below a magic",
+    ]
+    assert list(texts(notebook)) == [*found, "at all"]
+
+
+def test_a_longer_translation_of_a_comment_stays_a_comment() -> None:
+    """A translation may have more lines than the comment, inside a block too."""
+    notebook = new_notebook(cells=[new_code_cell("def f():\n    # why\n    return 1  # one")])
+    found = translate_notebook(notebook, "zh-CN", lambda text: f"{text}\nmore").cells[0].source
+    assert found == "def f():\n    # why\n    # more\n    return 1  # one\n              # more"
+
+
+def test_nbgrader_takes_no_translated_cell_for_a_changed_one() -> None:
+    """A locked cell's checksum is that of its translated text, by nbgrader's own function."""
+    from nbgrader.utils import compute_checksum
+
+    found = translate_notebook(
+        read(NOTEBOOKS / "02_mutating_a_saved_tensor/02_mutating_a_saved_tensor.ipynb"), "zh-CN", marked
+    )
+    locked = [cell for cell in found.cells if "checksum" in cell.metadata.get("nbgrader", {})]
+    assert locked
+    assert all(cell.metadata.nbgrader["checksum"] == compute_checksum(cell) for cell in locked)
+
+
+@pytest.mark.parametrize("spoken", TRANSLATIONS)
+def test_every_text_of_the_course_is_in_the_po_files(spoken: str) -> None:
+    """`python -m tests.translations` would add nothing and take nothing away."""
+    folder = FOLDER / spoken.replace("-", "_")
+    stored = {file.stem: {message.id for message in read_po(file) if message.id} for file in po_files(spoken)}
+    wanted = {name: {message.id for message in catalog if message.id} for name, catalog in templates().items()}
+    assert stored == wanted, f"run `python -m tests.translations` and translate what is new in {folder.name}"
+
+
+@pytest.mark.parametrize("spoken", TRANSLATIONS)
+def test_every_text_is_translated_and_none_is_fuzzy(spoken: str) -> None:
+    """100 %: each text has a translation, made from the text as it is now."""
+    messages = [message for file in po_files(spoken) for message in read_po(file) if message.id]
+    assert [message.id for message in messages if message.fuzzy or not message.string] == []
+
+
+@pytest.mark.parametrize("spoken", TRANSLATIONS)
+def test_translations_keep_code_links_and_placeholders(spoken: str) -> None:
+    """Inline code, the targets of links, tags and placeholders are the same in the text and its translation."""
+    different = {
+        text: (kept(text) - kept(other), kept(other) - kept(text))
+        for text, other in texts_in(spoken).items()
+        if kept(text) != kept(other)
+    }
+    assert different == {}
+
+
+@pytest.mark.parametrize("spoken", TRANSLATIONS)
+def test_quotes_of_pictures_are_as_the_picture_says_them(spoken: str) -> None:
+    """Where a lesson quotes its picture, the translated lesson quotes the translated picture."""
+    with speaking(spoken):
+        wrong = [
+            (other, quote)
+            for text, other in texts_in(spoken).items()
+            for quote in quoted(text)
+            if "{" not in text and quote not in other
+        ]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("spoken", TRANSLATIONS)
+def test_the_readme_has_the_same_commands(spoken: str) -> None:
+    """It is what `python -m tests.translations` writes; its code is that of README.md, and every link leads to a file."""
+    page, original = readme_file(spoken).read_text("utf-8"), SOURCE_FILE.read_text("utf-8")
+    assert page == readme_in(spoken), "run `python -m tests.translations`"
+    fences = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+    assert fences.findall(page) == fences.findall(original)
+    missing = [link for link in LINK.findall(page) if not (readme_file(spoken).parent / link).exists()]
+    assert missing == []
+    assert f"docs/{readme_file(spoken).name}" in original
+
+
+def test_hints_and_titles_follow_the_language() -> None:
+    """The catalogue is read in the reader's language, and in English elsewhere; a text that is nowhere stays English."""
+    english = known_lessons()
+    with speaking("zh-CN"):
+        chinese, unknown = known_lessons(), translated("a text that no lesson has")
+    assert unknown == "a text that no lesson has"
+    assert [lesson.name for lesson in chinese] == [lesson.name for lesson in english]
+    for lesson, other in zip(english, chinese, strict=True):
+        assert other.title == texts_in("zh-CN").get(lesson.title, lesson.title)
+        for exercise, same in zip(lesson.exercises, other.exercises, strict=True):
+            assert same.id == exercise.id
+            assert same.hints == tuple(texts_in("zh-CN").get(hint, hint) for hint in exercise.hints)
+    assert language() == SOURCE
+
+
+def test_a_language_that_is_not_there_is_one_sentence() -> None:
+    """Case and underscores are tolerated; any other language is named with those that there are."""
+    assert known_language("ZH_cn") == "zh-CN"
+    with pytest.raises(LanguageError, match=r"not translated into 'fr'. It has en, zh-CN; docs/translating.md"):
+        known_language("fr")
+
+
+@pytest.mark.parametrize("spoken", TRANSLATIONS)
+def test_terms_are_said_alike_everywhere(spoken: str) -> None:
+    """Where the English has a term of terms.toml outside code, its translation says it in one of the ways given there."""
+    terms = tomllib.loads((FOLDER / spoken.replace("-", "_") / "terms.toml").read_text("utf-8"))
+    different = [
+        (term, text, other)
+        for text, other in texts_in(spoken).items()
+        for term, words in terms.items()
+        if re.search(rf"\b{term}s?\b", QUOTED.sub("", KEPT.sub("", text)), re.IGNORECASE)
+        and not any(word in other for word in words.split("|"))
+    ]
+    assert different == []

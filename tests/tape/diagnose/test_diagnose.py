@@ -1,0 +1,103 @@
+"""From evidence to a verdict: each part looks at the same runs, gathered here once a program."""
+
+import pytest
+import torch
+
+from autograder.tape.diagnose import assembly
+from autograder.tape.diagnose.harms.harm_registry import find_harms
+from autograder.tape.diagnose.record import record
+from autograder.tape.diagnose.shown_gradients import shown_gradients
+from autograder.tape.diagnose.verdict import verdict_of
+
+HEAD = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\n"
+WRITTEN = HEAD + "h = w.exp()\n{}\nh.sum().backward()\n"
+
+
+def evidence_of(source: str, monkeypatch):
+    """Returns the evidence that a recording was made from."""
+    gathered = []
+
+    def kept(evidence):
+        gathered.append(evidence)
+        return verdict_of(evidence)
+
+    monkeypatch.setattr(assembly, "verdict_of", kept)
+    record(source, file="text.py")
+    return gathered[-1]
+
+
+@pytest.mark.parametrize(
+    ("write", "outcome", "lines"),
+    [
+        ("h.add_(1)", "raises-backward", [4]),
+        ("h.data.add_(1)", "silently-wrong", [4]),
+        ("h = h + 1", "correct", []),
+        ("h.detach().zero_()", "raises-backward", [4]),
+    ],
+)
+def test_evidence_leads_to_outcome_and_lines(write, outcome, lines, monkeypatch):
+    """The same evidence gives the outcome and the harms; a right program has none."""
+    evidence = evidence_of(WRITTEN.format(write), monkeypatch)
+
+    assert outcome == evidence.outcome == verdict_of(evidence).outcome
+    assert lines == [place.line for harm in find_harms(evidence) for place in harm.mutated_at]
+
+
+def test_gradients_stand_beside_the_right_ones(monkeypatch):
+    """exp keeps its result: after the write to 0 the gradient is 0 where exp(w) is right."""
+    shown = shown_gradients(evidence_of(WRITTEN.format("h.data.zero_()"), monkeypatch))
+
+    assert [0.0, 0.0] == shown["w"].got
+    torch.testing.assert_close(torch.tensor(shown["w"].true), torch.tensor([1.0, 2.0]).exp())
+
+
+def test_notes_say_what_the_words_do_not(monkeypatch):
+    """A program that never calls backward is correct, and the verdict says why that means little."""
+    (note,) = verdict_of(evidence_of(HEAD + "h = w.exp()\n", monkeypatch)).notes
+    assert "never called backward" in note
+
+
+DISPATCHED = """import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+
+class Count(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        return function(*args, **(kwargs or {}))
+
+
+w = torch.ones(3, requires_grad=True)
+with Count():
+    h = w.exp()
+    h.mul_(2)
+    h.sum().backward()
+"""
+
+
+def test_a_mode_that_passes_calls_on_is_not_the_line_that_wrote():
+    """The call that went through it is named: its own line stands between every call and PyTorch."""
+    verdict = record(DISPATCHED).verdict
+
+    assert "raises-backward" == verdict.outcome
+    assert {"h.mul_(2)"} == {place.text for harm in verdict.harms for place in harm.mutated_at}
+
+
+STATISTICS = """import torch
+torch.manual_seed(0)
+norm, network = torch.nn.BatchNorm1d(3), torch.nn.LSTM(3, 2)
+for step in range(2):
+    h = torch.tanh(norm(torch.randn(4, 3)))
+    out, _ = network(norm(torch.randn(4, 3)).unsqueeze(1))
+    h.data.mul_(2)
+    loss = h.sum() + out.sum()
+    loss.backward(retain_graph=True)
+    loss.backward()
+"""
+
+
+def test_what_backward_does_not_read_is_not_harmed():
+    """Of a step that is harmed elsewhere: not the statistics that a later forward moves, nor what backward itself scribbles on."""
+    verdict = record(STATISTICS).verdict
+
+    assert "silently-wrong" == verdict.outcome
+    assert {"h.data.mul_(2)"} == {place.text for harm in verdict.harms for place in harm.mutated_at}

@@ -1,0 +1,119 @@
+"""What the right gradient is, by ways that share nothing with the graph under suspicion; each held against a formula."""
+
+import pytest
+import torch
+
+from autograder.tape.oracle.cloned_saves import ClonedSavesRun
+from autograder.tape.oracle.custom_functions import backwards_are_slopes
+from autograder.tape.oracle.finite_differences import FiniteDifferences
+from autograder.tape.oracle.gradient_comparison import SAME, gap, gradients_of, nested
+from autograder.tape.oracle.nominal_replay import NotApplicable
+from autograder.tape.oracle.reference_gradients import clone_on_save, finite_differences
+from autograder.tape.run.once import run_once
+from autograder.tape.run.programs.program import from_source
+
+HEAD = "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\n"
+
+
+def program(body: str):
+    """Returns a program whose leaf is w = [1, 2]."""
+    return from_source(HEAD + body, "text.py")
+
+
+def test_slopes_are_those_of_the_formula():
+    """x³·y has the slopes 3x²·y and x³; what is handed in is not written."""
+    point = {"x": torch.tensor([1.0, -2.0]), "y": torch.tensor([3.0, 0.5])}
+    slopes = finite_differences(lambda x, y: (x**3 * y).sum(), point)
+
+    torch.testing.assert_close(slopes["x"], torch.tensor([9.0, 6.0], dtype=torch.float64))
+    torch.testing.assert_close(slopes["y"], torch.tensor([1.0, -8.0], dtype=torch.float64))
+    assert [1.0, -2.0] == point["x"].tolist()
+
+
+def test_clone_on_save_keeps_what_the_forward_used():
+    """exp's result is written before backward: inside the block the gradient is exp(w) all the same."""
+    w = torch.tensor([0.0, 1.0], requires_grad=True)
+    with clone_on_save():
+        h = w.exp()
+        h.data.zero_()
+        h.sum().backward()
+
+    torch.testing.assert_close(w.grad, w.detach().exp())
+
+
+def test_a_run_with_cloned_saves_has_the_gradients_that_no_write_could_reach():
+    """The plain run gives 0, the run with copies exp(1) and exp(2)."""
+    one = program("h = w.exp()\nh.data.zero_()\nh.sum().backward()\n")
+    cloned = ClonedSavesRun()
+    plain = gradients_of(run_once(one))
+    right = gradients_of(run_once(one, cloned, cloned.around))
+
+    assert [[0.0, 0.0]] == [gradient.tolist() for gradient in plain.final]
+    torch.testing.assert_close(right.final[0], torch.tensor([1.0, 2.0]).exp())
+
+
+@pytest.mark.parametrize(
+    ("got", "true", "expected"),
+    [
+        ([1.0, 2.0], [1.0, 2.0], 0.0),
+        ([1.0, 2.0], [1.0, 1.0], 0.5),
+        (None, [0.0, 0.0], 0.0),
+        (None, [1.0], float("inf")),
+        ([1.0], [1.0, 1.0], float("inf")),
+        ([float("nan")], [float("nan")], 0.0),
+        ([float("nan")], [1.0], float("inf")),
+    ],
+)
+def test_the_gap_of_two_gradients_is_relative(got, true, expected):
+    """To the larger of the two; no gradient is as good as zeros, and other shapes or a lone nan are infinitely far."""
+    assert expected == gap(got, true)
+
+
+def test_a_gap_below_the_limit_is_another_order_of_additions():
+    """0.1 added ten times is not 1.0, and counts as the same."""
+    total = sum([torch.tensor(0.1)] * 10, torch.tensor(0.0))
+    assert 0 < gap(total, torch.tensor(1.0)) < SAME
+
+
+def test_numbers_are_listed_as_people_write_them():
+    """Single precision 0.1 is listed as 0.1; a gradient of thousands of numbers is not listed."""
+    assert [0.1, 3.0] == nested(torch.tensor([0.1, 3.0]))
+    assert nested(torch.zeros(5000)) is None
+
+
+def test_differences_of_a_program_find_a_write_that_the_graph_does_not_know():
+    """h = 3·w under no_grad: the graph says 1, the loss rises by 3; without the write the two agree."""
+    wrong = FiniteDifferences(
+        program("h = w * 1\nwith torch.no_grad(): h.mul_(3)\nh.sum().backward()\n"), frozenset(), 10.0
+    )
+    right = FiniteDifferences(program("h = w * 1\nh.sum().backward()\n"), frozenset(), 10.0)
+
+    assert {(0, 0)} == wrong.disagreements()
+    torch.testing.assert_close(wrong.true(0, 0), torch.tensor([3.0, 3.0], dtype=torch.float64))
+    assert set() == right.disagreements()
+
+
+def test_differences_do_not_speak_where_a_program_takes_another_way_each_time():
+    """A loss that depends on the system's random numbers has no slope."""
+    with pytest.raises(NotApplicable):
+        FiniteDifferences(
+            program("import os\n(w * int.from_bytes(os.urandom(2), 'big')).sum().backward()\n"), frozenset(), 10.0
+        )
+
+
+CUSTOM = """
+class Triple(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 3 * x
+    @staticmethod
+    def backward(ctx, grad):
+        return {slope} * grad
+Triple.apply(w).sum().backward()
+"""
+
+
+@pytest.mark.parametrize(("slope", "expected"), [(3, True), (1, False)])
+def test_a_custom_backward_is_held_against_its_forward(slope, expected):
+    """A backward that passes gradients straight through is a choice of the program, and no slope."""
+    assert expected is backwards_are_slopes(program(CUSTOM.format(slope=slope)), 10.0)

@@ -1,0 +1,17 @@
+"""What PyTorch calls, as a mode hears it."""
+
+from torch.overrides import TorchFunctionMode
+
+from autograder.tape.internals.heard_calls import function_name
+
+
+class Heard(TorchFunctionMode):
+    """Collects the names of the functions it hears."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        self.names.append(function_name(func))
+        return func(*args, **(kwargs or {}))

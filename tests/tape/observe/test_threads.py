@@ -1,0 +1,96 @@
+"""Threads that a program starts are followed like the program itself."""
+
+import threading
+import time
+
+from autograder.tape import record
+from autograder.tape.run.new_threads import in_new_threads
+
+
+def test_an_error_that_a_thread_kept_for_itself():
+    """Backward raises in a thread and nobody hears of it: the outcome says so, and the line."""
+    source = """
+import threading, torch
+threading.excepthook = lambda _: None
+w = torch.tensor([1.0, 2.0], requires_grad=True)
+
+def step():
+    h = torch.exp(w)
+    h.mul_(0.5)
+    h.sum().backward()
+
+worker = threading.Thread(target=step)
+worker.start()
+worker.join()
+"""
+    verdict = record(source).verdict
+    assert "raises-backward" == verdict.outcome
+    assert [8] == [place.line for harm in verdict.harms for place in harm.mutated_at]
+
+
+def test_threads_that_take_turns_are_compared_each_with_itself():
+    """Two threads train two models in another order in each run: no gradient is called wrong for it."""
+    source = """
+import random, threading, time, torch
+weights = [torch.full((2,), 1.0 + i, requires_grad=True) for i in range(2)]
+
+def train(w):
+    for step in range(4):
+        time.sleep(random.SystemRandom().random() / 200)
+        (w * w * (step + 1)).sum().backward()
+
+workers = [threading.Thread(target=train, args=(w,)) for w in weights]
+[one.start() for one in workers]
+[one.join() for one in workers]
+"""
+    assert {"correct"} == {record(source).verdict.outcome for _ in range(3)}
+
+
+def test_a_thread_that_outlives_the_run_is_left_alone():
+    """A daemon that never ends is not followed any longer, and does not disturb what is said."""
+    source = """
+import threading, time, torch
+
+def beat():
+    for _ in range(200):
+        time.sleep(0.005)
+        torch.ones(2).add_(1)
+
+threading.Thread(target=beat, name="beat", daemon=True).start()
+w = torch.ones(2, requires_grad=True)
+(w * w).sum().backward()
+"""
+    verdict = record(source).verdict
+    assert "correct" == verdict.outcome
+    assert not any("stopped early" in note for note in verdict.notes)
+    for thread in threading.enumerate():
+        if (
+            thread.name == "beat"
+        ):  # one that is in PyTorch when Python ends would abort the process (CPython up to 3.13)
+            thread.join(timeout=60)
+            assert not thread.is_alive()
+
+
+def test_only_new_threads_are_met():
+    """What stands around a thread is made in that thread, for each that is started inside, however it is started."""
+    import _thread
+    from contextlib import contextmanager
+
+    met = []
+
+    @contextmanager
+    def around():
+        met.append(threading.get_ident())
+        yield
+
+    done = []
+    with in_new_threads(around):
+        worker = threading.Thread(target=lambda: done.append(threading.get_ident()))
+        worker.start()
+        worker.join()
+        _thread.start_new_thread(lambda: done.append(threading.get_ident()), ())
+        while len(done) < 2:
+            time.sleep(0.001)
+    threading.Thread(target=lambda: done.append(0)).start()
+    assert met == done[:2]
+    assert threading.get_ident() not in met

@@ -1,0 +1,250 @@
+"""The budget holds for everything; a long run is recorded where it matters, and compared everywhere."""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from autograder.tape.diagnose import excerpt
+from autograder.tape.diagnose.excerpt import Scope
+from autograder.tape.diagnose.record import record_program
+from autograder.tape.repair import search
+from autograder.tape.repair.trial.program_factory import factory_of_text
+from autograder.tape.repair.with_repairs import explain_program
+from autograder.tape.run.budget import QUIET, Budget
+from autograder.tape.run.engine import LastCall
+from autograder.tape.run.once import run_once
+from autograder.tape.run.programs.program import from_source
+from autograder.tape.run.programs.source_text import ProgramError
+from tests.commands import autograder
+
+TRAINING = """
+import torch
+w = torch.tensor([0.5, -0.5], requires_grad=True)
+for step in range({steps}):
+    h = (w * 2).exp()
+    loss = h.sum()
+    if step {harmed}:
+        h.{write}
+    w.grad = None
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.01 * w.grad
+"""
+HARM = 8
+"""The line of TRAINING that writes."""
+
+
+def training(steps: int = 12, harmed: str = "== 8", write: str = "data.mul_(2)") -> str:
+    """Returns a training loop that writes into a saved output in some steps."""
+    return TRAINING.format(steps=steps, harmed=harmed, write=write)
+
+
+@pytest.fixture
+def every_loop_is_long(monkeypatch):
+    """Only a part is recorded of however short a loop."""
+    monkeypatch.setattr(excerpt, "LONG", 0)
+
+
+def test_a_run_ends_before_the_call_that_need_not_be_run():
+    """After so many backward calls the program is ended, its `finally` blocks run, and that is no error."""
+    seen = []
+    source = training().replace("for step", "try:\n  pass\nfinally:\n  pass\nfor step") + "seen.append(1)\n"
+    run = run_once(from_source(source, names={"seen": seen}), calls=3)
+
+    assert (3, True, None, []) == (len(run.calls), run.is_cut, run.error, seen)
+    assert not issubclass(LastCall, Exception)
+
+
+def test_a_run_that_runs_out_of_time_keeps_its_complete_calls():
+    """A loop without an end is compared as far as it came; without the permission it is refused as before."""
+    endless = from_source(training().replace("range(12)", "iter(int, 1)"))
+
+    run = run_once(endless, seconds=0.3, partial=True)
+    assert run.is_cut
+    assert run.calls
+    with pytest.raises(ProgramError, match="still running"):
+        run_once(endless, seconds=0.3)
+
+
+@pytest.mark.parametrize("write", ["data.mul_(2)", "mul_(2)"])
+@pytest.mark.usefixtures("every_loop_is_long")
+def test_a_long_loop_is_recorded_where_it_was_harmed(write):
+    """The ninth of twelve calls is harmed: it alone is recorded, and harms, lines and error are those of the whole recording."""
+    found = record_program(from_source(training(write=write)))
+    whole = _whole(training(write=write))
+
+    part = found.verdict.excerpt
+    assert (9, 9) == (part.first, part.last)
+    assert whole.verdict.outcome == found.verdict.outcome
+    assert whole.verdict.error == found.verdict.error
+    assert [[HARM]] == [[place.line for place in harm.mutated_at] for harm in found.verdict.harms]
+    assert [h.mutated_at for h in whole.verdict.harms] == [h.mutated_at for h in found.verdict.harms]
+    assert [h.saved_at for h in whole.verdict.harms] == [h.saved_at for h in found.verdict.harms]
+    assert whole.verdict.gradients.keys() == found.verdict.gradients.keys()
+    assert len(found.steps) < len(whole.steps) / 3
+
+
+def _whole(source: str):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(excerpt, "LONG", 1 << 30)
+        return record_program(from_source(source))
+
+
+@pytest.mark.usefixtures("every_loop_is_long")
+def test_a_graph_made_earlier_is_recorded_from_its_beginning():
+    """What the sixth call uses was made and written before the fourth: the recording begins there, and names the line."""
+    source = (
+        "import torch\nw = torch.ones(2, requires_grad=True)\nfor step in range(9):\n"
+        "    if step == 3:\n        kept = w.exp()\n        later = kept.sum()\n        kept.data.mul_(3)\n"
+        "    loss = later if step == 5 else (w * w).sum()\n    loss.backward()\n"
+    )
+    verdict = record_program(from_source(source)).verdict
+
+    assert "silently-wrong" == verdict.outcome
+    assert (4, 6) == (verdict.excerpt.first, verdict.excerpt.last)
+    assert [7] == [place.line for harm in verdict.harms for place in harm.mutated_at]
+
+
+@pytest.mark.usefixtures("every_loop_is_long")
+def test_a_right_loop_is_compared_to_its_end():
+    """Its first two calls are recorded; that all were compared is said, in the text and in the data."""
+    verdict = record_program(from_source(training(harmed="< 0"))).verdict
+
+    assert ("correct", 12, 12, 1, 2) == (
+        verdict.outcome,
+        verdict.excerpt.calls,
+        verdict.excerpt.checked,
+        verdict.excerpt.first,
+        verdict.excerpt.last,
+    )
+    assert any("12 backward calls" in note for note in verdict.notes)
+
+
+def test_one_step_can_be_asked_for(tmp_path):
+    """`--only-step 3` and `--last-step` record that backward call; a step that was not made is one sentence."""
+    file = tmp_path / "train.py"
+    file.write_text(training(harmed="< 0"))
+    third = record_program(from_source(file.read_text()), scope=Scope(shown=2)).verdict.excerpt
+    last = record_program(from_source(file.read_text()), scope=Scope(shown=-1)).verdict.excerpt
+
+    assert ((3, 3), (12, 12)) == ((third.first, third.last), (last.first, last.last))
+    none = autograder("explain", file, "--only-step", 13)
+    assert (2, "") == (none.returncode, none.stdout)
+    assert "There is no step 13 to record: the program called backward 12 times." in none.stderr
+
+
+@pytest.mark.usefixtures("every_loop_is_long")
+def test_a_repair_is_tried_for_a_few_steps_only(monkeypatch):
+    """Of a loop of 200 steps that is harmed in the second, a changed program runs six; the first repair is that of a short loop."""
+    lengths, attempt = [], search.run_trial
+
+    def noted(program, trial, **options):
+        done = attempt(program, trial, **options)
+        lengths.append(len(done.calls))
+        return done
+
+    monkeypatch.setattr(search, "run_trial", noted)
+    long = explain_program(factory_of_text(training(200, "== 1"))).verdict
+    short = explain_program(factory_of_text(training(6, "== 1"))).verdict
+
+    assert 6 == max(lengths)
+    assert long.fixes
+    assert long.fixes[0].proven
+    assert short.fixes[0].after == long.fixes[0].after
+
+
+def test_the_budget_holds_for_proofs_too():
+    """Each run takes a quarter of a second, so a search with proofs takes half a minute; with a budget of three it ends in time."""
+    source = "import time\ntime.sleep(0.25)\n" + training(1, "== 0", "mul_(2)")
+    start, told = time.monotonic(), []
+    verdict = explain_program(factory_of_text(source), budget=Budget(3.0), first=told.append).verdict
+
+    assert time.monotonic() - start < 6
+    assert "raises-backward" == verdict.outcome
+    assert [HARM + 2] == [place.line for harm in verdict.harms for place in harm.mutated_at]
+    assert ["raises-backward"] == [one.verdict.outcome for one in told]
+    assert not told[0].verdict.fixes
+
+
+def test_runs_are_counted():
+    """A right program runs four times, and the data says so; each trial of a repair counts too."""
+    right = explain_program(factory_of_text(training(1, "< 0"))).verdict
+    wrong = explain_program(factory_of_text(training(1, "== 0"))).verdict
+
+    assert 4 == right.runs
+    assert wrong.runs > 8
+
+
+def test_progress_is_told_now_and_then(monkeypatch):
+    """At most once every few seconds, with the number of the run and how far it is."""
+    clock, told = [0.0], []
+    monkeypatch.setattr("autograder.tape.run.budget.time", SimpleNamespace(monotonic=lambda: clock[0]))
+    budget = Budget(60, told.append, began=0.0, stage="running as it is", runs=1)
+    for second in range(8):
+        clock[0] = float(second)
+        budget.progress(10 * second)
+
+    assert 3.0 == QUIET
+    assert [
+        "3 s: running as it is (run 1, 30 backward calls)",
+        "6 s: running as it is (run 1, 60 backward calls)",
+    ] == told
+
+
+DEAF = """
+import signal, sys, time
+sys.runs_of_test = getattr(sys, "runs_of_test", 0) + 1
+if sys.runs_of_test > {most}:  # what a long call inside PyTorch is: no signal ends it
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+    time.sleep(600)
+"""
+
+
+def test_a_run_that_nothing_interrupts_is_ended_with_what_is_known(tmp_path):
+    """The seventh run never ends: at the time promised there is the outcome with its line, and a note on the rest."""
+    file = tmp_path / "train.py"
+    file.write_text(training(1, "== 0"))
+    start = time.monotonic()
+    autograder("explain", file, "--no-repair")
+    budget = round(9 + 4 * (time.monotonic() - start))  # six runs fit into it, however busy the machine is
+    file.write_text(DEAF.format(most=6) + training(1, "== 0"))
+    start = time.monotonic()
+    done = autograder("explain", file, "--budget", budget)
+
+    assert time.monotonic() - start < 3 * budget
+    assert 1 == done.returncode
+    assert "h.data.mul_(2)" in done.stdout
+    assert "silently-wrong" in done.stdout
+    assert "The time was up" in done.stdout
+
+
+def test_a_program_of_which_nothing_is_known_in_time_is_one_sentence(tmp_path):
+    """Not even its first run ends."""
+    file = tmp_path / "train.py"
+    file.write_text(DEAF.format(most=0) + training(1, "== 0"))
+    done = autograder("explain", file, "--budget", 3)
+
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "still running after 3 seconds" in done.stderr
+
+
+def test_the_time_told_is_the_time_that_was_given():
+    """A run that had the rest of a budget is said to have had the budget, not the rest."""
+    endless = from_source("while True: pass")
+
+    with (
+        Budget(seconds=30, began=time.monotonic() - 29.8).in_force(),
+        pytest.raises(ProgramError, match="after 30 seconds"),
+    ):
+        run_once(endless)
+
+
+@pytest.mark.parametrize("words", [["--budget", "0"], ["--budget", "soon"], ["--only-step", "0"]])
+def test_numbers_that_make_no_sense_are_one_sentence(tmp_path, words):
+    """Exit code 2, and what to give instead."""
+    file = tmp_path / "train.py"
+    file.write_text(training(1))
+    done = autograder("explain", file, *words)
+
+    assert (2, "", 1) == (done.returncode, done.stdout, len(done.stderr.strip().splitlines()))

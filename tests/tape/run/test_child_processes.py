@@ -1,0 +1,110 @@
+"""What happens in a process that a program starts is followed by nobody: then no outcome is named."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from autograder.tape import explain_json, record
+from autograder.tape.diagnose.unfollowed import UnfollowedError
+
+HEAD = """
+import os, subprocess, sys, torch
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from torch.utils.data import DataLoader, Dataset
+
+def train(x):
+    w = torch.tensor([x], requires_grad=True)
+    h = w.exp()
+    h.data.mul_(2)
+    h.sum().backward()
+    return w.grad.item()
+
+def write(buffer):
+    buffer.mul_(3)
+
+class Numbers(Dataset):
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, place):
+        return torch.full((2,), float(place)).mul_(2)
+
+fork = get_context("fork")
+w = torch.ones(2, requires_grad=True)
+"""
+UNFOLLOWED = {
+    "a process": "child = fork.Process(target=train, args=(1.0,))\nchild.start()\nchild.join()",
+    "a process that is joined at the end": "fork.Process(target=train, args=(1.0,)).start()",
+    "a pool": "with ProcessPoolExecutor(1, fork) as pool:\n    list(pool.map(train, [1.0, 2.0]))",
+    "a bare fork": "child = os.fork()\nif not child:\n    train(1.0)\n    os._exit(0)\nos.waitpid(child, 0)",
+    "a process beside a right gradient": "(w * w).sum().backward()\nfork.Process(target=train, args=(1.0,)).start()",
+    "another Python": "subprocess.run([sys.executable, '-c', ''])",
+    "another Python by the shell": "os.system('python3 -c 1')",
+    "a write into shared memory": """
+buffer = torch.ones(2).share_memory_()
+loss = (w * buffer).sum()
+child = fork.Process(target=write, args=(buffer,))
+child.start()
+child.join()
+loss.backward()
+""",
+}
+FOLLOWED = {
+    "workers that load": "for x in DataLoader(Numbers(), 2, num_workers=1):\n    (x @ w).backward(torch.ones(2))",
+    "a command that is no Python": "subprocess.run(['true'])\n(w * w).sum().backward()",
+    "another Python beside a right gradient": "subprocess.run([sys.executable, '-c', ''])\n(w * w).sum().backward()",
+    "a shared tensor that nobody wrote": "fork.Process(target=print).start()\n(w * torch.ones(2).share_memory_()).sum().backward()",
+}
+
+
+@pytest.mark.parametrize("body", UNFOLLOWED.values(), ids=UNFOLLOWED)
+def test_no_outcome_is_named_where_another_process_decides_it(body):
+    """A wrong gradient in a child, or a child's write into what this process needs, is never "correct" and blames no line here."""
+    with pytest.raises(UnfollowedError, match="Explain that"):
+        record(HEAD + body)
+
+
+@pytest.mark.parametrize("body", FOLLOWED.values(), ids=FOLLOWED)
+def test_processes_that_change_nothing_leave_the_answer_alone(body):
+    """A loader's workers and a command beside it are no reason to say nothing."""
+    assert "correct" == record(HEAD + body).verdict.outcome
+
+
+def test_a_harm_that_was_seen_is_told_whatever_a_child_did():
+    """The line of this process that made a gradient wrong is named all the same."""
+    verdict = record(HEAD + "fork.Process(target=train, args=(1.0,)).start()\ntrain(2.0)").verdict
+    assert "silently-wrong" == verdict.outcome
+    assert {"h.data.mul_(2)"} == {place.text for harm in verdict.harms for place in harm.mutated_at}
+    assert any("Another process" in note for note in verdict.notes)
+
+
+@pytest.mark.parametrize("method", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+def test_the_command_prints_null_and_nothing_of_the_child(tmp_path, method):
+    """`explain --json`: one object whose outcome is null, exit code 2, the reason as its note and on stderr; also of a process
+    that starts from nothing."""
+    program = f"""
+import torch, torch.multiprocessing
+
+def train():
+    w = torch.ones(2, requires_grad=True)
+    (w * w).sum().backward()
+    print("printed by the child", flush=True)
+
+if __name__ == "__main__":
+    child = torch.multiprocessing.get_context("{method}").Process(target=train)
+    child.start()
+    child.join()
+"""
+    (tmp_path / "train.py").write_text(program)
+    command = [sys.executable, "-m", "autograder", "explain", "train.py", "--json", "--budget", "600"]
+    environment = {"PYTHONPATH": str(Path(__file__).parents[3])}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment)
+    told = json.loads(done.stdout)
+    assert (2, None) == (done.returncode, told["outcome"])
+    assert f"autograder: {told['notes'][0]}" in done.stderr.splitlines()
+    right = record("import torch\nw = torch.ones(2, requires_grad=True)\n(w * w).sum().backward()")
+    assert set(explain_json(right, "a.py")) == set(told)

@@ -1,0 +1,266 @@
+"""The doors: a file or one function of it, the JSON object, and one clear sentence where it cannot be run."""
+
+import json
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+import autograder
+from autograder.tape import ProgramError, explain_json, record, record_file
+from autograder.tape.recording.verdict_types import OUTCOMES
+from autograder.tape.run.programs.source_text import is_own_file
+
+BUG = """
+import torch
+
+def make():
+    torch.manual_seed(3)
+    return torch.randn(3, requires_grad=True), torch.ones(3)
+
+def run():
+    w, x = make()
+    h = (w * x).exp()
+    h.data.mul_(2)
+    h.sum().backward()
+    return {"w": w.grad}
+
+def given(w, x):
+    return {"w": torch.autograd.grad((w * x).sum(), w)[0]}
+
+class Trainer:
+    @staticmethod
+    def step():
+        w, x = make()
+        (w * x).sum().backward()
+        return {"w": w.grad}
+"""
+
+
+@pytest.fixture
+def bug(tmp_path):
+    """A module with make() and run(), as in a bug report."""
+    file = tmp_path / "bug.py"
+    file.write_text(BUG)
+    return file
+
+
+def test_json_is_exactly_the_object_of_the_contract(bug):
+    """Every field of the contract, no other, and it survives json."""
+    told = explain_json(record_file(bug, "run"), "bug.py")
+
+    promised = {"version", "file", "outcome", "error", "harms", "gradients", "notes", "fixes"}
+    assert promised | {"checks", "graph_faults", "runs", "excerpt"} == set(told)
+    assert (1, "bug.py", "silently-wrong", None) == (told["version"], told["file"], told["outcome"], told["error"])
+    harm = told["harms"][0]
+    fields = {
+        "tensor",
+        "mutated_at",
+        "through",
+        "saved_at",
+        "saved_by",
+        "saved_version",
+        "version_now",
+        "bytes_changed",
+        "kind",
+        "explanation",
+    }
+    assert fields == set(harm)
+    assert [{"file": str(bug), "line": 11, "text": "h.data.mul_(2)"}] == harm["mutated_at"]
+    assert {"got", "true", "off"} <= set(told["gradients"]["w"])
+    assert told == json.loads(json.dumps(told, allow_nan=False))
+
+
+def test_an_error_has_type_message_and_line(tmp_path):
+    """The line is the innermost of the user's own file."""
+    file = tmp_path / "leaf.py"
+    file.write_text("import torch\ndef f(w):\n    w.mul_(2)\nf(torch.ones(2, requires_grad=True))\n")
+
+    told = explain_json(record_file(file), "leaf.py")
+
+    assert "raises-forward" == told["outcome"]
+    assert ("RuntimeError", 3) == (told["error"]["type"], told["error"]["line"])
+    assert "a leaf Variable that requires grad" in told["error"]["message"]
+
+
+@pytest.mark.parametrize("function", ["run", "given", "Trainer.step"])
+def test_a_function_runs_as_it_is(bug, function):
+    """Without arguments, with what make() returns, or as a method: the gradients are those it returns."""
+    verdict = record_file(bug, function).verdict
+
+    assert ["w"] == list(verdict.gradients)
+    assert ("silently-wrong" if function == "run" else "correct") == verdict.outcome
+
+
+def test_a_module_that_runs_nothing_has_its_run_called(bug):
+    """Where no function is named and the script calls no backward, run() is called."""
+    assert "silently-wrong" == record_file(bug).verdict.outcome
+
+
+def test_a_script_runs_as_main(tmp_path):
+    """`if __name__ == "__main__"` holds, a neighbour can be imported and followed, and is forgotten afterwards."""
+    (tmp_path / "neighbour_of_bug.py").write_text("def double(h):\n    h.mul_(2)\n")
+    file = tmp_path / "script.py"
+    file.write_text(
+        textwrap.dedent(
+            """
+            import torch
+            from neighbour_of_bug import double
+            if __name__ == "__main__":
+                h = torch.ones(2, requires_grad=True).exp()
+                double(h)
+                h.sum().backward()
+            """
+        )
+    )
+
+    recording = record_file(file)
+
+    assert "raises-backward" == recording.verdict.outcome
+    place = recording.verdict.harms[0].mutated_at[0]
+    assert ("neighbour_of_bug.py", 2) == (place.file.rpartition("/")[2], place.line)
+    assert ["script.py", "neighbour_of_bug.py"] == [one.file.rpartition("/")[2] for one in recording.programs]
+    assert "neighbour_of_bug" not in sys.modules
+
+
+@pytest.mark.parametrize(
+    ("source", "function", "said"),
+    [
+        pytest.param("x = (", None, "is not Python", id="a syntax error"),
+        pytest.param("import no_such_module_here", None, "cannot be imported", id="a missing import"),
+        pytest.param("1 / 0", "run", "cannot be imported", id="an error while importing"),
+        pytest.param("def walk(): pass", "run", "has no function run; it has walk", id="no such function"),
+        pytest.param("def run(x): pass", "run", "needs x", id="an argument nobody gives"),
+        pytest.param("input('name? ')", None, "reads input", id="reads input"),
+        pytest.param("import sys\nsys.exit(3)", None, "left with 3", id="exits"),
+        pytest.param("import torch\ntorch.empty(10**15)", None, "more memory", id="memory"),
+        pytest.param("import torch\ntorch.ones(2, device='cuda')", None, "device", id="a device that is not here"),
+    ],
+)
+def test_what_cannot_be_run_is_said_in_one_sentence(tmp_path, source, function, said):
+    """One line that says what was seen and what to do."""
+    file = tmp_path / "broken.py"
+    file.write_text(source)
+
+    with pytest.raises(ProgramError, match=said) as raised:
+        record_file(file, function)
+
+    assert "\n" not in str(raised.value)
+    assert str(raised.value).endswith(".")
+
+
+def test_a_missing_file_is_said(tmp_path):
+    """So is a file that is not there."""
+    with pytest.raises(ProgramError, match="cannot be read"):
+        record_file(tmp_path / "none.py")
+
+
+def test_a_program_without_end_is_cut_off(tmp_path):
+    """After the limit one sentence, and what its first seconds were."""
+    file = tmp_path / "forever.py"
+    file.write_text("import torch\nw = torch.ones(2, requires_grad=True)\nwhile True:\n    w = w * 1.0\n")
+
+    with pytest.raises(ProgramError, match="still running after 0.2 seconds") as raised:
+        record_file(file, seconds=0.2)
+
+    recording = raised.value.recording
+    assert recording.steps
+    assert recording.verdict.outcome in OUTCOMES
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # the very loss that is tested
+@pytest.mark.timeout(60)
+def test_an_end_that_python_drops_is_called_for_again(tmp_path):
+    """What a signal raises in a weak reference's callback is lost; a program that is often in one ends all the same."""
+    file = tmp_path / "callbacks.py"
+    file.write_text(
+        "import weakref\n"
+        "class Thing:\n    pass\n"
+        "def slow(_):\n    sum(range(20_000))\n"
+        "while True:\n    sum(range(10_000))\n    thing = Thing()\n    kept = weakref.ref(thing, slow)\n    del thing\n"
+    )
+
+    with pytest.raises(ProgramError, match="still running after 0.2 seconds"):
+        record_file(file, seconds=0.2)
+
+
+def test_leaving_with_status_0_is_an_ordinary_end(tmp_path):
+    """`sys.exit(0)` ends a script that has done its work."""
+    file = tmp_path / "leaves.py"
+    file.write_text("import sys, torch\nw = torch.ones(2, requires_grad=True)\n(w * w).sum().backward()\nsys.exit(0)\n")
+
+    assert "correct" == record_file(file).verdict.outcome
+
+
+def test_threads_are_said():
+    """What a thread does is not followed, and that is said."""
+    source = (
+        "import threading, torch\nw = torch.ones(2, requires_grad=True)\ndef f():\n    w * 2\n"
+        "t = threading.Thread(target=f)\nt.start()\nt.join()\n(w * w).sum().backward()"
+    )
+
+    assert any("threads" in note for note in record(source).verdict.notes)
+
+
+def test_nothing_global_is_left_changed():
+    """Generators, default dtype, grad mode, arguments and path are as before."""
+    import random
+
+    import torch
+
+    source = (
+        "import random, sys, torch\ntorch.manual_seed(1)\nrandom.seed(1)\ntorch.set_default_dtype(torch.float64)\n"
+        "torch.set_grad_enabled(False)\nsys.argv.append('x')\nsys.path.append('y')\ntorch.autograd.set_detect_anomaly(True)"
+    )
+
+    def world():
+        return (
+            torch.get_rng_state().tolist(),
+            random.getstate(),
+            torch.get_default_dtype(),
+            torch.is_grad_enabled(),
+            torch.is_anomaly_enabled(),
+            sys.argv[:],
+            sys.path[:],
+        )
+
+    before = world()
+
+    record(source)
+
+    assert before == world()
+
+
+def test_what_a_program_prints_stays_inside(capfd):
+    """Standard output belongs to the caller alone."""
+    record("import sys\nprint('out')\nprint('err', file=sys.stderr)\nimport warnings\nwarnings.warn('w')")
+
+    assert ("", "") == tuple(capfd.readouterr())
+
+
+@pytest.mark.parametrize(
+    ("module", "loads"),
+    [
+        ("autograder.tape", False),
+        ("autograder.tape.recording.schema", False),
+        ("autograder", False),
+        ("autograder.tape.diagnose.record", True),
+    ],
+)
+def test_importing_loads_no_torch(module, loads):
+    """The package and the Recording load without torch; the last row shows that the test can tell."""
+    code = f"import sys, {module}; print('torch' in sys.modules)"
+
+    assert f"{loads}\n" == subprocess.check_output([sys.executable, "-c", code], text=True)
+
+
+def test_no_file_of_this_package_counts_as_the_users(tmp_path):
+    """What a program calls of ours is not shown as its own line; oracle: the folder that Python imports the package from."""
+    file = tmp_path / "train.py"
+    file.write_text("")
+    ours = [*Path(autograder.__file__).parent.rglob("*.py")]
+
+    assert [] == [name for name in ours if is_own_file(str(name))]
+    assert is_own_file(str(file))

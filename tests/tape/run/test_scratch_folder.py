@@ -1,0 +1,142 @@
+"""A script runs in a copy of the working folder: the folder stays as it was, and each run finds the same."""
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import autograder
+from autograder.cli import main
+from autograder.tape.run.once import run_once
+from autograder.tape.run.programs import scratch_folder
+from autograder.tape.run.programs.command_line import CommandLine
+from autograder.tape.run.programs.program import from_file
+from autograder.tape.run.programs.scratch_folder import ScratchFolder
+
+WRITES = """
+import os
+from pathlib import Path
+import torch
+
+runs = int(Path("count.txt").read_text()) + 1 if os.path.exists("count.txt") else 1
+Path("count.txt").write_text(str(runs))
+Path("made/deep").mkdir(parents=True)
+Path("made/deep/log").write_text("a line")
+Path("../made_beside.txt").write_text("new")
+with open("notes.txt", "a") as notes:
+    notes.write("more")
+os.remove("old.txt")
+assert "beside" == Path("../beside/read.txt").read_text()
+assert 1 == runs, "a run has found what another one wrote"
+
+w = torch.ones(3, requires_grad=True)
+h = torch.exp(w)
+torch.save(h.detach(), "checkpoint.pt")
+h.mul_(2)
+h.sum().backward()
+"""
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch) -> Path:
+    """A folder with a script that writes, the files it needs, and a neighbour."""
+    folder, beside = tmp_path / "project", tmp_path / "beside"
+    for made in (folder, beside, folder / ".git"):
+        made.mkdir()
+    (folder / "train.py").write_text(WRITES)
+    (folder / "notes.txt").write_text("notes")
+    (folder / "old.txt").write_text("old")
+    (beside / "read.txt").write_text("beside")
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def listing(folder: Path) -> dict[str, tuple[int, str]]:
+    """Returns every file below a folder with its last change and its text."""
+    files = [path for path in sorted(folder.rglob("*")) if path.is_file() and path.suffix != ".pyc"]
+    return {str(path): (path.stat().st_mtime_ns, path.read_text()) for path in files}
+
+
+def copied(root: Path, file: str = "train.py"):
+    """Returns the program that runs in a copy below `root`, and the copy."""
+    root.mkdir()
+    scratch = ScratchFolder(str(root))
+    return from_file(file, None, CommandLine(scratch=scratch)), scratch
+
+
+def test_the_folder_stays_as_it_was(project, capfd, monkeypatch):
+    """The command and the function run it many times; it finds the line, and no file is new, changed or gone, nor is a copy left."""
+    copies = project.parent.parent / f"{project.parent.name}-copies"
+    copies.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(copies))
+    before = listing(project.parent)
+
+    assert 1 == main(["explain", "train.py", "--no-repair"])
+    assert "line 20" in capfd.readouterr().out
+    found = autograder.explain(Path("train.py"), repair=False)
+
+    assert "raises-backward" == found.outcome
+    assert {20} == {place.line for harm in found.harms for place in harm.mutated_at}
+    assert {"train.py"} == {place.file for harm in found.harms for place in harm.mutated_at}
+    assert before == listing(project.parent)
+    assert [] == list(copies.iterdir())
+    assert str(project) == os.getcwd()
+
+
+def test_each_run_finds_what_the_first_one_found(project, tmp_path):
+    """What a run made, changed or removed is undone before the next."""
+    program, scratch = copied(tmp_path / "root")
+    errors = [type(run_once(program).error).__name__ for _ in range(3)]
+
+    assert ["RuntimeError"] * 3 == errors, "the script's own assertions hold in each run, and backward refuses"
+    assert [] == list(scratch.notes())
+
+
+def test_a_large_file_is_a_link_and_a_write_into_it_is_told(project, tmp_path, monkeypatch):
+    """It is not copied; where the program only reads it nothing is said, where it writes into it a sentence is."""
+    monkeypatch.setattr(scratch_folder, "LARGE", 1000)
+    (project / "data.bin").write_bytes(b"0" * 2000)
+    (project / "train.py").write_text("assert 2000 == len(open('data.bin').read())\n")
+    program, scratch = copied(tmp_path / "root")
+    run_once(program)
+    assert (Path(scratch.root + str(project)) / "data.bin").is_symlink()
+    assert [] == list(scratch.notes())
+
+    (project / "train.py").write_text("open('data.bin', 'a').write('1')\n")
+    program, scratch = copied(tmp_path / "other")
+    run_once(program)
+    assert ["data.bin is too large to be copied, so each run wrote into the file itself."] == list(scratch.notes())
+
+
+def test_a_folder_with_too_many_files_is_not_copied(project, tmp_path, monkeypatch):
+    """The program runs in the folder itself, and one sentence says so."""
+    monkeypatch.setattr(scratch_folder, "MOST_FILES", 2)
+    (project / "train.py").write_text(
+        "import torch\nopen('here.txt', 'w').close()\ntorch.ones(1, requires_grad=True).backward()\n"
+    )
+    found = autograder.explain(Path("train.py"))
+
+    assert "correct" == found.outcome
+    assert (project / "here.txt").exists()
+    assert any("was not copied" in note for note in found.notes)
+
+
+def test_hidden_folders_and_environments_are_links(project, tmp_path):
+    """They may be as large as they like: `.git`, `.venv`, or an environment by another name."""
+    (project / "env").mkdir()
+    (project / "env/pyvenv.cfg").write_text("")
+    program, scratch = copied(tmp_path / "root")
+    run_once(program)
+    copy = Path(scratch.root + str(project))
+
+    assert (copy / ".git").is_symlink()
+    assert (copy / "env").is_symlink()
+    assert not (copy / "train.py").is_symlink()
+
+
+def test_a_program_that_leaves_its_folder_changes_it_for_nobody(project):
+    """`os.chdir` lasts as long as the run."""
+    (project / "train.py").write_text("import os\nos.chdir('/')\n")
+    run_once(from_file("train.py"))
+    assert str(project) == os.getcwd()

@@ -1,0 +1,68 @@
+"""How every command ends, and what a process leaves for the one that waits for it."""
+
+import argparse
+import os
+
+import pytest
+
+from autograder.cli import main
+from autograder.commands.carried_out import carried_out
+from autograder.commands.partial_answer import PartialAnswer
+from autograder.errors import InputError
+
+
+def ended(raised: BaseException, verb: str = "grade") -> int:
+    """Returns the exit code of a command that raises."""
+
+    def run(_):
+        raise raised
+
+    return carried_out(argparse.Namespace(run=run), verb)
+
+
+@pytest.mark.parametrize(
+    ("raised", "code", "said"),
+    [
+        (InputError("there is no course here. Name one."), 2, "autograder: there is no course here. Name one.\n"),
+        (
+            KeyboardInterrupt(),
+            130,
+            "\nautograder: grade was interrupted. What was graded so far is kept; the same command with --resume continues.\n",
+        ),
+    ],
+)
+def test_a_command_that_fails_ends_in_a_sentence_and_a_code(capsys, raised, code, said):
+    """Nothing on standard output, no traceback; 130 is what a shell gives for Ctrl-C."""
+    assert code == ended(raised)
+    assert ("", said) == capsys.readouterr()
+
+
+def test_an_error_of_our_own_code_keeps_its_traceback():
+    """What is no sentence for a user is not made to look like one."""
+    with pytest.raises(ZeroDivisionError):
+        ended(ZeroDivisionError())
+
+
+def test_a_word_that_is_no_command_is_one_sentence(capsys):
+    """Exit code 2, and where to look."""
+    with pytest.raises(SystemExit) as left:
+        main(["grabe"])
+
+    assert 2 == left.value.code
+    assert ["autograder:"] == [line.split()[0] for line in capsys.readouterr().err.splitlines()]
+
+
+def test_the_last_answer_that_was_left_whole_is_found():
+    """Another process finds it; one that was cut off while it was written is none."""
+    with PartialAnswer() as answer:
+        assert answer.found() is None
+        answer.leave(0, "a long first answer")
+        child = os.fork()
+        if not child:
+            answer.leave(1, "the second")
+            os._exit(0)
+        os.waitpid(child, 0)
+        assert (1, "the second") == answer.found()
+
+        answer._file.truncate(5)
+        assert answer.found() is None

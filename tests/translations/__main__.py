@@ -1,0 +1,48 @@
+"""Brings the PO files up to date with the texts of the course, and says how much of each language is translated.
+
+    python -m tests.translations
+
+New texts are added without a translation, changed ones keep the old translation marked as fuzzy, texts that are gone are
+removed; the README of each language is written anew. Needs `autograder release` first, because the released notebooks are what is read.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from babel.messages import Catalog
+from babel.messages.pofile import write_po
+
+from autograder.locale.languages import LANGUAGES, SOURCE
+from autograder.locale.translations import FOLDER, completeness, read_po
+from tests.translations.collect import WIDTH, templates
+from tests.translations.readme import readme_file, readme_in
+
+
+def main() -> None:
+    """Prints a line for each language."""
+    fresh = templates()
+    for spoken in LANGUAGES.keys() - {SOURCE}:
+        folder = FOLDER / spoken.replace("-", "_")
+        folder.mkdir(exist_ok=True)
+        for name, template in fresh.items():
+            update(folder / f"{name}.po", template, spoken)
+        for old in folder.glob("*.po"):
+            if old.stem not in fresh:
+                old.unlink()
+        readme_file(spoken).write_text(readme_in(spoken), "utf-8")
+        print("{}: {} texts, {} translated, {} fuzzy".format(spoken, *completeness(spoken)))
+
+
+def update(file: Path, template: Catalog, spoken: str) -> None:
+    """Writes one PO file with the template's texts and the translations that it had."""
+    catalog = (
+        read_po(file) if file.exists() else Catalog(locale=spoken.replace("-", "_"), project="Autograder", fuzzy=False)
+    )
+    catalog.update(template, update_creation_date=False)
+    with file.open("wb") as stream:
+        write_po(stream, catalog, width=WIDTH, ignore_obsolete=True, include_lineno=False, omit_header=False)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""All texts of the course that are translated, by the PO file in which they stand."""
+
+from __future__ import annotations
+
+import io
+import tomllib
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, get_args
+
+from babel.messages import Catalog
+from babel.messages.extract import extract
+
+from autograder.course.canonical import read
+from autograder.course.catalogue import BELIEFS
+from autograder.course.catalogue import FOLDER as LESSON_DATA
+from autograder.course.glossary_links import without_glossary_links
+from autograder.course.paths import NOTEBOOKS, ROOT, lessons
+from autograder.installation.requirements import PACKAGE
+from autograder.locale.notebook_translation import WORD, markdown_texts, texts
+from autograder.locale.translations import SENTENCES
+from autograder.play.cards import FormName
+from autograder.tape.atlas.atlas_table import load_atlas
+from autograder.tape.diagnose.harms.harm_registry import HARM_KINDS
+from autograder.view.assets import front_end_texts
+
+MESSAGES, README = "messages", "README"
+WIDTH = 140
+KEYWORDS = {"translated": None, "translatable": None, "count_noun": (2, 3), "Candidate": None}
+"""Calls that take a text to be translated, and the numbers of its arguments where that is not the first one alone."""
+
+
+def templates() -> dict[str, Catalog]:
+    """Returns a catalog without translations for each folder of lessons, and one for what the package says."""
+    found: dict[str, Catalog] = {}
+    for path in lessons(NOTEBOOKS):
+        catalog = found.setdefault(path.parent.name, _empty())
+        for text in texts(without_glossary_links(read(path))):
+            catalog.add(text, locations=[(path.name, 0)])
+    for file in sorted(LESSON_DATA.glob("*.toml")):
+        catalog = found.setdefault(file.stem, _empty())
+        for text in _sentences(tomllib.loads(file.read_text("utf-8"))):
+            catalog.add(text, locations=[(file.name, 0)])
+    found[README] = _empty()
+    for text in markdown_texts((ROOT / "README.md").read_text("utf-8")):
+        found[README].add(text, locations=[("README.md", 0)])
+    found[MESSAGES] = _spoken_by_the_package()
+    found[SENTENCES.removesuffix(".po")] = _sentences_of_the_package()
+    return found
+
+
+def _empty() -> Catalog:
+    return Catalog(project="Autograder", fuzzy=False)
+
+
+def _sentences(data: object) -> Iterator[str]:
+    """Yields the texts of a lesson's data: its title, and what has a blank; names of exercises and lessons have none."""
+    if isinstance(data, dict):
+        yield from filter(None, [data.get("title", "")])
+        data = list(data.values())
+    if isinstance(data, list):
+        for item in data:
+            yield from _sentences(item)
+    elif isinstance(data, str) and " " in data.strip() and WORD.search(data):
+        yield data
+
+
+def _spoken_by_the_package() -> Catalog:
+    catalog = _empty()
+    for file in sorted(PACKAGE.rglob("*.py")):
+        for text in spoken_in(file):
+            catalog.add(text, locations=[(str(file.relative_to(PACKAGE.parent)), 0)])
+    for file in page_templates():
+        for text in spoken_in_template(file):
+            catalog.add(text, locations=[(str(file.relative_to(PACKAGE.parent)), 0)])
+    for text in (*front_end_texts(), *(name for name in get_args(FormName) if not name.startswith("."))):
+        catalog.add(text)
+    for kind in chain.from_iterable(HARM_KINDS):
+        catalog.add(kind.sentence)
+    for text in conditions():
+        catalog.add(text, locations=[("autograder/tape/atlas", 0)])
+    for text in _sentences(tomllib.loads(BELIEFS.read_text("utf-8"))):
+        catalog.add(text, locations=[(BELIEFS.name, 0)])
+    return catalog
+
+
+def _sentences_of_the_package() -> Catalog:
+    catalog = _empty()
+    for file in sorted(PACKAGE.rglob("*.py")):
+        for text in _marked("python", file, {"in_english": None}):
+            catalog.add(text, locations=[(str(file.relative_to(PACKAGE.parent)), 0)])
+    return catalog
+
+
+def conditions() -> list[str]:
+    """Returns when operations keep what they do not always keep, as the atlas says it."""
+    return sorted({keep.when for one in load_atlas().operations for keep in one.keeps if keep.when})
+
+
+def page_templates() -> list[Path]:
+    """Returns the templates of all pages: of the book, of feedback and of a report."""
+    return sorted([*(PACKAGE / "book" / "templates").iterdir(), *PACKAGE.rglob("*.j2")])
+
+
+def spoken_in(file: Path) -> list[str]:
+    """Returns the texts that a file marks for translation."""
+    return _marked("python", file, KEYWORDS)
+
+
+def spoken_in_template(file: Path) -> list[str]:
+    """Returns the texts that a template of the book hands to `_`."""
+    return _marked("jinja2.ext:babel_extract", file, {"_": None})
+
+
+def _marked(method: str, file: Path, keywords: dict[str, Any]) -> list[str]:
+    found = extract(method, io.BytesIO(file.read_bytes()), keywords=keywords)
+    groups = (texts if isinstance(texts, tuple) else (texts,) for _, texts, _, _ in found)
+    return [str(text) for group in groups for text in group if text]
