@@ -72,7 +72,8 @@ class Lab:
         """Chooses an entry of the menu bar, such as ("Settings", "Theme", "JupyterLab Dark")."""
         page.locator(".lm-MenuBar-item", has_text=path[0]).first.click()
         for name in path[1:]:
-            page.locator(".lm-Menu-item", has_text=name).first.click()
+            # While a menu fills itself, "Restart Kernel and Run All Cells…" may stand before "Run All Cells".
+            page.locator(".lm-Menu-item", has_text=re.compile(rf"^\s*{re.escape(name)}")).first.click()
 
     def write(self, path: str, *cells: str) -> Path:
         """Writes a notebook of code cells into the root folder, and returns its path."""
