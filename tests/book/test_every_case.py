@@ -23,7 +23,7 @@ VIEWS = (
 """Widths, schemes, ways to open it and languages: each two of them meet in one of these. All 24 together take half an hour."""
 NAMES = [lesson.name for lesson in lessons()]
 
-pytestmark = pytest.mark.slow  # the book of the whole course takes minutes to record
+pytestmark = [pytest.mark.timeout(1800), pytest.mark.slow]  # the book of the whole course takes minutes to record
 
 WALK = """async () => {
   const wait = async (found) => {
