@@ -9,8 +9,10 @@ import zoneinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autograder.errors import InputError
 from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.locale.languages import LANGUAGES, known_language, language, speaking
+from autograder.printable import printable
 
 if TYPE_CHECKING:
     from autograder.desk.roster import Roster
@@ -140,13 +142,16 @@ def _report(chosen: argparse.Namespace) -> int:
 
 
 def _similar(chosen: argparse.Namespace) -> int:
+    from autograder.course.file_replacement import replace_file
     from autograder.course.paths import CLASS
-    from autograder.desk.hand_in_record import replace_file
     from autograder.desk.similar.similar_report import similar_html, similar_report
 
     report = similar_report(chosen.assignment, chosen.course or CLASS)
     target = chosen.out or Path(f"similar-{chosen.assignment}.html")
-    replace_file(target, similar_html(report).encode())
+    try:
+        replace_file(target, similar_html(report).encode())
+    except OSError as error:
+        raise InputError(f"the page cannot be written to {printable(str(target))} ({error.strerror})") from None
     print(f"{report.students} hand-ins, {len(report.pairs)} pairs; the page is {target}")
     return 0
 

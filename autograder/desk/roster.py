@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autograder.desk.table_file import TableError, TableFile, read_table
+from autograder.desk.written_time import looks_like_time, parse_time
 from autograder.printable import printable
 
 # What a column says of a student, and the names it has. Canvas: gradebook_exporter.rb, and the list of its groups. Moodle:
@@ -31,6 +32,7 @@ IDS = ("student", "login", "number", "email", "canvas", "name", "participant")
 PARTICIPANT = re.compile(r"\D*?(\d+)")  # Moodle's "Participant 17", in any language
 NOBODY = re.compile(r".*(points possible|manual posting).*|student, test|test student", re.IGNORECASE)
 LONGEST_ID = 100
+MOODLES_FEWEST, MOODLES_USUAL = 5, 7  # columns of a worksheet, of which some take out some
 
 
 class Person(NamedTuple):
@@ -152,22 +154,44 @@ def _columns(table: TableFile) -> dict[str, int]:
     found = {kind: number for kind, names in KINDS.items() if (number := table.column(*names)) is not None}
     if "canvas" in found and table.column("Section", "SIS Login ID", "canvas_user_id") is None:
         found["number"] = found.pop("canvas")  # only Canvas' own files have Canvas' ids
-    participants = [PARTICIPANT.fullmatch(row[0].strip()) for row in table.rows]
-    if table.rows and all(participants) and table.column("ID") != 0 and len(table.header) > 4:
-        found["participant"] = 0  # Moodle's first column, whatever it is called
-        if not all(row[1].rstrip().endswith("-") for row in table.rows):  # as a status does, where marking is anonymous
-            found.setdefault("name", 1)
-        for number, cells in enumerate(zip(*table.rows, strict=True)):
-            if "email" not in found and all("@" in cell for cell in cells):
-                found["email"] = number
-            if "handed in" not in found and any(map(_is_date, cells)):
-                found["handed in"] = number  # of the submission; that of the grade stands further on
+    if _is_moodles(table, found):
+        found = {kind: number for kind, number in found.items() if number} | {"participant": 0}
+        found |= _moodle_columns(table, found)
     if not {"name", "last name", "student", "login", "participant", "email"} & found.keys():
         raise TableError(
             f"{table.name} is no list of students that is known: no column says a name, a login, an email or a student_id; "
             f"its columns are {', '.join(map(printable, table.header[:8]))}"
         )
     return found
+
+
+def _is_moodles(table: TableFile, found: dict[str, int]) -> bool:
+    """Returns whether the first column holds Moodle's "Participant 17" in some language, whatever that column is called."""
+    cells = [row[0].strip() for row in table.rows]
+    if not cells or len(table.header) < MOODLES_FEWEST or not all(map(PARTICIPANT.fullmatch, cells)):
+        return False
+    if table.column("ID") != 0:
+        return True
+    # Moodle's German calls it so, and many others a column of logins.
+    is_known = bool(found.keys() - {"number", "group", "role"})
+    return not is_known and len(table.header) >= MOODLES_USUAL and not any(map(str.isdigit, cells))
+
+
+def _moodle_columns(table: TableFile, found: dict[str, int]) -> dict[str, int]:
+    """Returns the columns of a name, an address and a time in Moodle's worksheet, by what stands in them."""
+    columns = dict(enumerate(map(set, zip(*table.rows, strict=True))))
+    emails = [number for number, cells in columns.items() if all("@" in cell for cell in cells)]
+    times = [
+        number
+        for number, cells in columns.items()
+        if all(map(looks_like_time, cells - {"", "-"})) and cells - {"", "-"}
+    ]
+    read = [number for number in times if parse_time(max(columns[number], key=looks_like_time))]
+    # A status stands there where marking is anonymous, and few of them are different.
+    is_name = 2 * len(columns[1]) > len(table.rows) and not all(cell.rstrip().endswith("-") for cell in columns[1])
+    by_kind = {"email": emails, "handed in": read or times, "name": [1] if is_name else []}
+    # The first time is that of the submission; that of the grade stands further on.
+    return {kind: numbers[0] for kind, numbers in by_kind.items() if numbers and kind not in found}
 
 
 def _person(row: list[str], columns: dict[str, int]) -> Person:
@@ -205,10 +229,6 @@ def _doubles(people: list[Person]) -> Iterator[str]:
     for kind in IDS:
         counted = Counter(same_word(person.known[kind]) for person in people if kind in person.known)
         yield from (value for value, count in counted.items() if count > 1)
-
-
-def _is_date(text: str) -> bool:
-    return ":" in text and re.search(r"\b20\d\d\b", text) is not None
 
 
 def _is_nobody(person: Person) -> bool:

@@ -87,10 +87,9 @@ def moodle_zip(path: Path, *, old: bool = False, anonymous: bool = False) -> Pat
 
 
 def moodle_worksheet(path: Path, *, german: bool = False, anonymous: bool = False) -> Path:
-    """Writes Moodle's grading worksheet: mod/assign/gradingtable.php, the constructor and col_recordid."""
+    """Writes Moodle's grading worksheet: mod/assign/gradingtable.php, the constructor, col_recordid and col_status; lang/de."""
     if german:
-        header = ["Bezeichner", "Vollständiger Name", "E-Mail-Adresse", "Status", "Bewertung",
-                  "Beste Bewertung",
+        header = ["ID", "Vollständiger Name", "E-Mail-Adresse", "Status", "Bewertung", "Bestwertung",
                   "Bewertung kann geändert werden", "Zuletzt geändert (Abgabe)",
                   "Zuletzt geändert (Bewertung)", "Kommentare"]  # fmt: skip
     else:
@@ -100,9 +99,25 @@ def moodle_worksheet(path: Path, *, german: bool = False, anonymous: bool = Fals
     rows = []
     for one in STUDENTS:
         there = one in HERE
-        time = (TIME + datetime.timedelta(hours=2 * (one in LATE))).strftime("%A, %d %B %Y, %I:%M %p") if there else "-"
-        status = "Submitted for grading - " if there else "No submission - "
-        rows.append([f"{word}{participant(one)}", one.full, one.email, status, "", most, "Yes", time, none, ""])
+        hour = 14 + 2 * (one in LATE)
+        time = f"Samstag, 3. Oktober 2026, {hour}:10" if german else f"Saturday, 3 October 2026, {hour - 12}:10 PM"
+        status = "Submitted for grading" if there else "No submission"
+        if one.number == 6:
+            status += " - Extension granted until: Monday, 5 October 2026, 12:00 AM"
+        rows.append(
+            [
+                f"{word}{participant(one)}",
+                one.full,
+                one.email,
+                status,
+                "",
+                most,
+                "Yes",
+                time if there else "-",
+                none,
+                "",
+            ]
+        )
     keep = [0, *range(3, len(header))] if anonymous else range(len(header))
     return write_csv(path, [[row[number] for number in keep] for row in [header, *rows]], quoted=german)
 

@@ -2,6 +2,7 @@
 
 import csv
 import datetime
+import zoneinfo
 
 import pytest
 
@@ -67,15 +68,45 @@ def _login(known, student) -> str:
     return known.get("login") or known.get("email", student).partition("@")[0]
 
 
-def test_times_are_those_of_the_platform(tmp_path, course):
+@pytest.mark.parametrize("german", [False, True], ids=["English", "German"])
+def test_times_are_those_of_the_platform(tmp_path, course, german):
     """Moodle's worksheet has them, Blackboard's names and Gradescope's export; all are written as nbgrader does, in UTC."""
-    collect(
-        downloads.moodle_zip(tmp_path / "zip"), ASSIGNMENT, course,
-        read_roster(downloads.moodle_worksheet(tmp_path / "roster.csv")), zone=datetime.timezone(datetime.timedelta(hours=2)),
-    )  # fmt: skip
+    roster = read_roster(downloads.moodle_worksheet(tmp_path / "roster.csv", german=german))
+    zone = datetime.timezone(datetime.timedelta(hours=2))
+    collect(downloads.moodle_zip(tmp_path / "zip"), ASSIGNMENT, course, roster, zone=zone)
     late = {student.email for student in LATE}
     expected = {s.email: f"2026-10-03 {'14' if s.email in late else '12'}:10:00 UTC" for s in downloads.HERE}
     assert expected == times(course)
+
+
+def test_times_that_are_not_understood_are_said(tmp_path, course):
+    """In a language whose times are not read, nobody has a time, and one line says so."""
+    sheet = downloads.moodle_worksheet(tmp_path / "roster.csv")
+    sheet.write_text(sheet.read_text("utf-8").replace("Saturday, 3 October", "thứ bảy, 3 tháng 10"), "utf-8")
+    done = collect(downloads.moodle_zip(tmp_path / "zip"), ASSIGNMENT, course, read_roster(sheet))
+    assert {} == times(course)
+    assert ["2 times in the list were not understood, such as “thứ bảy, 3 tháng 10 2026, 2:10 PM”"] == [
+        note.partition(":  ")[0].partition(": without")[0] for note in done.notes
+    ]
+
+
+def test_nbgraders_time_may_name_the_courses_zone(tmp_path, course):
+    """`Exchange.timezone` writes "CEST"; that is two hours before UTC, and in no other course's zone it is guessed."""
+    shared = downloads.shared_folder(tmp_path / "shared")
+    for folder in shared.iterdir():
+        (folder / "timestamp.txt").write_text("2026-10-03 14:10:00 CEST")
+    collect(shared, ASSIGNMENT, course, Roster([]), zone=zoneinfo.ZoneInfo("Asia/Tokyo"))
+    assert {} == times(course)
+    collect(shared, ASSIGNMENT, course, Roster([]), zone=zoneinfo.ZoneInfo("Europe/Berlin"))
+    assert {"2026-10-03 12:10:00 UTC"} == set(times(course).values())
+
+
+def test_a_hand_in_without_the_notebook_is_said(tmp_path, course):
+    """Canvas' page for what was typed instead lies there, and its line says what does not."""
+    done = collect(downloads.canvas_zip(tmp_path / "zip"), ASSIGNMENT, course, Roster([]))
+    assert [("77", ("there is no first.ipynb",))] == [
+        (line.student, line.remarks) for line in done.lines if any("there is no" in one for one in line.remarks)
+    ]
 
 
 def test_gradescopes_time_has_its_zone(tmp_path, course):

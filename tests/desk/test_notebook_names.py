@@ -76,6 +76,8 @@ def test_of_several_copies_the_latest_counts():
     found = find_notebooks(files("first.ipynb", "first (2).ipynb", "first (1).ipynb"), SHAPES, {})
     assert "first (2).ipynb" == found.found["first"].path
     assert ["first (1).ipynb", "first.ipynb"] == sorted(found.spare)
+    for names in (["first.ipynb", "first copy 2.ipynb", "first copy.ipynb"], ["first.ipynb", "first - Copy.ipynb"]):
+        assert names[1] == find_notebooks(files(*names), SHAPES, {}).found["first"].path
 
 
 def test_names_that_are_alike_by_chance_stay_apart():

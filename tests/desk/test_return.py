@@ -139,6 +139,18 @@ def test_blackboard_reads_every_grade_back(tmp_path):
     assert {f"{s.login}/first.html" for s in downloads.HERE} == set(pages(tmp_path / "out"))
 
 
+def test_feedback_that_the_platform_would_map_to_nobody_is_said(tmp_path):
+    """Who typed a text into Canvas handed in no file, whose numbers a name in the zip would need."""
+    course, student = made_class.course(tmp_path), STUDENTS[0]
+    listed = downloads.canvas_gradebook(tmp_path / "gradebook.csv")
+    typed = downloads.write_zip(tmp_path / "x.zip", {f"obrienseán_{student.canvas}_text.html": b"<p>no file</p>"})
+    collect(typed, ASSIGNMENT, course, read_roster(listed))
+    give_grades(course, {student.login: {"test_warm_days": 0.0, "summary": 0.0}})
+    done = return_grades(ASSIGNMENT, course, "canvas", listed, tmp_path / "out", Roster([]), "First steps")
+    assert ({}, 0) == (pages(tmp_path / "out"), done.with_feedback)
+    assert f"1 student whose feedback the platform would map to nobody: {student.login}" in done.remarks
+
+
 def test_a_table_of_ones_own(tmp_path):
     """Gradescope's and shared folders' classes go into any CSV with a column that says who, such as the roster."""
     own = [["Email", "SID", "points", "remark"], *([s.email, str(s.number), "", "=1"] for s in STUDENTS)]
@@ -212,6 +224,15 @@ def test_before_grading_nothing_is_written(tmp_path):
     with pytest.raises(NotGradedError, match="Run `autograder grade first` first"):
         return_grades(ASSIGNMENT, course, "canvas", listed, tmp_path / "out", Roster([]))
     assert not (course / "gradebook.db").exists()
+
+
+def test_a_folder_that_cannot_be_is_said(tmp_path):
+    """`--out` names a file, which stays as it was."""
+    course, listed = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
+    before = listed.read_bytes()
+    with pytest.raises(TableError, match=r"cannot be written to \(File exists\)"):
+        return_grades(ASSIGNMENT, course, "canvas", listed, listed, Roster([]), "First steps")
+    assert before == listed.read_bytes()
 
 
 def test_the_worksheet_itself_is_never_written(tmp_path):

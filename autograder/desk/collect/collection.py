@@ -14,12 +14,12 @@ from autograder.desk.collect.claims import Claim, claims_of, question_of
 from autograder.desk.collect.download import DownloadError, open_download
 from autograder.desk.collect.hand_in_files import ReadableHandIn, readable
 from autograder.desk.collect.notebook_names import shapes_in
-from autograder.desk.collect.platforms.nbgrader_folders import parse_time
 from autograder.desk.collect.platforms.platform_registry import platform_of
 from autograder.desk.collect.questions import Answers, MatchQuestion, read_answers, write_questions
 from autograder.desk.collect.submitted_folder import HandInFiles, Placing, keep_earlier, place
 from autograder.desk.hand_in_record import CollectedHandIn, read_record, record_folder, write_record
 from autograder.desk.roster import Person, Roster
+from autograder.desk.written_time import parse_time
 from autograder.grade.batch.course.classroom import Classroom, open_class
 from autograder.printable import printable
 
@@ -102,7 +102,8 @@ def collect(
     table = write_questions(folder, questions, answers)
     missing = [person for person in roster.people if person.student not in claims]
     open_questions = [one for one in questions if not _is_answered(one, answers)]
-    return Collection(chosen.name, lines, missing, open_questions, table, files.notes)
+    notes = [*files.notes, *_unread(desk.unread_times)]
+    return Collection(chosen.name, lines, missing, open_questions, table, notes)
 
 
 class _Desk:
@@ -118,6 +119,7 @@ class _Desk:
         self.classroom, self.platform, self.record, self.folder = classroom, platform, record, folder
         self.answers, self.zone = answers, zone
         self.questions: list[MatchQuestion] = []
+        self.unread_times: set[str] = set()
 
     def settle(self, student: str, claims: list[Claim]) -> CollectedLine:
         """Places the latest of a student's hand-ins, keeps the others, and returns the student's line."""
@@ -148,8 +150,13 @@ class _Desk:
 
     def _time(self, claim: Claim) -> datetime.datetime | None:
         hand_in = claim.work.hand_in
-        stated = self.answers.times.get(hand_in.key) or hand_in.handed_in
-        time = stated or parse_time(claim.person.known.get("handed in", ""), self.zone)
+        stated, listed = (
+            self.answers.times.get(hand_in.key) or hand_in.handed_in,
+            claim.person.known.get("handed in", "-"),
+        )
+        time = stated or parse_time(listed, self.zone)
+        if time is None and listed != "-":
+            self.unread_times.add(listed)
         return time.astimezone(datetime.UTC).replace(microsecond=0) if time else None
 
     def _collected(self, claim: Claim, work: HandInFiles) -> CollectedHandIn:
@@ -179,6 +186,14 @@ def _check_assignment(works: list[ReadableHandIn], download: Path, assignment: s
         )
 
 
+def _unread(times: set[str]) -> Iterator[str]:
+    if times:
+        yield (
+            f"{len(times)} times in the list were not understood, such as “{min(times)}”: without another time, these hand-ins "
+            "count as on time"
+        )
+
+
 def _is_answered(question: MatchQuestion, answers: Answers) -> bool:
     if question.file:
         return question.file in answers.notebooks
@@ -191,6 +206,7 @@ def _remarks(claim: Claim, reason: str, others: int = 0) -> Iterator[str]:
         yield f"student found {claim.how}" if claim.how.startswith("by") else claim.how
     yield from (f"{one.path} is {name}.ipynb, {one.how}" for name, one in found.found.items() if one.how)
     yield from (f"{path}: {why}" for path, why in found.unknown.items())
+    yield from (f"there is no {name}.ipynb" for name in found.missing)
     if claim.work.hand_in.late:
         yield "late, says the platform"
     if others:

@@ -38,11 +38,13 @@ class FoundNotebooks(NamedTuple):
         found: by the notebook's name.
         unknown: paths of notebooks that are none of the assignment's, with the reason.
         spare: paths of further copies; the one that was made last is in `found`.
+        missing: names of notebooks that are not there.
     """
 
     found: dict[str, FoundNotebook]
     unknown: dict[str, str]
     spare: list[str]
+    missing: list[str]
 
 
 def shapes_in(folder: Path) -> list[NotebookShape]:
@@ -75,7 +77,7 @@ def find_notebooks(
             names.setdefault(shape.name, []).append(((_copy(path), -len(how), path), FoundNotebook(path, how)))
     best = {name: max(listed)[1] for name, listed in names.items()}
     spare = [one.path for listed in names.values() for _, one in listed if one not in best.values()]
-    return FoundNotebooks(best, unknown, spare)
+    return FoundNotebooks(best, unknown, spare, [shape.name for shape in shapes if shape.name not in best])
 
 
 def _which(
@@ -108,9 +110,9 @@ def like_name(path: str) -> str:
 
 
 def _copy(path: str) -> int:
-    """Returns the number that a browser gave to a copy: 1 for "x (1).ipynb", else 0."""
-    found = re.search(r"(?:\((\d+)\)|-(?:copy)?(\d{1,2}))(?:\.\w+)*$", path, re.I)
-    return int(found[1] or found[2]) if found else 0
+    """Returns the number that a browser or a system gave to a copy: 1 for "x (1).ipynb" and "x copy.ipynb", else 0."""
+    found = re.search(r"(?:\((\d+)\)|-(?:copy)?(\d{1,2})|[ -]copy ?(\d{0,2}))(?:\.\w+)*$", path, re.I)
+    return next((int(number or 1) for number in found.groups() if number is not None), 0) if found else 0
 
 
 def _may_be_notebook(path: str) -> bool:

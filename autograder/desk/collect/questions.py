@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autograder.course.file_replacement import replace_file
-from autograder.desk.collect.platforms.nbgrader_folders import parse_time
 from autograder.desk.table_file import TableError, read_table
+from autograder.desk.written_time import parse_time
 from autograder.grade.batch.csv_export import harmless_cell
 from autograder.printable import printable
 

@@ -75,15 +75,20 @@ class _Return:
                 found[row, self.column.number] = self.column.excused
         return found
 
-    def pages(self) -> dict[str, bytes]:
-        """Returns the feedback pages by their paths in the zip."""
+    def pages(self) -> tuple[dict[str, bytes], set[str], list[str]]:
+        """Returns the feedback pages by their paths in the zip, whose they are, and whose the platform would map to nobody."""
         found: dict[str, bytes] = {}
+        with_pages, without = set(), []
         for row, student in self.rows.items():
             entry, person = self.record.get(student), self.people[row]
             start = self.form.feedback_name(student, person.known, person.name, entry.upload_name if entry else "")
-            if start:
-                found |= {f"{start}{name}": page for name, page in feedback_pages(self.classroom, student).items()}
-        return found
+            pages = feedback_pages(self.classroom, student)
+            if pages and not start:
+                without.append(student)
+            elif pages:
+                with_pages.add(student)
+                found |= {f"{start}{name}": page for name, page in pages.items()}
+        return found, with_pages, without
 
     def remarks(self) -> Iterator[str]:
         """Yields what a teacher should know."""
@@ -125,7 +130,7 @@ def return_grades(
         column: the title of the grade's column; None finds it by the assignment's name.
 
     Raises:
-        TableError: it is not that platform's worksheet, or of another course; nothing is written.
+        TableError: it is not that platform's worksheet, or of another course, or the folder cannot be written to.
         NotGradedError: there are no grades.
     """
     classroom = open_class(course, assignment, before_hand_in=True)
@@ -134,11 +139,16 @@ def return_grades(
     if target.exists() and target.samefile(worksheet):
         raise TableError(f"{printable(str(target))} is the worksheet itself. Name another folder with --out")
     work = _Return(classroom, FORMS[to], table, roster, column)
-    changes, pages = work.changes(), work.pages()
-    replace_file(target, table.with_cells(changes))
-    replace_file(out / FEEDBACK, zip_of(pages))
-    people = {student for student in work.rows.values() if feedback_pages(classroom, student)} if pages else set()
-    return ReturnedGrades([target, out / FEEDBACK], len(changes), len(people), list(work.remarks()))
+    changes, (pages, people, without) = work.changes(), work.pages()
+    try:
+        replace_file(target, table.with_cells(changes))
+        replace_file(out / FEEDBACK, zip_of(pages))
+    except OSError as error:
+        raise TableError(
+            f"{printable(str(out))} cannot be written to ({error.strerror}). Name another folder"
+        ) from None
+    remarks = [*work.remarks(), *_counted(without, "{} whose feedback the platform would map to nobody: {}", without)]
+    return ReturnedGrades([target, out / FEEDBACK], len(changes), len(people), remarks)
 
 
 def _counted(of: list, words: str, names: list[str]) -> Iterator[str]:

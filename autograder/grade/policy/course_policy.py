@@ -162,6 +162,11 @@ def _check(policy: CoursePolicy) -> None:
     for name, rule in rules.items():
         if rule is not None:
             _check_rule(name, rule)
+    for group in policy.drop_lowest:
+        if not 0 <= group.count < len(set(group.assignments)):
+            raise ValueError(
+                f"drop_lowest: count = {group.count} of {len(set(group.assignments))} assignments leaves none, or is negative"
+            )
     for name, one in policy.assignments.items():
         for student, given in one.extensions.items():
             if not isinstance(given, datetime.datetime) and not (isinstance(given, str) and SPAN.fullmatch(given)):

@@ -148,6 +148,9 @@ def test_the_files_hash_stands_with_each_grade(course):
             '[assignments.a.extensions]\nann = "soon"', "extensions.ann: 'soon' is neither a time", id="no span"
         ),
         pytest.param('[assignments.a]\ndue = "tomorrow"', "Invalid RFC3339", id="no time"),
+        pytest.param(
+            '[[drop_lowest]]\nassignments = ["a"]', "count = 1 of 1 assignments leaves none", id="all dropped"
+        ),
     ],
 )
 def test_a_file_that_cannot_be_used_is_refused(tmp_path, text, sentence):

@@ -1,7 +1,7 @@
 """Folders: nbgrader's own STUDENT/ASSIGNMENT/, its exchange's inbound/, or a shared folder with one for each student.
 
-The exchange's folders are named STUDENT+ASSIGNMENT+TIME[+RANDOM] (nbgrader/exchange/default/submit.py, 0.9.6), the time in UTC;
-nbgrader's folders hold a timestamp.txt.
+The exchange's folders are named STUDENT+ASSIGNMENT+TIME[+RANDOM] (nbgrader/exchange/default/submit.py, 0.9.6), the time in UTC unless
+`Exchange.timezone` says otherwise; nbgrader's folders hold a timestamp.txt.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import contextlib
 import datetime
 from collections import defaultdict
 
-from dateutil.parser import parse
-
 from autograder.desk.collect.download import Download, DownloadedFile, DownloadError
 from autograder.desk.collect.downloaded_hand_in import DownloadedHandIn, Platform
+from autograder.desk.written_time import parse_time
 
 TIMESTAMP = "timestamp.txt"
 LONGEST_TIME = 100
@@ -30,11 +29,11 @@ def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> lis
     if len(found) == 1 and (only := next(iter(found))) in ("submitted", "inbound"):
         inner = [DownloadedFile(path, file.read) for path, file in found[only].items()]
         return _hand_ins(Download(inner, download.notes), zone, assignment)
-    every = [_hand_in(folder, files, assignment) for folder, files in found.items()]
+    every = [_hand_in(folder, files, zone, assignment) for folder, files in found.items()]
     return [one for one in every if one.files]
 
 
-def _hand_in(folder: str, files: dict[str, DownloadedFile], assignment: str) -> DownloadedHandIn:
+def _hand_in(folder: str, files: dict[str, DownloadedFile], zone: datetime.tzinfo, assignment: str) -> DownloadedHandIn:
     student, *rest = folder.split("+")
     if rest and rest[0] != assignment:
         files = {}  # the exchange keeps all assignments in one folder
@@ -45,23 +44,20 @@ def _hand_in(folder: str, files: dict[str, DownloadedFile], assignment: str) -> 
         name=student,
         identities=({"student": student, "login": student, "email": student, "number": student, "words": student},),
         files={path: file for path, file in files.items() if path != TIMESTAMP},
-        handed_in=(parse_time(rest[1]) if len(rest) > 1 else None) or _stamp(files),
+        handed_in=(_utc(rest[1], zone) if len(rest) > 1 else None) or _stamp(files, zone),
     )
 
 
-def _stamp(files: dict[str, DownloadedFile]) -> datetime.datetime | None:
+def _stamp(files: dict[str, DownloadedFile], zone: datetime.tzinfo) -> datetime.datetime | None:
     file = files.get(TIMESTAMP)
     with contextlib.suppress(DownloadError):
-        return parse_time(file.read(LONGEST_TIME).decode(errors="replace")) if file else None
+        return _utc(file.read(LONGEST_TIME).decode(errors="replace"), zone) if file else None
     return None
 
 
-def parse_time(text: str, zone: datetime.tzinfo = datetime.UTC) -> datetime.datetime | None:
-    """Returns the time that a text says, of this zone if it names none; None if it says no time."""
-    with contextlib.suppress(ValueError, OverflowError):
-        time = parse(text.strip())
-        return time if time.tzinfo else time.replace(tzinfo=zone)
-    return None
+def _utc(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
+    """Returns the time of a text as nbgrader reads it: in UTC unless it names a zone, which has to be the given one."""
+    return parse_time(text) or parse_time(text, zone)
 
 
 NBGRADER = Platform("nbgrader", lambda path: "/" in path, _hand_ins)

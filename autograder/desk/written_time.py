@@ -1,0 +1,114 @@
+"""Times as platforms write them for people: with a zone or without, in English or with another language's names of months."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import re
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterable
+from functools import cache, partial
+from typing import NamedTuple
+
+from babel import Locale, localedata
+from dateutil.parser import parse
+
+CLOCK = re.compile(r"(?<!\d)(\d{1,2})[:.](\d\d)(?::\d\d)?(?!\d)")
+DOTTED = re.compile(r"\d{1,2}\.\d{1,2}\.")  # day and month, in this order
+YEAR = re.compile(r"(?<!\d)20\d\d(?!\d)")
+OTHER_DAYS = (datetime.datetime(2000, 1, 1), datetime.datetime(2001, 2, 2))  # noqa: DTZ001 - the zone comes from the text
+LONGEST_FILLER = 3  # letters of "de", "den", "kl", "г", "年" and their like, which mean nothing here
+
+
+class TimeWords(NamedTuple):
+    """The words of all languages: months and days of the week by number, as two languages may mean another by one word."""
+
+    months: dict[str, set[int]]
+    days: dict[str, set[int]]
+    afternoon: dict[str, set[int]]  # 12 hours to add, or none
+
+
+def parse_time(text: str, zone: datetime.tzinfo = datetime.UTC) -> datetime.datetime | None:
+    """Returns the time that a text says, of this zone if it names none; None if it says no time, or names another zone."""
+    try:
+        return _in_english(text.strip(), zone)
+    except LookupError:  # another zone
+        return None
+    except (ValueError, OverflowError):
+        with contextlib.suppress(ValueError):
+            return _in_words(unicodedata.normalize("NFKC", text.casefold()), zone)
+        return None
+
+
+def looks_like_time(text: str) -> bool:
+    """Returns whether a text has a year and a time of day, in whatever language."""
+    return YEAR.search(text) is not None and ":" in text
+
+
+def _in_english(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
+    """Returns the time that a text says; None if it leaves out the day, or if 3/10 may be in March and in October."""
+    orders = [True] if DOTTED.match(text) else [False] if YEAR.match(text) else [False, True]
+    zones = partial(_named_zone, zone=zone)
+    readings = {parse(text, tzinfos=zones, default=day, dayfirst=order) for day in OTHER_DAYS for order in orders}
+    time = readings.pop()
+    return None if readings else time if time.tzinfo else time.replace(tzinfo=zone)
+
+
+def _named_zone(name: str | None, offset: int | None, zone: datetime.tzinfo) -> datetime.tzinfo | None:
+    """Returns the zone that a text names. Abbreviations mean several, so that only the names of the given zone are taken."""
+    if offset is not None:
+        return datetime.timezone(datetime.timedelta(seconds=offset))
+    if name is None:
+        return None
+    if name in {zone.tzname(datetime.datetime(2026, month, 1)) for month in (1, 7)}:  # noqa: DTZ001 - the zone is asked
+        return zone
+    raise LookupError(f"no zone that was given: {name}")
+
+
+def _in_words(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
+    """Returns the time that a text in any language says; None if a word is unknown or the day of the week is another."""
+    clock, year = CLOCK.search(text), YEAR.search(text)
+    if clock is None or year is None:
+        return None
+    rest, known = f"{text[: clock.start()]} {text[clock.end() :]}", _time_words()
+    numbers, words = [int(number) for number in re.findall(r"\d+", rest)], _words(rest)
+    fillers = {word for word in words if not any(word in table for table in known)}
+    if any(len(word) > LONGEST_FILLER for word in fillers) or fillers & set(_words(text[clock.end() :])):
+        return None  # what stands behind the hour may mean the afternoon
+    months, days, later = ({one for word in words for one in table.get(word, ())} for table in known)
+    if len(numbers) == 3 and numbers[0] == int(year[0]):
+        months = {numbers.pop(1)}  # as in Chinese
+    numbers.remove(int(year[0]))
+    if len(numbers) != 1:
+        return None
+    hour = int(clock[1]) % 12 + max(later) if later else int(clock[1])
+    minutes = datetime.time(hour, int(clock[2]), tzinfo=zone)
+    found = [datetime.datetime.combine(datetime.date(int(year[0]), one, numbers[0]), minutes) for one in months]
+    fitting = [time for time in found if not days or time.weekday() in days]
+    return fitting[0] if len(fitting) == 1 else None
+
+
+@cache
+def _time_words() -> TimeWords:
+    """Returns the names of months and days in the Unicode Consortium's tables (CLDR, read by Babel)."""
+    words = TimeWords(defaultdict(set), defaultdict(set), defaultdict(set))
+    for language in filter(re.compile("[a-z]{2}").fullmatch, localedata.locale_identifiers()):
+        locale = Locale.parse(language)
+        for form in ("format", "stand-alone"):
+            _add(words.months, locale.months[form]["wide"].items())
+            _add(words.days, locale.days[form]["wide"].items())
+        halves = locale.day_periods.get("format", {}).get("wide", {})
+        _add(words.afternoon, [(hours, halves[half]) for half, hours in (("am", 0), ("pm", 12)) if half in halves])
+    return words
+
+
+def _add(table: dict[str, set[int]], named: Iterable[tuple[int, str]]) -> None:
+    for number, name in named:
+        if len(words := _words(unicodedata.normalize("NFKC", name.casefold()))) == 1:
+            table[words[0]].add(number)
+
+
+def _words(text: str) -> list[str]:
+    """Returns the words of a text; "p. m." and "μ.μ." are one."""
+    return re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", re.sub(r"\b([^\W\d_])\. ?([^\W\d_])\b\.?", r"\1\2", text))
