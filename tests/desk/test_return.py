@@ -110,6 +110,8 @@ def test_moodle_reads_every_grade_back(tmp_path, german, anonymous):
     header, *rows = cells((tmp_path / "out" / "grades.csv").read_bytes())
     column = header.index("Bewertung" if german else "Grade")
     read = {int(re.search(r"\d+$", row[0])[0]): row[column] for row in rows}
+    absent = [f"participant {downloads.participant(s)}" if anonymous else s.full for s in made_class.ABSENT]
+    assert f"2 students without a grade, whose cells were left as they are: {', '.join(absent)}" in done.remarks
     mark = "," if german else "."
     assert {downloads.participant(s): f"{points(s.number):.2f}".replace(".", mark) for s in downloads.HERE} == {
         number: text for number, text in read.items() if text

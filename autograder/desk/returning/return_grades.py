@@ -101,7 +101,7 @@ class _Return:
         yield from _counted(kept, "{} marked {} by the platform: left so", self._texts(kept))
         unknown = sorted(self.grades.scores.keys() - set(self.rows.values()))
         yield from _counted(unknown, "{} with a grade stand in no row of the worksheet: {}", unknown)
-        without = [person.name or str(row) for row, person in self.people.items() if row not in self.rows]
+        without = [_shown(person) for row, person in self.people.items() if row not in self.rows]
         yield from _counted(without, "{} without a grade, whose cells were left as they are: {}", without)
         names = [self.people[row].name for row in self.by_name]
         yield from _counted(names, "{} found by their names only; look whether these are right: {}", names)
@@ -149,6 +149,11 @@ def return_grades(
         ) from None
     remarks = [*work.remarks(), *_counted(without, "{} whose feedback the platform would map to nobody: {}", without)]
     return ReturnedGrades([target, out / FEEDBACK], len(changes), len(people), remarks)
+
+
+def _shown(person: Person) -> str:
+    """Returns a name; where marking is anonymous, what else the worksheet's row says first."""
+    return person.name or next((f"{kind} {value}" for kind, value in person.known.items() if value != "-"), "a row")
 
 
 def _counted(of: list, words: str, names: list[str]) -> Iterator[str]:
