@@ -307,3 +307,48 @@ def test_what_two_losses_share_is_detached_however_far_from_backward():
 
     assert "fake = critic(code.detach() * 2).square().mean()" in [fix.after for fix in found.fixes]
     assert found.fixes[0].proven
+
+
+NAMED_AS_A_LOOP_VARIABLE = """
+import torch
+w = torch.ones(2, requires_grad=True)
+def forward(x):
+    for _ in range(2):
+        y = torch.sin(x)
+        x += y
+    return x
+for x in torch.ones(2, 2):
+    forward(w * x).sum().backward()
+"""
+
+
+def test_a_loop_elsewhere_may_bind_the_same_name():
+    """`x = x + y` at the end of a loop is an update, although another loop of the file has a variable x that nothing else reads."""
+    found = repairs_of(NAMED_AS_A_LOOP_VARIABLE)
+
+    assert "x = x + y" in [fix.after for fix in found.fixes]
+
+
+CHECKPOINTED = """
+import torch
+from torch.utils.checkpoint import checkpoint
+class Block:
+    def __init__(self, size):
+        self.weight = torch.full((2,), size, requires_grad=True)
+    def __call__(self, x):
+        weight = self.weight
+        return torch.sin(x * weight)
+h = torch.ones(2, requires_grad=True) * 2
+for block in (Block(1.0), Block(3.0)):
+    y = checkpoint(block, h, use_reentrant=False)
+    h += y
+h.sum().backward()
+"""
+
+
+def test_what_is_computed_again_in_backward_is_no_change():
+    """A checkpointed block runs again in backward, the last one first; that its names hold then what the first block has is no change."""
+    found = repairs_of(CHECKPOINTED)
+
+    assert "h = h + y" in [fix.after for fix in found.fixes]
+    assert set(found.meanings) == {None}

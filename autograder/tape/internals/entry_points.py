@@ -6,6 +6,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from inspect import getattr_static
+from types import FrameType
 
 import torch
 from torch.utils import checkpoint
@@ -55,6 +56,13 @@ _BACKWARD_FILES = ("torch/_tensor.py", "torch/autograd/__init__.py")
 def is_backward_call(file: str, function: str) -> bool:
     """Returns whether a frame of a traceback is PyTorch's own `backward` or `grad`."""
     return function in ("backward", "grad") and file.replace("\\", "/").endswith(_BACKWARD_FILES)
+
+
+def is_in_checkpoint(frame: FrameType | None) -> bool:
+    """Returns whether a function was called by `torch.utils.checkpoint`, however far below."""
+    while frame is not None and frame.f_code.co_filename != checkpoint.__file__:
+        frame = frame.f_back
+    return frame is not None
 
 
 def close_checkpoints(error: BaseException | None) -> None:

@@ -11,6 +11,7 @@ from autograder.tape.repair.kinds.order import names_bound, names_loaded
 from autograder.tape.repair.kinds.registry import AROUND_A_STEP, KINDS
 from autograder.tape.repair.source.inplace_finder import called, calls
 
+FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 CANDIDATES = 90  # changes that are tried of one text
 
 
@@ -83,20 +84,33 @@ def join_by_kind(program: BrokenProgram, proposed: list[tuple[int, Candidate]]) 
 
 
 def unread_loop_variables(text: str) -> list[str]:
-    """Returns the loop variables that are assigned somewhere and not read in the rest of that block.
+    """Returns the loop variables that are assigned in their function, or at the top level, and not read after that.
 
     A change that adds one binds a loop's variable to a value that nothing reads: an update that reaches no tensor.
     """
-    nodes = list(ast.walk(ast.parse(text)))
-    own = set().union(*(names_bound(loop.target) for loop in nodes if isinstance(loop, ast.For)))
+    scopes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Module | FUNCTIONS)]
+    return [name for scope in scopes for name in unread_in(scope)]
+
+
+def unread_in(scope: ast.AST) -> list[str]:
+    """Returns the variables of the scope's own loops that a statement assigns and none of the statements below it reads."""
+    nodes = list(inside(scope))
+    own = set().union(*(names_bound(node.target) for node in nodes if isinstance(node, ast.For)))
+    statements = [node for node in nodes if isinstance(node, ast.stmt)]
     found = []
-    blocks = [node.body for node in nodes if isinstance(getattr(node, "body", None), list)]  # type: ignore[attr-defined]
-    for block in blocks:
-        for at, statement in enumerate(block):
-            bound = {ast.unparse(one) for one in statement.targets} if isinstance(statement, ast.Assign) else set()
-            read = set().union(*(names_loaded(later) for later in block[at + 1 :]))
-            found += sorted((bound & own) - read)
+    for one in statements:
+        if isinstance(one, ast.Assign) and (bound := {ast.unparse(target) for target in one.targets} & own):
+            below = [other for other in statements if other.lineno > (one.end_lineno or one.lineno)]
+            found += sorted(bound - set().union(*map(names_loaded, below)))
     return found
+
+
+def inside(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yields what stands in a scope, without the insides of the functions in it."""
+    for node in ast.iter_child_nodes(scope):
+        yield node
+        if not isinstance(node, FUNCTIONS):
+            yield from inside(node)
 
 
 def is_python(text: str) -> bool:

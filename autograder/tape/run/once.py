@@ -239,7 +239,7 @@ def _refuse(run: Run, program: Program, seconds: float, complaints: str, in_comp
         ) from None
     text = str(error)
     if isinstance(error, TimeUp):
-        reason = f"the program was still running after {seconds:g} seconds. Make the run shorter."
+        reason = f"the program was still running after {max(0.1, round(seconds, 1)):g} seconds. Make the run shorter."
     elif isinstance(error, KeyboardInterrupt):
         reason = "the run was interrupted."
     elif isinstance(error, EOFError):

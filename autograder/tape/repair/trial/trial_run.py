@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from autograder.tape.internals.entry_points import is_in_checkpoint
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.run.engine import Backward, Listener, copied
 from autograder.tape.run.once import run_once
@@ -53,6 +54,7 @@ class TrialRun(Listener):
         values: the tensors that names held when their function returned, keyed "name" or "function.name"; and the results.
         leaves: the names among them that held a leaf which requires grad, each with the leaf's `id`.
         trained: the values at the end of every leaf that a backward reached; `left` what is in their `.grad` then.
+        running: how many backward calls are under way, one inside another.
     """
 
     error: str | None = None
@@ -63,9 +65,11 @@ class TrialRun(Listener):
     left: list[Tensor] = field(default_factory=list)
     reached: dict[int, Tensor] = field(default_factory=dict)
     held: dict[int, Tensor | None] = field(default_factory=dict)
+    running: int = 0
 
     def before_backward(self, call: Backward) -> None:
         """Records the numbers that backward starts from."""
+        self.running += 1
         self.calls.append(CallValues([snapshot(root) for root in call.roots if isinstance(root, Tensor)]))
         self.held = (
             {} if call.returns else {id(target): copied(target.grad) for target in call.targets if target.is_leaf}
@@ -73,6 +77,7 @@ class TrialRun(Listener):
 
     def after_backward(self, call: Backward) -> None:
         """Records the gradients that it gave."""
+        self.running -= 1
         self.calls[-1].raised = call.error is not None
         self.calls[-1].given = [(id(target), self.added(target, gradient)) for target, gradient in self.given(call)]
         self.reached |= {id(target): target for target in call.targets if target.is_leaf}
@@ -141,7 +146,10 @@ def run_trial(program: Program, trial: TrialRun, *, calls: int | None = None) ->
 
 @contextlib.contextmanager
 def names_noted(trial: TrialRun, program: Program) -> Iterator[None]:
-    """Records what names hold when each of the program's own functions returns or raises."""
+    """Records what names hold when each of the program's own functions returns or raises.
+
+    What a checkpointed block computes again during backward is left out: the run as meant keeps it, and computes it once.
+    """
     previous = sys.getprofile()
 
     def profile(frame: types.FrameType, event: str, _: Any) -> None:
@@ -149,6 +157,7 @@ def names_noted(trial: TrialRun, program: Program) -> Iterator[None]:
             event == "return"
             and frame.f_code.co_filename == program.code_file
             and not frame.f_code.co_name.startswith("<l")
+            and not (trial.running and is_in_checkpoint(frame))
         ):
             where = "" if frame.f_code.co_name == "<module>" else frame.f_code.co_qualname + "."
             for name, value in list(frame.f_locals.items()):

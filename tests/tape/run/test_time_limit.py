@@ -1,0 +1,66 @@
+"""The timer of a run is gone when the run is over, however many of its signals come at once."""
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import signal
+import sys
+import time
+from contextlib import suppress
+
+import pytest
+
+from autograder.tape.run.time_limit import TimeUp, time_limit
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer here")
+def test_signals_at_the_end_of_a_block_leave_no_timer():
+    """With a signal every few microseconds, also while the limit is taken back, the timer and its handler are those of before."""
+    before, left = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)[0]
+    for _ in range(40):
+        with suppress(TimeUp), time_limit(0.011, repeat_seconds=2e-5):
+            while True:
+                pass
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert (signal.getitimer(signal.ITIMER_REAL)[0] > 0) == (left > 0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer here")
+def test_a_limit_inside_another_gives_the_rest_back():
+    """The outer limit ends its block although an inner one was set and ended in between."""
+    began, ended = time.monotonic(), False
+    try:
+        with time_limit(0.3):
+            with suppress(TimeUp), time_limit(0.05):
+                time.sleep(5)
+            time.sleep(5)
+    except TimeUp:
+        ended = True
+    assert ended
+    assert time.monotonic() - began < 4
+
+
+class SlowPart(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds one more module of PyTorch, which takes longer to load than the limit."""
+
+    def find_spec(self, name, path, target=None):
+        """Finds the one module."""
+        return importlib.machinery.ModuleSpec(name, self) if name == "torch.slow_part" else None
+
+    def exec_module(self, module):
+        """Takes its time."""
+        time.sleep(0.3)
+        module.is_complete = True
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer here")
+def test_an_import_of_pytorch_is_not_cut_off(monkeypatch):
+    """A module of PyTorch is loaded to its end, and the limit ends the block right after that."""
+    monkeypatch.setattr(sys, "meta_path", [SlowPart(), *sys.meta_path])
+    monkeypatch.delitem(sys.modules, "torch.slow_part", raising=False)
+    began = time.monotonic()
+    with suppress(TimeUp), time_limit(0.05):
+        importlib.import_module("torch.slow_part")
+        time.sleep(5)
+    assert sys.modules["torch.slow_part"].is_complete
+    assert time.monotonic() - began < 4
