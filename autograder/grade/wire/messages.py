@@ -11,6 +11,8 @@ from typing import Annotated
 import msgspec
 
 from autograder.check.subject.call_report import Call, ProgramText, Report
+from autograder.grade.wire.shared.warnings_given import MOST as MOST_WARNINGS
+from autograder.grade.wire.shared.warnings_given import GivenWarning
 from autograder.grade.wire.values.message_form import Values
 
 LONGEST_REASON = 2000  # characters
@@ -80,15 +82,18 @@ class AskOperation(msgspec.Struct, frozen=True, tag="operate"):
 
     Attributes:
         operation: "call", "getattr", "setattr", "delattr", or the name of a special method.
-        operands: three values: a tuple of the operands, the names that the test has bound or deleted, and random states.
+        operands: four values: a tuple of the operands, the names that the test has bound or deleted, random states, and
+            settings that the test has changed.
         start: how many values of the table both sides still know.
         files: those that the test wrote, by name.
+        hears_warnings: whether the test listens to warnings.
     """
 
     operation: str
     operands: Values
     start: int
     files: dict[str, bytes] = {}
+    hears_warnings: bool = False
 
 
 class AskGradients(msgspec.Struct, frozen=True, tag="pull"):
@@ -173,6 +178,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
         unsendable: why the result cannot be sent, "" if it can.
         files: those that the learner's code wrote, by name.
         drew: whether it drew random numbers after the test has set a seed.
+        warnings: that it gave, where the test listens to them.
     """
 
     value: Values = Values()
@@ -183,6 +189,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     unsendable: Reason = ""
     files: dict[str, bytes] = {}
     drew: bool = False
+    warnings: Annotated[list[GivenWarning], msgspec.Meta(max_length=MOST_WARNINGS)] = []
 
 
 class CallbackAsked(msgspec.Struct, frozen=True, tag="call back"):

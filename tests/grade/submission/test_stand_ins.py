@@ -255,6 +255,35 @@ def train(model, steps):
     return model
 """
 
+WARNING = """
+import warnings
+class Careless(UserWarning):
+    pass
+def old(x):
+    warnings.warn("old is deprecated", DeprecationWarning, stacklevel=2)
+    return x
+def careless():
+    warnings.warn("mind the gap", Careless)
+    return 1
+def log(x):
+    return np.log(x)
+def quiet_log(x):
+    with np.errstate(all="ignore"):
+        return np.log(x)
+def hushed():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.warn("nobody hears this")
+    return 2
+def fresh():
+    return torch.ones(2)
+def tracks():
+    return (torch.ones(2, requires_grad=True) * 2).requires_grad
+def failing():
+    warnings.warn("first a warning")
+    raise KeyError("then an error")
+"""
+
 CASES = [
     (SHAPES, "r = Rectangle(2, 3)\nassert r.area() == 6 and r.width == 2 and r.name == 'rectangle'"),
     (SHAPES, "r = Rectangle(2, 3)\nassert isinstance(r, Rectangle) and isinstance(r, Shape) and not isinstance(r, int)"),
@@ -519,6 +548,42 @@ LIES = [
     "assert torch.equal(sub, torch.zeros(2))",
     "assert np.sum(anything(2)) == 3.0",
     "assert sorted([anything(1), 3]) == [3, 3]",
+    (WARNING, "with pytest.warns(DeprecationWarning, match='is deprecated'):\n    assert old(3) == 3"),
+    (WARNING, "with pytest.warns(UserWarning, match='gap'):\n    careless()"),
+    (WARNING, "with pytest.warns(DeprecationWarning):\n    careless()"),
+    (
+        WARNING,
+        "import warnings\nwith warnings.catch_warnings(record=True) as kept:\n    warnings.simplefilter('always')\n    old(1), old(2), hushed()\nassert [str(one.message) for one in kept] == ['old is deprecated'] * 2 and kept[0].category is DeprecationWarning",
+    ),
+    (
+        WARNING,
+        "import warnings\nwith warnings.catch_warnings():\n    warnings.simplefilter('error')\n    assert quiet_log(np.zeros(1))[0] == -np.inf and hushed() == 2",
+    ),
+    (
+        WARNING,
+        "import warnings\nwith warnings.catch_warnings():\n    warnings.simplefilter('error')\n    log(np.zeros(1))",
+    ),
+    (
+        WARNING,
+        "import warnings\nwith warnings.catch_warnings():\n    warnings.simplefilter('error', DeprecationWarning)\n    careless()\n    old(1)",
+    ),
+    (
+        WARNING,
+        "import warnings\nwith warnings.catch_warnings(record=True) as kept, pytest.raises(KeyError):\n    warnings.simplefilter('always')\n    failing()\nassert len(kept) == 1",
+    ),
+    (WARNING, "import warnings\nwith warnings.catch_warnings():\n    warnings.simplefilter('error')\n    failing()"),
+    (
+        WARNING,
+        "with np.errstate(divide='raise'):\n    assert quiet_log(np.zeros(1))[0] == -np.inf\n    log(np.zeros(1))",
+    ),
+    (
+        WARNING,
+        "with np.errstate(all='ignore'):\n    log(np.zeros(1))\nassert tracks()\nwith torch.no_grad():\n    assert not tracks()\nassert tracks()",
+    ),
+    (
+        WARNING,
+        "torch.set_default_dtype(torch.float64)\ntry:\n    assert fresh().dtype == torch.float64\nfinally:\n    torch.set_default_dtype(torch.float32)\nassert fresh().dtype == torch.float32",
+    ),
 ]
 
 

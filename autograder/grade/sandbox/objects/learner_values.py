@@ -16,6 +16,8 @@ from autograder.grade.sandbox.shell import CellTimeoutError, Shell
 from autograder.grade.wire import messages
 from autograder.grade.wire.shared.random_state import random_states, set_random_states
 from autograder.grade.wire.shared.shared_folder import SharedFolder
+from autograder.grade.wire.shared.test_settings import settings_in_force
+from autograder.grade.wire.shared.warnings_given import warnings_kept
 from autograder.grade.wire.values.array_types import tensors
 from autograder.grade.wire.values.codec import Unsendable
 from autograder.grade.wire.values.value_table import ValueTable, packed
@@ -63,16 +65,20 @@ class LearnerValues:
     def operate(self, request: messages.AskOperation) -> messages.Returned:
         """Performs an operation."""
         self.table.truncate(request.start)
-        operands, names, random_states_sent = self.table.unpack(request.operands)
+        operands, names, random_states_sent, changed_settings = self.table.unpack(request.operands)
         self._bind(names)
         set_random_states(random_states_sent)
         self.folder.write(request.files)
         inputs = [getattr(tensor, "origin", tensor) for tensor in tensors(operands)]
-        with self.shell.separate_outputs(messages.LONGEST_PRINT) as outputs:
+        with (
+            self.shell.separate_outputs(messages.LONGEST_PRINT) as outputs,
+            warnings_kept(request.hears_warnings) as given,
+            settings_in_force(changed_settings),
+        ):
             value, raised = self._guarded(lambda: perform(request.operation, operands))
         drew = bool(random_states_sent) and packed(random_states()) != packed(random_states_sent)
         returned = self._returned(value, raised, inputs, outputs.text())
-        return msgspec.structs.replace(returned, drew=drew)
+        return msgspec.structs.replace(returned, drew=drew, warnings=given)
 
     def pull(self, request: messages.AskGradients) -> messages.Returned:
         """Runs backward, which also adds to the gradients of the learner's own leaves."""

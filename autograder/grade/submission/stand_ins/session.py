@@ -20,6 +20,8 @@ from autograder.grade.submission.stand_ins.test_names import TestNames
 from autograder.grade.wire import messages
 from autograder.grade.wire.shared.random_state import draw, random_states
 from autograder.grade.wire.shared.shared_folder import SharedFolder
+from autograder.grade.wire.shared.test_settings import changed_settings, settings
+from autograder.grade.wire.shared.warnings_given import WarningFilters, give_again
 from autograder.grade.wire.values.array_types import tensors
 from autograder.grade.wire.values.codec import Unsendable
 from autograder.grade.wire.values.value_table import ValueTable, packed
@@ -76,11 +78,13 @@ class Session:
         self._random_states: list[Any] = []
         self._errors.clear()
         self._items = 0
+        self._settings, self._filters = settings(), WarningFilters()
 
     def watch(self, names: TestNames) -> None:
         """Begins to share names, files, and random states if the test sets a seed."""
         self.names = names
         self._random_states = random_states() if names.seeds else []
+        self._settings, self._filters = settings(), WarningFilters()
         if names.reads_files and self.folder.is_shared:
             self._synchronise()
 
@@ -145,6 +149,7 @@ class Session:
         start, inputs = len(self.table), tensors(operands)
         returned = self._ask(self._request(operation, operands))
         value = self._received(returned)
+        self._warn(returned)
         if returned.raised:
             raise self._raisable(value, operation)
         if operation == "getattr":
@@ -178,10 +183,12 @@ class Session:
     def _request(self, operation: str, operands: tuple[Any, ...]) -> messages.AskOperation:
         start, changed = len(self.table), self.names.changed()
         try:
-            values = self.table.pack(operands, self._sendable(changed), self._seeded())
+            values = self.table.pack(
+                operands, self._sendable(changed), self._seeded(), changed_settings(self._settings)
+            )
         except Unsendable as error:
             raise self.refuse(str(error)) from None
-        return messages.AskOperation(operation, values, start, self.folder.changed())
+        return messages.AskOperation(operation, values, start, self.folder.changed(), self._filters.have_changed())
 
     def _sendable(self, names: dict[str, Any]) -> dict[str, Any]:
         """Returns the names whose values can be sent; the others, such as an object of the test's, stay on this side."""
@@ -221,6 +228,14 @@ class Session:
         if type(names) is dict:
             self.names.receive(names)
         return value
+
+    def _warn(self, returned: messages.Returned) -> None:
+        """Gives the learner's warnings where the test's filters apply; what these raise is the learner's, too."""
+        try:
+            give_again(returned.warnings)
+        except Warning as error:
+            self._errors = [*self._errors[-KEPT_ERRORS:], error]
+            raise
 
     def _may_change(self, number: int) -> bool:
         if number not in self.table.own:
