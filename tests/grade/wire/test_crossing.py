@@ -14,6 +14,7 @@ from autograder.grade.sandbox.objects.object_table import ObjectTable
 from autograder.grade.sandbox.objects.operations import perform
 from autograder.grade.wire.shared.shared_folder import SharedFolder
 from autograder.grade.wire.values.codec import Unsendable
+from autograder.grade.wire.values.graph_types import graph_codecs
 from autograder.grade.wire.values.message_form import LONGEST_STRUCTURE, Values
 from autograder.grade.wire.values.value_table import ValueTable, packed, unpacked
 
@@ -132,3 +133,49 @@ def test_tables_come_back_and_are_written_once():
 
     assert Values(b"\x93\x90\x90\x90") == quiet
     assert [2, 4] == table["twice"].tolist()
+
+
+@pytest.mark.parametrize("kind", ["Graph", "DiGraph", "MultiGraph", "MultiDiGraph"])
+def test_graphs_come_back_with_the_order_of_their_neighbours(kind):
+    """Oracle: networkx' own comparison, and the order in which it lists neighbours, by which searches go."""
+    networkx = pytest.importorskip("networkx", reason="networkx is not installed")
+    graph = getattr(networkx, kind)([("b", "a"), ("c", "b"), ("a", "c"), ("b", "b"), ("b", "a")], name="round")
+    graph.add_node(("far", 1), colour="red")
+    graph.add_edge("c", "d", weight=2.5)
+    graph.remove_edge("b", "a")
+    graph.add_edge("b", "a", weight=1)
+    back = unpacked(packed(graph))
+    assert type(graph) is type(back)
+    assert networkx.utils.graphs_equal(graph, back)
+    assert [(node, list(others)) for node, others in graph.adjacency()] == [
+        (node, list(others)) for node, others in back.adjacency()
+    ]
+    assert graph.is_directed() is False or [list(graph.pred[node]) for node in graph] == [
+        list(back.pred[node]) for node in back
+    ]
+
+
+def test_a_graph_is_written_on_the_other_side():
+    """What is changed there in place is changed in the same graph here, and the next change of ours arrives, too."""
+    networkx = pytest.importorskip("networkx", reason="networkx is not installed")
+    ours, theirs, graph = ValueTable(), ValueTable(), networkx.path_graph(3)
+    (there,) = theirs.unpack(ours.pack(graph))
+    there.remove_node(0)
+    there.nodes[2]["colour"] = "red"
+    (back,) = ours.unpack(theirs.pack(there))
+    assert back is graph
+    assert ([1, 2], "red") == (list(graph), graph.nodes[2]["colour"])
+    graph.add_edge(2, 9)
+    theirs.unpack(ours.pack())
+    assert [2] == list(there[9])
+
+
+@pytest.mark.parametrize("order", [[[1], []], [[1], [0, 1]], [[], [0]], [[1]]])
+def test_a_graph_whose_neighbours_contradict_its_edges_is_refused(order):
+    """No submission can send a graph with an edge that has one end only."""
+    networkx = pytest.importorskip("networkx", reason="networkx is not installed")
+    codec = graph_codecs()[networkx.Graph]
+    parts = codec.take_apart(networkx.Graph([(0, 1)]), lambda item: item)
+    assert networkx.utils.graphs_equal(networkx.Graph([(0, 1)]), codec.put_together(*parts))
+    with pytest.raises((ValueError, KeyError)):
+        codec.put_together(*parts[:3], order, None)

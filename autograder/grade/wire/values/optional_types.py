@@ -1,4 +1,4 @@
-"""The codecs of types from libraries that may not be installed: pandas and Pillow."""
+"""The codecs of types from libraries that may not be installed: pandas, networkx and Pillow."""
 
 from __future__ import annotations
 
@@ -7,14 +7,17 @@ import sys
 from typing import Any
 
 from autograder.grade.wire.values.codec import Codec, Part, Unsendable
+from autograder.grade.wire.values.graph_types import GRAPH_TAGS, graph_codecs
 
 LARGEST_PICTURE = 1 << 26  # bytes
 
 
 def optional_codec(value: object) -> Codec | None:
-    """Returns the codec of a value of pandas or Pillow; these libraries are imported already if there is such a value."""
+    """Returns the codec of a value of these libraries; they are imported already if there is such a value."""
     if "pandas" in sys.modules and (found := pandas_codecs().get(type(value))):
         return found
+    if "networkx" in sys.modules and (known := graph_codecs().get(type(value))):
+        return known
     pictures = sys.modules.get("PIL.Image")
     # What `Image.open` returns is of a class for the file's format; it crosses as a picture without a file.
     return PICTURE if pictures and issubclass(type(value), pictures.Image) else None
@@ -165,10 +168,13 @@ def _picture(mode: str, width: int, height: int, data: bytes, palette: list[int]
 PICTURE = Codec("Image", _picture_parts, _picture)
 PANDAS_TAGS = ("DataFrame", "Series", "Timestamp", "Timedelta", "Interval", "Period", "NaT", "NA", "Index", "DatetimeIndex",
                "TimedeltaIndex", "CategoricalIndex", "PeriodIndex", "IntervalIndex", "RangeIndex", "MultiIndex", "Categorical")  # fmt: skip
+OPTIONAL_TAGS = (*PANDAS_TAGS, *GRAPH_TAGS, PICTURE.tag)
+"""Of values whose parts travel as one: a table's columns, say, are new objects each time that it is asked for them."""
 
 
 def optional_reader(tag: str) -> Codec | None:
     """Returns the codec of a tag."""
     if tag == PICTURE.tag:
         return PICTURE
-    return next((codec for codec in pandas_codecs().values() if codec.tag == tag), None) if tag in PANDAS_TAGS else None
+    codecs = pandas_codecs() if tag in PANDAS_TAGS else graph_codecs() if tag in GRAPH_TAGS else {}
+    return next((codec for codec in codecs.values() if codec.tag == tag), None)

@@ -18,7 +18,7 @@ from autograder.grade.wire.values.array_types import ARRAYS, DTYPE, SCALAR, arra
 from autograder.grade.wire.values.codec import Codec, Part, Unsendable
 from autograder.grade.wire.values.message_form import BLOB, Values, from_message, to_message
 from autograder.grade.wire.values.named_tuples import NamedTupleTypes
-from autograder.grade.wire.values.optional_types import PANDAS_TAGS, optional_codec, optional_reader
+from autograder.grade.wire.values.optional_types import OPTIONAL_TAGS, optional_codec, optional_reader
 from autograder.grade.wire.values.standard_types import STANDARD
 
 DEEPEST = 100
@@ -140,11 +140,11 @@ class ValueTable:
         codec = self._codec(value) or self._references.codec_of(value)
         if codec is None:
             return self._references.take_apart(value, part), False
-        if codec is optional_codec(value):
-            # A table's columns are new objects each time it is asked for them, so they get no numbers of their own.
-            parts = ValueTable().pack(codec.take_apart(value, lambda item: item))
-            return [codec.tag, msgspec.msgpack.encode(parts)], codec.write is not None
         try:
+            if codec is optional_codec(value):
+                # A table's columns are new objects each time it is asked for them, so they get no numbers of their own.
+                parts = ValueTable().pack(codec.take_apart(value, lambda item: item))
+                return [codec.tag, msgspec.msgpack.encode(parts)], codec.write is not None
             return [codec.tag, *codec.take_apart(value, part)], codec.write is not None
         except Unsendable:
             if not codec.or_reference:
@@ -205,7 +205,7 @@ class ValueTable:
     def _put_together(self, node: list[Any]) -> tuple[Any, Codec | None]:
         tag, *parts = node
         found = [self._whole(part) for part in parts]
-        if tag in (*PANDAS_TAGS, "Image"):
+        if tag in OPTIONAL_TAGS:
             codec = optional_reader(tag)
             found = ValueTable().unpack(msgspec.msgpack.decode(found[0], type=Values))[0]
         else:
