@@ -21,3 +21,11 @@ class SetupError(AutograderError, RuntimeError):
 
 class UnfinishedError(AutograderError, RuntimeError):
     """The work began and could not be finished; the message says what was kept."""
+
+
+def message_of(error: BaseException) -> str:
+    """Returns an exception's message; "" where its own `__str__` raises, as that of somebody's program may."""
+    try:
+        return str(error)
+    except Exception:
+        return ""

@@ -11,7 +11,7 @@ from autograder.check.expected import Expected
 from autograder.check.message import Incorrect, message
 from autograder.check.subject.call_report import Array, Report, array
 from autograder.check.values import ABSOLUTE, close, format_values
-from autograder.locale.translations import translated
+from autograder.locale.translations import translatable, translated
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.verdict_types import Harm
 
@@ -57,10 +57,11 @@ def _raise_wrong_gradient(
 ) -> NoReturn:
     memory = ", ".join(expected.call.memory_cotangents)
     if memory:  # the same call was right before backward started in the caller's memory, too
-        verdict = translated("{name} has new values, but autograd does not know of the write", name=memory)
+        verdict = translated("{name} holds new values with the wrong history", name=memory)
         wanted = translated("a gradient that takes the write into {name} into account", name=memory)
         where = translated(
-            "how {name} is written: under no_grad, or through .data, the caller's {name} keeps its old history",
+            "how {name} is written: under no_grad or through .data it keeps its old history, and a detached tensor in "
+            "the write has none",
             name=memory,
         )
     else:
@@ -80,13 +81,23 @@ def _raise_wrong_gradient(
     )
 
 
+_DESCRIPTIONS = {
+    "unrecorded write": translatable(
+        "line {line}: {text} writes into {tensor} and autograd does not record it; {node} computes with the new values"
+    ),
+}
+"""Kind of harm → what it did; for the others, what the write harmed."""
+
+
 def describe(harm: Harm | None) -> str:
     """Returns the write that did harm, what it harmed, and what the operation that saved it keeps; "" for none."""
     if harm is None or not harm.mutated_at:
         return ""
-    place = harm.mutated_at[-1]
+    place = harm.mutated_at[0]
     told = translated(
-        "line {line}: {text} writes into the memory of {tensor}, which {node} keeps for backward",
+        _DESCRIPTIONS.get(
+            harm.kind, "line {line}: {text} writes into the memory of {tensor}, which {node} keeps for backward"
+        ),
         line=place.line,
         text=place.text,
         tensor=harm.tensor,

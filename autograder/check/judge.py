@@ -69,6 +69,9 @@ def _raise_problem(exercise: str, problem: CallProblem, harm: Callable[[], Harm 
     elif "does not have a grad_fn" in problem.message:
         verdict = translated("backward has nothing to start from")
         expected = translated("a result that is computed, with recording on, from a leaf that requires grad")
+    elif "returns multiple views" in problem.message:
+        verdict = translated("one of several views is written in place")
+        expected = translated("a write into the base, or into a view that was made alone")
     elif "backward through the graph a second time" in problem.message:
         verdict = translated("a graph is used again after backward has freed it")
         expected = translated("a graph whose saved tensors are still there")
@@ -135,6 +138,7 @@ def _compare_values(exercise: str, report: Report, expected: Expected) -> None:
         if not same(got, right):
             # Where nothing is drawn, the numbers asked for are the answer, and the message must not give them away.
             drawn = bool(expected.call.arguments)
+            form = (got.dtype, got.shape) != (right.dtype, right.shape)
             raise Incorrect(
                 message(
                     translated("{exercise}: the function computes something else", exercise=exercise),
@@ -142,7 +146,9 @@ def _compare_values(exercise: str, report: Report, expected: Expected) -> None:
                     expected=f"{name} = {format_values(right, got)}"
                     if drawn
                     else translated("another {name}", name=name),
-                    look_at=translated("what the task asks for: a repair keeps the values")
+                    look_at=translated("its dtype and shape: a repair keeps them, too")
+                    if drawn and form
+                    else translated("what the task asks for: a repair keeps the values")
                     if drawn
                     else translated("the program above, line by line: which lines change this one?"),
                 )

@@ -38,9 +38,11 @@ __all__ = [*_MODULES]
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from autograder.course.learner.after_success import explain_passes
     from autograder.course.learner.learner_progress import keep_progress
 
     keep_progress()
+    explain_passes()
     value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     globals()[name] = value
     return value

@@ -65,12 +65,12 @@ def drawn_mimebundle(
 ) -> dict[str, str]:
     """Returns "text/html", the static picture with up to 16 steps in words, and "text/plain", the verdict with up to 4 steps.
 
-    Where both take more than 30 kB, the picture has fewer steps in words.
+    Where both take more than 30 kB, the picture has fewer steps in words, and in the end none.
     """
     scene, brief = build_scene(recording, predict, counters=counters), as_text(recording, BRIEF)
     top = "" if predict or counters else essence_html(recording)
-    for steps in (STEPS, STEPS // 2, BRIEF, 1):
-        picture = top + _static(scene, as_text(recording, steps), place)
+    for steps in (STEPS, STEPS // 2, BRIEF, 1, 0):
+        picture = top + _static(scene, as_text(recording, steps) if steps else "", place)
         if len(picture.encode()) + len(brief.encode()) <= MOST_BYTES:
             break
     return {"text/html": picture, "text/plain": brief}
@@ -79,10 +79,9 @@ def drawn_mimebundle(
 def _static(scene: Scene, words: str, place: str) -> str:
     """Returns the static picture as HTML that passes JupyterLab's sanitizer: no script, no style, no id."""
     title = translated("What this program does, in words") if scene.ask is not None else translated("In words")
-    return (
-        f'<div class="{escape(place)}"><img alt="{escape(describe_picture(scene))}" src="{as_image(scene)}">'
-        f"<details><summary>{title}</summary><pre>{escape(words)}</pre></details></div>"
-    )
+    told = f"<details><summary>{title}</summary><pre>{escape(words)}</pre></details>" if words else ""
+    picture = f'<img alt="{escape(describe_picture(scene))}" src="{as_image(scene)}">'
+    return f'<div class="{escape(place)}">{picture}{told}</div>'
 
 
 def widget(

@@ -12,11 +12,13 @@ from typing import Any, get_args
 from babel.messages import Catalog
 from babel.messages.extract import extract
 
+from autograder.course.author_cells import exercises
 from autograder.course.canonical import read
 from autograder.course.catalogue import BELIEFS
 from autograder.course.catalogue import FOLDER as LESSON_DATA
 from autograder.course.glossary_links import without_glossary_links
-from autograder.course.paths import NOTEBOOKS, ROOT, lessons
+from autograder.course.paths import NOTEBOOKS, ROOT, SOLUTIONS, lessons
+from autograder.course.practice.practice_item import practice_items
 from autograder.installation.requirements import PACKAGE
 from autograder.locale.notebook_translation import WORD, markdown_texts, texts
 from autograder.locale.translations import SENTENCES
@@ -38,6 +40,9 @@ def templates() -> dict[str, Catalog]:
         catalog = found.setdefault(path.parent.name, _empty())
         for text in texts(without_glossary_links(read(path))):
             catalog.add(text, locations=[(path.name, 0)])
+    for path in lessons(SOLUTIONS):
+        for answer in chain.from_iterable(exercise.of_kind("answer", "right") for exercise in exercises(path)):
+            found[path.parent.name].add(answer.name, locations=[(path.name, 0)])
     for file in sorted(LESSON_DATA.glob("*.toml")):
         catalog = found.setdefault(file.stem, _empty())
         for text in _sentences(tomllib.loads(file.read_text("utf-8"))):
@@ -82,6 +87,8 @@ def _spoken_by_the_package() -> Catalog:
         catalog.add(text, locations=[("autograder/tape/atlas", 0)])
     for text in _sentences(tomllib.loads(BELIEFS.read_text("utf-8"))):
         catalog.add(text, locations=[(BELIEFS.name, 0)])
+    for text in dict.fromkeys(item.belief for item in practice_items()):
+        catalog.add(text, locations=[("practice_items.toml", 0)])
     return catalog
 
 

@@ -17,6 +17,7 @@ from autograder.check.subject.allocations import Allocations
 from autograder.check.subject.attempt_recording import record_call
 from autograder.check.subject.call_report import Argument, Call, CallProblem, ProgramText, Report, array
 from autograder.check.subject.learner_code import functions_used, line_of, normal_form, words
+from autograder.errors import message_of
 from autograder.tape import record
 from autograder.tape.oracle.weighted_sum import weighted_sum
 from autograder.tape.recording.schema import Recording
@@ -184,7 +185,7 @@ class _Run:
             SystemExit,  # of an answer that calls exit
         ) as error:
             line, text = line_of(self.target, traceback.extract_tb(error.__traceback__))
-            return CallProblem(phase, type(error).__name__, str(error), line, text)
+            return CallProblem(phase, type(error).__name__, message_of(error), line, text)
         return None
 
 

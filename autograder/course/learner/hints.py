@@ -13,7 +13,7 @@ from autograder.course.catalogue import Lesson, lessons
 from autograder.course.learner.learner_progress import store, wrong_answers
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS
 from autograder.course.variants.own_variant import own_variant
-from autograder.locale.translations import translated
+from autograder.locale.translations import join_sentences, translated
 
 if TYPE_CHECKING:
     from nbformat import NotebookNode
@@ -60,7 +60,9 @@ def reset(exercise: str = "") -> None:
     from autograder.course.author_cells import exercises
 
     own = own_variant(exercise)
-    released = {known.id: known.stub for known in exercises(_notebook(NOTEBOOKS, lesson))} if own is None else own.stubs
+    released = (
+        {known.id: known.stub for known in exercises(notebook_of(NOTEBOOKS, lesson))} if own is None else own.stubs
+    )
     shell.set_next_input(released[exercise])
     print(
         translated(
@@ -81,22 +83,28 @@ def model_answer(exercise: str = "") -> None:
     lesson = _lesson_of(exercise)
     if lesson is None:
         return
-    source = _notebook(SOLUTIONS, lesson)
+    source = notebook_of(SOLUTIONS, lesson)
     stuck = _shown[exercise] >= TRIES and wrong_answers[exercise] >= TRIES
     if exercise not in store.passed() and not stuck:
         print(
-            f"The model answer to {exercise} is shown once your own answer has passed its check, or after {TRIES} hints and "
-            f"{TRIES} wrong answers ({min(_shown[exercise], TRIES)} and {min(wrong_answers[exercise], TRIES)} so far)."
+            translated(
+                "The model answer to {exercise} is shown once your own answer has passed its check, or after {tries} hints and "
+                "{tries} wrong answers ({hints} and {wrong} so far).",
+                exercise=exercise,
+                tries=TRIES,
+                hints=min(_shown[exercise], TRIES),
+                wrong=min(wrong_answers[exercise], TRIES),
+            )
         )
     elif not source.exists():
-        print("This copy of the course does not include the model answers. Ask your teacher.")
+        print(translated("This copy of the course does not include the model answers. Ask your teacher."))
     else:
         from autograder.course.author_cells import exercises_of
 
-        found = {known.id: known for known in exercises_of(_as_handed_out(source, exercise))}
+        found = {known.id: known for known in exercises_of(as_handed_out(source, exercise))}
         if exercise not in store.passed():
             store.mark_seen(exercise)
-            print("Seen before it passed, and so marked. Close it, and write the answer in your own words.")
+            print(translated("Seen before it passed, and so marked. Close it, and write the answer in your own words."))
             _offer_twin(exercise, source)
         print(found[exercise].of_kind("answer")[0].source.removeprefix("# answer: "))
 
@@ -119,7 +127,7 @@ def _offer_twin(exercise: str, source: Path) -> None:
         )
 
 
-def _as_handed_out(source: Path, exercise: str) -> NotebookNode:
+def as_handed_out(source: Path, exercise: str) -> NotebookNode:
     """Returns a lesson's source, as the variant that this student got of it."""
     from autograder.course.canonical import read
     from autograder.course.variants.declared_changes import NOTHING, read_changes
@@ -136,15 +144,24 @@ def _lesson_of(exercise: str) -> Lesson | None:
     if exercise in known:
         return known[exercise]
     if exercise.startswith(("prediction_", "culprit_")):
-        print("Predictions and named lines have no hints: read the program line by line, or try an answer and see.")
+        print(
+            translated(
+                "Predictions and named lines have no hints: read the program line by line, or try an answer and see."
+            )
+        )
         return None
     near = difflib.get_close_matches(exercise, known, n=1)
-    problem = f"There is no exercise {exercise!r}." if exercise else "Which exercise?"
-    print(f"{problem} Did you mean {near[0]!r}?" if near else f"{problem} Write one of these names, in quotes:")
+    problem = (
+        translated("There is no exercise {name}.", name=repr(exercise)) if exercise else translated("Which exercise?")
+    )
+    meant = translated("Did you mean {name}?", name=repr(near[0])) if near else ""
+    print(join_sentences([problem, meant or translated("Write one of these names, in quotes:")]))
     for lesson in lessons() if not near else ():
-        print(f"  lesson {int(lesson.name[:2])}: {', '.join(e.id for e in lesson.exercises)}")
+        names = ", ".join(one.id for one in lesson.exercises)
+        print(translated("  lesson {number}: {names}", number=int(lesson.name[:2]), names=names))
     return None
 
 
-def _notebook(folder: Path, lesson: Lesson) -> Path:
+def notebook_of(folder: Path, lesson: Lesson) -> Path:
+    """Returns where a lesson's notebook lies, below one of the course's folders."""
     return folder / lesson.name / f"{lesson.name}.ipynb"

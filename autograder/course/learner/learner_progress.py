@@ -17,6 +17,7 @@ from autograder.course.catalogue import Lesson, belief_behind, beliefs, lessons
 from autograder.course.file_replacement import replace_file
 from autograder.course.paths import HOME
 from autograder.locale.line_breaks import wrap_text
+from autograder.locale.translations import translated
 
 
 class Store:
@@ -124,7 +125,13 @@ class CourseMap:
 
     def _repr_html_(self) -> str:
         rows = "".join(_row(lesson, done) for lesson, done in self.rows)
-        titles = ("lesson", "", "minutes", "you need", "exercises passed")
+        titles = (
+            translated("lesson"),
+            "",
+            translated("minutes"),
+            translated("you need"),
+            translated("exercises passed"),
+        )
         head = "<tr>" + "".join(f'<th style="text-align:left">{title}</th>' for title in titles) + "</tr>"
         return f"<table>{head}{rows}</table>"
 
@@ -151,7 +158,8 @@ def number_of(lesson: Lesson) -> int:
 
 
 def _bar(lesson: Lesson, done: int) -> str:
-    return f"{'■' * done}{'□' * (len(lesson.exercises) - done)} {done} of {len(lesson.exercises)}"
+    count = translated("{number} of {count}", number=done, count=len(lesson.exercises))
+    return f"{'■' * done}{'□' * (len(lesson.exercises) - done)} {count}"
 
 
 def _row(lesson: Lesson, done: int) -> str:

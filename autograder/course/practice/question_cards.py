@@ -11,6 +11,7 @@ import ipywidgets
 
 from autograder.check.programs.prediction import outcome_named
 from autograder.course.practice.practice_item import PracticeItem, run_item
+from autograder.locale.translations import translated
 from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
 from autograder.view.notebook import widget
 from autograder.view.text.headline import meaning
@@ -59,7 +60,7 @@ class QuestionCards(ipywidgets.VBox):
     def _ask(self) -> None:
         question = self._questions[self._number]
         buttons = [_button(outcome, meaning(outcome), partial(self.choose, outcome)) for outcome in OUTCOMES]
-        typed = ipywidgets.Text(placeholder="or type the word, then Enter", continuous_update=False)
+        typed = ipywidgets.Text(placeholder=translated("or type the word, then Enter"), continuous_update=False)
         problem = ipywidgets.HTML()
         typed.observe(lambda change: self._type(change["new"], problem), names="value")
         self.children = (
@@ -75,13 +76,19 @@ class QuestionCards(ipywidgets.VBox):
         if outcome is not None:
             self.choose(outcome)
         elif text.strip():
-            problem.value = f"{html.escape(text[:60])!r} is none of the four words."
+            problem.value = translated("{text} is none of the four words.", text=repr(html.escape(text[:60])))
 
     def _show_verdict(self, question: PracticeQuestion, answer: Outcome, recording: Any) -> None:
         outcome = recording.verdict.outcome
-        words = f"You predicted <code>{answer}</code>. It was <code>{outcome}</code>: {html.escape(meaning(outcome))}."
-        onward = _button("Go on", "the next program", self._go_on)
-        verdict = ipywidgets.HTML(f"<p><b>{'Right.' if answer == outcome else 'Not so.'}</b> {words}</p>")
+        words = translated(
+            "You predicted {answer}. It was {outcome}: {meaning}.",
+            answer=f"<code>{answer}</code>",
+            outcome=f"<code>{outcome}</code>",
+            meaning=html.escape(meaning(outcome)),
+        )
+        onward = _button(translated("Go on"), translated("the next program"), self._go_on)
+        is_right = translated("Right.") if answer == outcome else translated("Not so.")
+        verdict = ipywidgets.HTML(f"<p><b>{is_right}</b> {words}</p>")
         picture = widget(recording, from_start=True)
         self._put(self._heading(), verdict, onward, picture)  # the picture shows the program
 
@@ -96,7 +103,8 @@ class QuestionCards(ipywidgets.VBox):
         self.children = parts
 
     def _heading(self) -> ipywidgets.HTML:
-        return ipywidgets.HTML(f"<p><b>{self._number + 1} of {len(self._questions)}</b> · What happens?</p>")
+        number = translated("{number} of {count}", number=self._number + 1, count=len(self._questions))
+        return ipywidgets.HTML(f"<p><b>{number}</b> · {translated('What happens?')}</p>")
 
 
 WRAPPED = ipywidgets.Layout(flex_flow="row wrap")

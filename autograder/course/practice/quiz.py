@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 from collections import Counter
 from pathlib import Path
 from typing import Literal
@@ -10,11 +9,12 @@ from typing import Literal
 import msgspec
 from IPython.display import display
 
-from autograder.course.catalogue import lessons
+from autograder.course.catalogue import Lesson, lessons
+from autograder.course.learner.learner_progress import lesson_link
 from autograder.course.practice.practice_item import practice_items
 from autograder.course.practice.practice_store import PracticeStore, QuizAnswer
 from autograder.errors import InputError
-from autograder.locale.translations import in_english
+from autograder.locale.translations import in_english, translated
 
 SEEDS = {"before": 11, "after": 23}  # fixed, so that everybody is asked the same
 
@@ -72,22 +72,25 @@ def summary(store: PracticeStore, which: str) -> str:
     items = [item for item in practice_items() if item.id in answers]
     wrong = [item for item in items if not answers[item.id].is_right]
     transfer = [item for item in items if item.transfer]
-    lines = [
-        f"<p><b>{len(items) - len(wrong)} of {len(items)}</b> as predicted; of the {len(transfer)} larger programs "
-    ]
-    lines.append(f"{sum(item not in wrong for item in transfer)}.</p>")
     counts = Counter(item.lesson for item in wrong)
-    rows = [
-        f'<li><a href="../{lesson.name}/{lesson.name}.ipynb">{html.escape(lesson.title)}</a>: {counts[lesson.name]} to look at again</li>'
-        for lesson in lessons()
-        if counts[lesson.name]
-    ]
-    lines.append(f"<ul>{''.join(rows)}</ul>" if rows else "<p>Nothing to look at again.</p>")
-    lines.append(
-        "<p>The answers are kept on this machine only. <code>quiz(export=&quot;quiz.json&quot;)</code> writes them to a "
+    rows = "".join(_to_look_at(lesson, counts[lesson.name]) for lesson in lessons() if counts[lesson.name])
+    right = translated(
+        "{right} of {count} as predicted; of the {larger} larger programs {larger_right}.",
+        right=len(items) - len(wrong),
+        count=len(items),
+        larger=len(transfer),
+        larger_right=sum(item not in wrong for item in transfer),
     )
-    lines.append("file that you can send.</p>")
-    return "".join(lines)
+    again = f"<ul>{rows}</ul>" if rows else f"<p>{translated('Nothing to look at again.')}</p>"
+    kept = translated(
+        "The answers are kept on this machine only. {command} writes them to a file that you can send.",
+        command="<code>quiz(export=&quot;quiz.json&quot;)</code>",
+    )
+    return f"<p><b>{right}</b></p>{again}<p>{kept}</p>"
+
+
+def _to_look_at(lesson: Lesson, count: int) -> str:
+    return f"<li>{translated('{lesson}: {count} to look at again', lesson=lesson_link(lesson), count=count)}</li>"
 
 
 def _export(store: PracticeStore, target: Path) -> None:
@@ -100,4 +103,10 @@ def _export(store: PracticeStore, target: Path) -> None:
         raise QuizError(
             in_english("{target} cannot be written ({reason}). Name another file", target=target, reason=error.strerror)
         ) from None
-    print(f"{target}: the answers to {len(answers)} of 2 quizzes, by item; no name is in it.")
+    print(
+        translated(
+            "{target}: the answers to {count} of 2 quizzes, by item; no name is in it.",
+            target=target,
+            count=len(answers),
+        )
+    )

@@ -8,11 +8,13 @@ import random
 
 from IPython.display import display
 
-from autograder.course.catalogue import lessons
+from autograder.course.catalogue import Lesson, lessons
+from autograder.course.learner.learner_progress import lesson_link
 from autograder.course.learner.learner_progress import store as progress_store
 from autograder.course.practice.practice_item import PracticeItem, practice_items
 from autograder.course.practice.practice_store import PracticeStore
 from autograder.course.practice.review_schedule import NEW, due_topics, next_day
+from autograder.locale.translations import translated
 from autograder.tape.recording.verdict_types import Outcome
 
 PASSED = 0.5
@@ -28,10 +30,14 @@ def review() -> None:
     practised = store.read().review
     due = due_topics(topics, practised, today)
     if not topics:
-        print("review() asks about lessons of which you have passed at least half the exercises; there is none yet.")
+        print(
+            translated(
+                "review() asks about lessons of which you have passed at least half the exercises; there is none yet."
+            )
+        )
     elif not due:
         day = next_day(topics, practised, today)
-        print(f"Nothing is due today. The next day to review is {day:%A, %d %B %Y}.")
+        print(translated("Nothing is due today. The next day to review is {day}.", day=day))
     else:
         _ask(store, [item for topic in due for item in _one_of(topic, items, today)], today)
 
@@ -73,11 +79,20 @@ def _ask(store: PracticeStore, items: list[PracticeItem], today: datetime.date) 
 
 def _conclusion(wrong: list[PracticeItem], asked: int) -> str:
     if not wrong:
-        return f"<p><b>{asked} of {asked}.</b> These ideas come again later, each after a longer time.</p>"
-    titles = {lesson.name: lesson.title for lesson in lessons()}
-    rows = "".join(
-        f'<li><a href="../{item.lesson}/{item.lesson}.ipynb">{html.escape(titles[item.lesson])}</a>. '
-        f"Behind such an answer often stands: “{html.escape(item.belief)}”</li>"
-        for item in wrong
+        later = translated("{count} of {count}. These ideas come again later, each after a longer time.", count=asked)
+        return f"<p>{later}</p>"
+    known = {lesson.name: lesson for lesson in lessons()}
+    rows = "".join(_to_look_at(item, known[item.lesson]) for item in wrong)
+    again = translated(
+        "{right} of {count}. To look at again; these come back tomorrow:", right=asked - len(wrong), count=asked
     )
-    return f"<p><b>{asked - len(wrong)} of {asked}.</b> To look at again; these come back tomorrow:</p><ul>{rows}</ul>"
+    return f"<p>{again}</p><ul>{rows}</ul>"
+
+
+def _to_look_at(item: PracticeItem, lesson: Lesson) -> str:
+    told = translated(
+        "{lesson}. Behind such an answer often stands: “{belief}”",
+        lesson=lesson_link(lesson),
+        belief=html.escape(translated(item.belief)),
+    )
+    return f"<li>{told}</li>"

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 import torch
 
+from autograder.errors import message_of
 from autograder.locale.translations import in_english
 from autograder.tape.internals.compiler import compiled_calls, eager_calls, is_compiler_file, is_compiling
 from autograder.tape.internals.entry_points import close_checkpoints, is_backward_call
@@ -59,7 +60,7 @@ class Run:
         """Returns the exception as plain data."""
         if self.error is None:
             return None
-        return Problem(type(self.error).__name__, str(self.error), self.line)
+        return Problem(type(self.error).__name__, message_of(self.error), self.line)
 
 
 class CompilingTookTooLong(ProgramError):

@@ -1,0 +1,85 @@
+"""What a learner reads once an exercise has passed: the author's reason, and a second way to do it."""
+
+from __future__ import annotations
+
+import ast
+import html
+import os
+from typing import TYPE_CHECKING, NamedTuple
+
+from IPython.core.getipython import get_ipython
+from IPython.display import display
+
+from autograder.check.events import on_pass
+from autograder.check.learner import find_value
+from autograder.check.message import VALIDATING, WIDTH
+from autograder.check.subject.learner_code import normal_form, normal_form_of
+from autograder.course.catalogue import lessons
+from autograder.course.learner.hints import as_handed_out, notebook_of
+from autograder.course.learner.lesson_end import STYLE
+from autograder.course.paths import SOLUTIONS
+from autograder.locale.line_breaks import wrap_text
+from autograder.locale.translations import translated
+from autograder.view import draws_here
+
+if TYPE_CHECKING:
+    from autograder.course.author_cells import Answer, AuthorExercise
+
+
+def explain_passes() -> None:
+    """Shows the author's reason for every exercise that passes from now on; calling it again changes nothing."""
+    on_pass(show_reason)
+
+
+def show_reason(exercise: str) -> None:
+    """Shows the author's reason in a learner's notebook; nothing for a prediction, or where the sources are not there."""
+    # Neither while nbgrader executes a notebook nor while the book is made: feedback, or a page, would hold an answer.
+    executed = "NBGRADER_EXECUTION" in os.environ or VALIDATING in os.environ
+    if executed or not draws_here() or getattr(get_ipython(), "takes_recordings", False):
+        return
+    lesson = next((one for one in lessons() if exercise in {known.id for known in one.exercises}), None)
+    source = notebook_of(SOLUTIONS, lesson) if lesson else None
+    if source is None or not source.exists():
+        return
+    from autograder.course.author_cells import exercises_of
+
+    known = next(one for one in exercises_of(as_handed_out(source, exercise)) if one.id == exercise)
+    # How to make a program silently wrong is asked for again in the next lesson, and a set of predictions has no second way.
+    other = second_way(known, normal_form(find_value(exercise))) if "\ncheck(" in known.check else None
+    display(Reason(known.of_kind("answer")[0].name, other))
+
+
+def second_way(exercise: AuthorExercise, form: str | None) -> Answer | None:
+    """Returns the first right answer of the author's that is another program than the learner's, given by its normal form."""
+    return next((one for one in exercise.of_kind("right", "answer") if _form(one, exercise.id) != form), None)
+
+
+class Reason(NamedTuple):
+    """Why the model answer is right, and another right answer; HTML in a notebook, text elsewhere."""
+
+    reason: str
+    other: Answer | None
+
+    def __repr__(self) -> str:
+        told = "\n".join(wrap_text(self._why(), WIDTH))
+        return f"{told}\n\n{self._how()}\n{_code(self.other)}" if self.other else told
+
+    def _repr_html_(self) -> str:
+        code = f"<pre>{html.escape(_code(self.other))}</pre>" if self.other else ""
+        folded = f"<details><summary>{html.escape(self._how())}</summary>{code}</details>" if code else ""
+        return f'<div style="{STYLE}"><p>{html.escape(self._why())}</p>{folded}</div>'
+
+    def _why(self) -> str:
+        return translated("The author's reason: {reason}.", reason=translated(self.reason))
+
+    def _how(self) -> str:
+        return translated("A second way: {way}", way=translated(self.other.name)) if self.other else ""
+
+
+def _code(answer: Answer | None) -> str:
+    return answer.source.partition("\n")[2].strip() if answer else ""
+
+
+def _form(answer: Answer, name: str) -> str | None:
+    definitions = [one for one in ast.parse(answer.source).body if getattr(one, "name", None) == name]
+    return normal_form_of(definitions[0]) if definitions else None

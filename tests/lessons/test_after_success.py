@@ -1,0 +1,87 @@
+"""Once an exercise has passed, a learner reads the author's reason and a second way to do it; nobody else does."""
+
+import html
+
+import pytest
+
+from autograder.check.message import VALIDATING
+from autograder.check.subject.learner_code import normal_form
+from autograder.course.author_cells import exercises
+from autograder.course.learner import after_success
+from autograder.course.paths import SOLUTIONS, lessons
+from autograder.locale.languages import speaking
+from tests.lessons.namespace import Namespace
+from tests.lessons.solving import verdict
+
+KNOWN = {exercise.id: (path, exercise) for path in lessons(SOLUTIONS) for exercise in exercises(path)}
+REPAIRS = [name for name, (_, exercise) in KNOWN.items() if "\ncheck(" in exercise.check]
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Returns what is displayed after a pass, as in a notebook."""
+    found = []
+    monkeypatch.setattr(after_success, "draws_here", lambda: True)
+    monkeypatch.setattr(after_success, "display", found.append)
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+    monkeypatch.delenv(VALIDATING, raising=False)
+    return found
+
+
+def answered(monkeypatch, exercise, answer):
+    """Puts an answer where a notebook keeps its names."""
+    learner = Namespace()
+    learner.run(answer)
+    monkeypatch.setattr(after_success, "find_value", learner.names.__getitem__)
+
+
+@pytest.mark.parametrize("name", REPAIRS)
+def test_the_second_way_is_right_and_another_program(name):
+    """Whatever of the author's answers a learner wrote, the one shown passes the check and is not theirs."""
+    path, exercise = KNOWN[name]
+    for answer in exercise.of_kind("answer", "right"):
+        learner = Namespace()
+        learner.run(
+            "import torch\nimport numpy as np\nimport torch.nn.functional as F\nfrom torch import nn\n" + answer.source
+        )
+        other = after_success.second_way(exercise, normal_form(learner.names[name]))
+        assert other is not None
+        assert other.source != answer.source
+    assert verdict(path, exercise, other.source) is None
+
+
+def test_a_pass_shows_the_reason_and_the_second_way(monkeypatch, shown):
+    """The words and the code are those of the author's cells; in Chinese the words are Chinese, and the code is the same."""
+    answer, right = KNOWN["drain"][1].of_kind("answer")[0], KNOWN["drain"][1].of_kind("right")[0]
+    answered(monkeypatch, "drain", answer.source)
+    after_success.show_reason("drain")
+    (card,) = shown
+    assert answer.name in " ".join(repr(card).split())
+    assert right.source.partition("\n")[2] in repr(card)
+    with speaking("zh-CN"):
+        told = html.unescape(card._repr_html_())
+    assert answer.name not in told
+    assert right.name not in told
+    assert right.source.splitlines()[1] in told
+
+
+@pytest.mark.parametrize("exercise", ["prediction_name_reused", "culprit_residual", "no_such_exercise"])
+def test_a_prediction_has_no_reason(exercise, shown):
+    """The picture is its explanation."""
+    after_success.show_reason(exercise)
+    assert [] == shown
+
+
+@pytest.mark.parametrize("exercise", ["silent_without_data", "why_no_grad"])
+def test_what_is_asked_again_has_no_second_way(exercise, shown):
+    """How a program is made silently wrong is the task of the next lesson, too: there is the reason alone."""
+    after_success.show_reason(exercise)
+    assert [None] == [card.other for card in shown]
+
+
+@pytest.mark.parametrize("variable", ["NBGRADER_EXECUTION", VALIDATING])
+def test_no_answer_gets_into_feedback(variable, monkeypatch, shown):
+    """While nbgrader executes a notebook, a pass shows nothing beside its line."""
+    monkeypatch.setenv(variable, "1")
+    after_success.show_reason("drain")
+    assert [] == shown
