@@ -11,7 +11,6 @@ from IPython.core.getipython import get_ipython
 from IPython.display import display
 
 from autograder.check.events import on_pass
-from autograder.check.learner import find_value
 from autograder.check.message import VALIDATING, WIDTH
 from autograder.check.subject.learner_code import normal_form, normal_form_of
 from autograder.course.catalogue import lessons
@@ -41,6 +40,7 @@ def show_reason(exercise: str) -> None:
     source = notebook_of(SOLUTIONS, lesson) if lesson else None
     if source is None or not source.exists():
         return
+    from autograder.check.learner import find_value  # loads torch, which the first page does not need
     from autograder.course.author_cells import exercises_of
 
     known = next(one for one in exercises_of(as_handed_out(source, exercise)) if one.id == exercise)
