@@ -107,8 +107,14 @@ def _grade(chosen: argparse.Namespace) -> int:
 
 def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
     require("grade --cluster")
+    from autograder.grade.batch.course.classroom import open_class
+    from autograder.grade.batch.records.grading_lock import only_client
     from autograder.grade.where.cluster.cluster_choice import open_cluster
 
+    # A misspelt assignment, or one that another client grades, must not start a cluster's machines first.
+    classroom = open_class(course, chosen.assignment)
+    with contextlib.nullcontext() if chosen.dry_run else only_client(classroom.gradebook, chosen.assignment):
+        pass
     with open_cluster(chosen.cluster, course, chosen.certificates, chosen.isolation, chosen.jobs) as cluster:
         return _grade_class(chosen, course, cluster)
 

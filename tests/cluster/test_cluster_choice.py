@@ -13,7 +13,9 @@ from types import SimpleNamespace
 import pytest
 
 from autograder.cli import main
+from autograder.grade.batch.records.grading_lock import only_client
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from autograder.grade.where.cluster import cluster_choice
 from autograder.grade.where.cluster.cluster_choice import open_cluster
 from autograder.grade.where.cluster.scheduler.certificates import make_certificates
 from autograder.grade.where.cluster.scheduler.cluster_table import ClusterTable, read_table
@@ -73,6 +75,16 @@ def test_a_weaker_level_is_refused_on_a_cluster(course, level):
     address = "tls://127.0.0.1:8786"
     with pytest.raises(ClusterInputError, match="would reach the ports"), open_cluster(address, course, None, level, 0):
         pass
+
+
+def test_no_cluster_is_started_for_a_class_that_cannot_be_graded(course, capsys, monkeypatch):
+    """A misspelt assignment, and one that another client grades, are refused before a machine is asked for."""
+    monkeypatch.setattr(cluster_choice, "LocalCluster", lambda **_: pytest.fail("a cluster was started"))
+    assert 2 == main(["grade", "smal", "--course", str(course), "--cluster", "local:1"])
+    assert "smal" in capsys.readouterr().err
+    with only_client(f"sqlite:///{course}/gradebook.db", "small"):
+        assert "another `autograder grade` is grading 'small'" in refused(course, capsys, "--cluster", "local:1")
+    assert [] == list(course.glob(".*.lock"))
 
 
 @pytest.mark.thorough
