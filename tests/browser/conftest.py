@@ -17,7 +17,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
@@ -70,10 +71,17 @@ class Lab:
 
     def choose(self, page: Page, *path: str) -> None:
         """Chooses an entry of the menu bar, such as ("Settings", "Theme", "JupyterLab Dark")."""
-        page.locator(".lm-MenuBar-item", has_text=path[0]).first.click()
+        self._open_menu(page, *path[:2])
         for name in path[1:]:
-            # While a menu fills itself, "Restart Kernel and Run All Cells…" may stand before "Run All Cells".
-            page.locator(".lm-Menu-item", has_text=re.compile(rf"^\s*{re.escape(name)}")).first.click()
+            _menu_item(page, name).click()
+
+    def _open_menu(self, page: Page, menu: str, item: str) -> None:
+        """Opens a menu. While another one is closing, the pointer opens it and the click closes it again, so it is asked twice."""
+        for _ in range(4):
+            page.locator(".lm-MenuBar-item", has_text=menu).first.click()
+            with suppress(PlaywrightTimeout):
+                return _menu_item(page, item).wait_for(timeout=5_000)
+        pytest.fail(f"the menu {menu} does not open")
 
     def write(self, path: str, *cells: str) -> Path:
         """Writes a notebook of code cells into the root folder, and returns its path."""
@@ -81,6 +89,11 @@ class Lab:
         notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         nbformat.write(notebook, self.root / path)
         return self.root / path
+
+
+def _menu_item(page: Page, name: str) -> Locator:
+    """Returns the menu entry that begins with the name: a menu may hold "Restart Kernel and Run All Cells…" alone for a moment."""
+    return page.locator(".lm-Menu-item", has_text=re.compile(rf"^\s*{re.escape(name)}")).first
 
 
 @pytest.fixture

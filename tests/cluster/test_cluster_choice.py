@@ -80,8 +80,8 @@ def test_a_weaker_level_is_refused_on_a_cluster(course, level):
 def test_no_cluster_is_started_for_a_class_that_cannot_be_graded(course, capsys, monkeypatch):
     """A misspelt assignment, and one that another client grades, are refused before a machine is asked for."""
     monkeypatch.setattr(cluster_choice, "LocalCluster", lambda **_: pytest.fail("a cluster was started"))
-    assert 2 == main(["grade", "smal", "--course", str(course), "--cluster", "local:1"])
-    assert "smal" in capsys.readouterr().err
+    assert 2 == main(["grade", "nowhere", "--course", str(course), "--cluster", "local:1"])
+    assert "nowhere" in capsys.readouterr().err
     with only_client(f"sqlite:///{course}/gradebook.db", "small"):
         assert "another `autograder grade` is grading 'small'" in refused(course, capsys, "--cluster", "local:1")
     assert [] == list(course.glob(".*.lock"))
