@@ -55,6 +55,12 @@ class Budget:
         self.progress()
         return min(seconds, max(self.left, SHORTEST))
 
+    def given(self, asked: float, limit: float) -> str:
+        """Returns the seconds that a run had, in words: what was asked for, not what was left of it; a share as one."""
+        seconds = asked if limit == asked else self.seconds
+        share = f"{max(0.1, round(seconds, 1)):g}"
+        return f"{share} of the {self.seconds:g} seconds" if seconds < self.seconds < math.inf else f"{share} seconds"
+
     def progress(self, backwards: int = 0) -> None:
         """Tells how far the work is, unless that was told a moment ago; `backwards` is how many calls the run has made."""
         now = time.monotonic()

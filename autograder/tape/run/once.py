@@ -103,8 +103,7 @@ def run_once(
         _let_go(run.error)
     if partial and isinstance(run.error, TimeUp):
         _keep_complete(run)
-    given = seconds if limit == seconds else budget.seconds  # what somebody asked for, not what was left of it
-    _refuse(run, program, given, complaints.getvalue(), in_compiler)
+    _refuse(run, program, budget.given(seconds, limit), complaints.getvalue(), in_compiler)
     return run
 
 
@@ -206,16 +205,17 @@ def where(error: BaseException, program: Program) -> tuple[int | None, bool]:
     return line, in_backward
 
 
-def _refuse(run: Run, program: Program, seconds: float, complaints: str, in_compiler: bool) -> None:
+def _refuse(run: Run, program: Program, given: str, complaints: str, in_compiler: bool) -> None:
     """Raises ProgramError where the run says nothing about gradients; leaving with status 0 is an ordinary end.
 
     Args:
+        given: how long it was allowed to take.
         complaints: what the program wrote to stderr; argparse says there why it leaves.
         in_compiler: whether the time was up while the compiler ran.
     """
     error, at = run.error, f"{program.file}, line {run.line}" if run.line else program.file
-    given = [gradient for call in run.calls for gradient in call.gradients if gradient is not None]
-    if error is None and not all(map(has_values, given)):
+    gradients = [gradient for call in run.calls for gradient in call.gradients if gradient is not None]
+    if error is None and not all(map(has_values, gradients)):
         raise ProgramError(
             in_english(
                 "{at}: the gradients have no values (device meta, or fake tensors), so nothing can be said of "
@@ -240,7 +240,7 @@ def _refuse(run: Run, program: Program, seconds: float, complaints: str, in_comp
         ) from None
     text = str(error)
     if isinstance(error, TimeUp):
-        reason = f"the program was still running after {max(0.1, round(seconds, 1)):g} seconds. Make the run shorter."
+        reason = f"the program was still running after {given}. Make the run shorter."
     elif isinstance(error, KeyboardInterrupt):
         reason = "the run was interrupted."
     elif isinstance(error, EOFError):

@@ -1,5 +1,6 @@
 """The budget holds for everything; a long run is recorded where it matters, and compared everywhere."""
 
+import re
 import time
 from types import SimpleNamespace
 
@@ -220,13 +221,13 @@ def test_a_run_that_nothing_interrupts_is_ended_with_what_is_known(tmp_path):
 
 
 def test_a_program_of_which_nothing_is_known_in_time_is_one_sentence(tmp_path):
-    """Not even its first run ends."""
+    """Not even its first run ends; where loading took long, its share of the time was up earlier."""
     file = tmp_path / "train.py"
     file.write_text(DEAF.format(most=0) + training(1, "== 0"))
     done = autograder("explain", file, "--budget", 3)
 
     assert (2, "") == (done.returncode, done.stdout)
-    assert "still running after 3 seconds" in done.stderr
+    assert re.search(r"still running after ([\d.]+ of the )?3 seconds", done.stderr)
 
 
 def test_the_time_told_is_the_time_that_was_given():
