@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.units import QUICK, SLOW, THOROUGH, rank, skipped_lines, unit_of
+from tests.units import EXHAUSTIVE, QUICK, SLOW, THOROUGH, rank, skipped_lines, unit_of
 
 os.environ["AUTOGRADER_PROGRESS"] = str(Path(tempfile.mkdtemp(prefix="autograder-tests-")) / "progress.json")
 # Small tensors gain nothing from threads; threads of kernels and commands that wait for a busy core cost much.
@@ -30,6 +30,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.thorough)
         if unit in SLOW:
             item.add_marker(pytest.mark.slow)
+        if unit in EXHAUSTIVE:
+            item.add_marker(pytest.mark.exhaustive)
     items.sort(key=lambda item: rank(unit_of(item.nodeid)))
 
 

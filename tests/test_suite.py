@@ -72,3 +72,13 @@ def test_skipped_tests_are_summed_up():
     """Each reason once, with the number of its tests and how to have what was missing."""
     reasons = ["Skipped: no Chromium: install it", "Skipped: no npm", "Skipped: no Chromium: install it"]
     assert ["skipped: 2 tests (no Chromium: install it)", "skipped: 1 test (no npm)"] == units.skipped_lines(reasons)
+
+
+def test_what_the_hour_of_ci_leaves_out_has_others_of_its_kind():
+    """Every kind of outcome that an exhaustive share of the corpus holds is in a share that CI runs, too."""
+    outcomes = {True: set(), False: set()}
+    for one in programs():
+        unit = units.unit_of(f"tests/corpus/test_tape.py::test_outcome[{one.name}]")
+        outcomes[unit in units.EXHAUSTIVE].add(one.outcome)
+    assert set(units.EXHAUSTIVE) < set(units.SLOW)
+    assert outcomes[True] <= outcomes[False]

@@ -27,6 +27,9 @@ QUICK = ("corpus 0",)
 SLOW = ("corpus 8", "corpus 9", "corpus 10", "corpus 11", "grade/classes/test_like_nbgrader.py")
 """What only `test --slow` and `test --all` run as a whole: a third of the corpus, and a class graded by both graders."""
 
+EXHAUSTIVE = ("corpus 9", "corpus 10", "corpus 11")
+"""What of that only the weekly `test --all` runs: more programs of kinds that the other shares hold, too."""
+
 THOROUGH = {
     "check/test_check.py",
     "course/test_attempt.py",
