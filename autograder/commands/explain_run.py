@@ -60,7 +60,8 @@ class ExplainRun:
         chosen, self.ready, self.stream = self.chosen, time.monotonic(), sys.stderr
         self.factory = _named_program(chosen, self.root)
         quiet = QUIET if self.stream.isatty() else LOGGED
-        budget = Budget((1 - MARGIN) * chosen.budget - (self.ready - self.began), self.tell, quiet=quiet)
+        seconds = chosen.budget
+        budget = Budget(seconds, self.tell, began=self.began, quiet=quiet, kept=MARGIN * seconds)
         shown = None if chosen.only_step is None else chosen.only_step - 1
         scope = Scope(shown=shown, check_gradients=chosen.check_gradients)
         try:

@@ -26,6 +26,7 @@ class Budget:
         runs: how often a program was run.
         stage: what is being done, in a few words.
         quiet: seconds before the first word of progress, and between two of them.
+        kept: seconds at the end of the budget that no run may use, because the answer has to be written in them.
     """
 
     seconds: float = math.inf
@@ -34,6 +35,7 @@ class Budget:
     runs: int = 0
     stage: str = ""
     quiet: float = QUIET
+    kept: float = 0.0
 
     def __post_init__(self) -> None:
         """Begins with a quiet time."""
@@ -42,7 +44,7 @@ class Budget:
     @property
     def left(self) -> float:
         """The seconds that are left, never below 0."""
-        return max(0.0, self.began + self.seconds - time.monotonic())
+        return max(0.0, self.began + self.seconds - self.kept - time.monotonic())
 
     @property
     def is_spent(self) -> bool:
