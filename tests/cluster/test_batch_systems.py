@@ -51,7 +51,9 @@ def make_commands(kind: str, folder: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("isolated")
-@pytest.mark.parametrize("kind", SUBMITTING)
+@pytest.mark.parametrize(
+    "kind", [pytest.param(kind, marks=[] if kind == "SLURMCluster" else pytest.mark.exhaustive) for kind in SUBMITTING]
+)
 def test_a_batch_system_runs_the_workers(kind, tmp_path):
     """Two jobs with the table's settings are submitted, grade the class over TLS, and are ended afterwards."""
     course, folder = make_class(tmp_path / "course", 6), tmp_path / "batch"

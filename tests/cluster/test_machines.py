@@ -58,6 +58,7 @@ def test_crashes_and_a_cable_that_is_out_change_no_row(cluster, tmp_path):
         assert [(30, 30)] == book.execute("SELECT count(*), count(DISTINCT student) FROM autograder_grade").fetchall()
 
 
+@pytest.mark.exhaustive
 def test_the_scheduler_and_the_client_are_replaced(cluster, tmp_path):
     """A new scheduler takes over at the same address; then the client is killed, and --resume goes on where it stopped."""
     course = make_class(tmp_path / "there", 30)
@@ -77,6 +78,7 @@ def test_the_scheduler_and_the_client_are_replaced(cluster, tmp_path):
     assert before <= sum(row["unchanged"] for row in rows) + 1
 
 
+@pytest.mark.exhaustive
 def test_a_disk_that_fills_up_changes_no_row(cluster, tmp_path):
     """One of two workers has all its temporary files on a disk that is full from some moment on; every row is as elsewhere."""
     course, disk, now = make_class(tmp_path / "there", 30), tmp_path / "disk", tmp_path / "now"

@@ -28,7 +28,7 @@ MISJUDGED = {
 }
 
 # The class is graded once, in a fixture: two minutes of kernels starting.
-pytestmark = [pytest.mark.timeout(900), pytest.mark.slow]
+pytestmark = [pytest.mark.timeout(900), pytest.mark.slow, pytest.mark.exhaustive]
 
 LESSON = Lesson(SOLUTIONS / NOTEBOOK, NOTEBOOKS / NOTEBOOK)
 CLASS = {submission.student: submission for submission in submissions(LESSON)}

@@ -22,14 +22,16 @@ SAMPLE = 12
 """Of the modules, whose repairs take seconds each, `test` tries one in so many; `test --all` tries them all."""
 
 LONGEST = {"forward_hooks[silent]", "episode_reset[bug]"}
-"""For these of the sample the search goes on until its time is up: they are left to `test --all` too."""
+"""For these of the sample the search goes on until its time is up: they are left to the weekly `test --all`."""
 
 
 def case(program: Program):
     """Returns a program as a parameter; most modules are slow."""
     left_out = zlib.crc32(program.name.encode()) % SAMPLE != 0 or program.name in LONGEST
-    slow = bool(program.function) and left_out
-    return pytest.param(program, id=program.name, marks=[pytest.mark.slow] if slow else [])
+    marks = [pytest.mark.slow] if program.function and left_out else []
+    return pytest.param(
+        program, id=program.name, marks=[*marks, pytest.mark.exhaustive] if program.name in LONGEST else marks
+    )
 
 
 def rights(program: Program) -> list[Gradients]:
@@ -63,6 +65,7 @@ def test_repairs_hold_without_the_tape(program):
 
 
 @pytest.mark.slow
+@pytest.mark.exhaustive  # the search for every broken program, in one test
 def test_most_of_the_corpus_is_repaired(capsys):
     """At least nine broken programs in ten get a proven repair; the others are named."""
     without = [program.name for program in BROKEN if not repairs_of(program).fixes]
