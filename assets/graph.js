@@ -367,9 +367,10 @@ class Viewer {
     this.sentence.replaceChildren(this.fact(frame), ...(frame.effect && !this.asking ? [" ", make("strong", {}, frame.effect)] : []));
     /** @type {[Outcome, string] | null} */
     const shown = frame.kind === "end" ? [scene.outcome, scene.outcome] : frame.forecast;
-    this.badge.className = `badge ${shown && !this.asking ? shown[0] : "unknown"}`;
-    const forecast = this.asking ? say("your prediction first") : shown ? `${SIGNS[shown[0]]} ${shown[1]}` : say("no graph yet");
-    const lead = frame.kind === "end" ? say("Outcome: ") : frame.kind === "visit" ? say("Backward is running") : say("If you call backward now: ");
+    const refused = frame.kind === "end" && scene.is_refused;
+    this.badge.className = `badge ${refused ? "refused" : shown && !this.asking ? shown[0] : "unknown"}`;
+    const forecast = this.asking ? say("your prediction first") : refused ? `✗ ${say("not passed")}` : shown ? `${SIGNS[shown[0]]} ${shown[1]}` : say("no graph yet");
+    const lead = refused ? say("The check: ") : frame.kind === "end" ? say("Outcome: ") : frame.kind === "visit" ? say("Backward is running") : say("If you call backward now: ");
     this.badge.replaceChildren(lead, ...(frame.kind === "visit" ? [] : [make("b", {}, forecast)]));
     this.root.classList.toggle("ended", frame.kind === "end");
     if (this.answer && frame.kind === "end") this.mark();

@@ -35,7 +35,8 @@ export interface CodeFile {
 export interface Scene {
   id: string;
   outcome: Outcome;
-  headline: string;
+  title: string;
+  is_refused: boolean;
   programs: CodeFile[];
   frames: SceneFrame[];
   views: Drawing[];

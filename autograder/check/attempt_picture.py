@@ -8,13 +8,13 @@ from functools import cached_property
 
 import msgspec
 
+from autograder.check.blame import describe, describe_unrecorded
 from autograder.check.expected import Expected
-from autograder.check.message import Incorrect, Unfinished, Unsolved
+from autograder.check.message import Incorrect, Unfinished
 from autograder.check.subject.subjects import Subject
-from autograder.locale.translations import translated
 from autograder.tape.oracle.gradient_comparison import nested
-from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Harm
+from autograder.tape.recording.schema import Forecast, Recording, Step
+from autograder.tape.recording.unrecorded_writes import unrecorded_writes
 from autograder.view import draws_here, show
 from autograder.view.text.gradient_values import is_wrong
 
@@ -43,30 +43,44 @@ class Attempt:
         """What autograd held; None where nothing draws, or it cannot be recorded."""
         return self._subject.recording(self._expected.call) if draws_here() else None
 
-    def harm(self) -> Harm | None:
-        """Returns the first write of this run that harmed a saved tensor."""
-        return next(iter(self.recording.verdict.harms), None) if self.recording else None
+    def blame(self) -> str:
+        """Describes the first write of this run that harmed a saved tensor, else the last one that its history does not tell of."""
+        if self.recording is None:
+            return ""
+        if self.recording.verdict.harms:
+            return describe(self.recording.verdict.harms[0])
+        missing = list(unrecorded_writes(self.recording))
+        return describe_unrecorded(missing[-1].place) if missing else ""
 
-    def show(self, wrong: Unsolved) -> None:
+    def show(self, wrong: Incorrect) -> None:
         """Shows the verdict first, then the picture."""
         if self.recording is not None:
             wrong.print_first()
-            show(self._beside_expected(self.recording, wrong))
+            shown = self._beside_expected(self.recording) if wrong.judges_gradients else self.recording
+            verdict = msgspec.structs.replace(shown.verdict, refusal=wrong.verdict)
+            show(msgspec.structs.replace(shown, verdict=verdict))
 
-    def _beside_expected(self, found: Recording, wrong: Unsolved) -> Recording:
-        """Returns the recording with the check's gradients as the right ones, and the check's verdict as a note."""
+    def _beside_expected(self, found: Recording) -> Recording:
+        """Returns the recording with the check's gradients as the right ones."""
         right = {name: nested(gradient) for name, gradient in self._expected.gradients.items()}
         shown = {
             name: msgspec.structs.replace(gradient, true=right.get(name, gradient.true))
             for name, gradient in found.verdict.gradients.items()
         }
-        verdict = found.verdict
+        verdict = msgspec.structs.replace(found.verdict, gradients=shown)
+        if verdict.outcome != "correct" or not any(map(is_wrong, shown.values())):
+            return msgspec.structs.replace(found, verdict=verdict)
         # Right for what the answer computes is not right for the task.
-        silent = verdict.outcome == "correct" and any(map(is_wrong, shown.values()))
-        verdict = msgspec.structs.replace(
-            verdict,
-            outcome="silently-wrong" if silent else verdict.outcome,
-            gradients=shown,
-            notes=(translated("The check says: {verdict}.", verdict=wrong.verdict), *verdict.notes),
-        )
-        return msgspec.structs.replace(found, verdict=verdict)
+        verdict = msgspec.structs.replace(verdict, outcome="silently-wrong")
+        return msgspec.structs.replace(found, verdict=verdict, steps=_forecast_of_task(found))
+
+
+def _forecast_of_task(found: Recording) -> tuple[Step, ...]:
+    """Returns the steps without the forecast that backward will be right, from the first write on that its history does not tell of."""
+    missing = set(unrecorded_writes(found))
+    first = next((step.index for step in found.steps if missing.intersection(step.writes)), len(found.steps))
+    wrong = Forecast("silently-wrong")
+    return tuple(
+        msgspec.structs.replace(step, forecast=wrong) if step.forecast and step.index >= first else step
+        for step in found.steps
+    )

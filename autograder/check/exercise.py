@@ -107,7 +107,7 @@ def _judge_once(
 ) -> None:
     with pictured(subject, expected) as attempt:
         report = subject.call(expected.call)
-        judge(exercise, report, expected, given=untouched, without=without, harm=attempt.harm)
+        judge(exercise, report, expected, given=untouched, without=without, blame=attempt.blame)
 
 
 def _require_few_bytes(exercise: str, subject: Subject, expected: Expected, at_most: Callable[..., int]) -> None:

@@ -11,13 +11,11 @@ from autograder.check.expected import Expected
 from autograder.check.message import Incorrect, message
 from autograder.check.subject.call_report import Array, Report, array
 from autograder.check.values import ABSOLUTE, close, format_values
-from autograder.locale.translations import translatable, translated
-from autograder.tape.atlas.answers import words_on_node
-from autograder.tape.recording.verdict_types import Harm
+from autograder.locale.translations import translated
 
 
-def compare_gradients(exercise: str, report: Report, expected: Expected, harm: Callable[[], Harm | None]) -> None:
-    """Raises Incorrect at the first leaf whose gradient is missing, wrong, or not wanted; `harm` finds the write that did it."""
+def compare_gradients(exercise: str, report: Report, expected: Expected, blame: Callable[[], str]) -> None:
+    """Raises Incorrect at the first leaf whose gradient is missing, wrong, or not wanted; `blame` describes the write that did it."""
     for name, right in expected.gradients.items():
         got = report.gradients.get(name)
         if got is None and right.abs().max() <= ABSOLUTE:
@@ -29,10 +27,11 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, harm: C
                     saw=translated("{name}.grad is None", name=name),
                     expected=translated("the gradient of the value with respect to {name}", name=name),
                     look_at=translated("where the path from the result back to {name} is cut", name=name),
-                )
+                ),
+                judges_gradients=True,
             )
         if not close(got, right):
-            _raise_wrong_gradient(exercise, name, got, right, expected, harm)
+            _raise_wrong_gradient(exercise, name, got, right, expected, blame)
     for name, argument in expected.call.arguments.items():
         got = report.gradients.get(name) if argument.kind == "frozen" else None
         if got is not None and got.tensor().abs().max() > ABSOLUTE:
@@ -48,12 +47,13 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, harm: C
                     look_at=translated(
                         "which paths lead from the result back to {name}, and where to cut them", name=name
                     ),
-                )
+                ),
+                judges_gradients=True,
             )
 
 
 def _raise_wrong_gradient(
-    exercise: str, name: str, got: Array, right: torch.Tensor, expected: Expected, harm: Callable[[], Harm | None]
+    exercise: str, name: str, got: Array, right: torch.Tensor, expected: Expected, blame: Callable[[], str]
 ) -> NoReturn:
     memory = ", ".join(expected.call.memory_cotangents)
     if memory:  # the same call was right before backward started in the caller's memory, too
@@ -68,7 +68,7 @@ def _raise_wrong_gradient(
         verdict = translated("the gradient of {name} is wrong, and nothing warned you", name=name)
         values = format_values(array(right), got)
         wanted = translated("{values}, the slope found by finite differences", values=values)
-        where = describe(harm()) or translated(
+        where = blame() or translated(
             "each path from the result back to {name}: one is cut, or gives another slope", name=name
         )
     raise Incorrect(
@@ -77,33 +77,6 @@ def _raise_wrong_gradient(
             saw=f"{name}.grad = {format_values(got, array(right))}",
             expected=wanted,
             look_at=where,
-        )
-    )
-
-
-_DESCRIPTIONS = {
-    "unrecorded write": translatable(
-        "line {line}: {text} writes into {tensor} and autograd does not record it; {node} computes with the new values"
-    ),
-}
-"""Kind of harm → what it did; for the others, what the write harmed."""
-
-
-def describe(harm: Harm | None) -> str:
-    """Returns the write that did harm, what it harmed, and what the operation that saved it keeps; "" for none."""
-    if harm is None or not harm.mutated_at:
-        return ""
-    place = harm.mutated_at[0]
-    told = translated(
-        _DESCRIPTIONS.get(
-            harm.kind, "line {line}: {text} writes into the memory of {tensor}, which {node} keeps for backward"
         ),
-        line=place.line,
-        text=place.text,
-        tensor=harm.tensor,
-        node=harm.saved_by,
+        judges_gradients=True,
     )
-    kept = (
-        words_on_node(harm.saved_by).partition(":")[0] if harm.edge is not None else ""
-    )  # the rest would be the answer
-    return f"{told} ({kept})" if kept else told

@@ -7,12 +7,11 @@ from typing import NoReturn
 
 from autograder.check.expected import Expected
 from autograder.check.forbidden_names import require_without
-from autograder.check.gradients import compare_gradients, describe
+from autograder.check.gradients import compare_gradients
 from autograder.check.message import Incorrect, Unfinished, message, not_attempted
 from autograder.check.subject.call_report import Array, CallProblem, Report
 from autograder.check.values import format_values, same
 from autograder.locale.translations import translated
-from autograder.tape.recording.verdict_types import Harm
 
 
 def judge(
@@ -22,7 +21,7 @@ def judge(
     *,
     given: str | None,
     without: tuple[str, ...] = (),
-    harm: Callable[[], Harm | None] = lambda: None,
+    blame: Callable[[], str] = str,
 ) -> None:
     """Raises the first reason why the report is not what was expected.
 
@@ -32,7 +31,7 @@ def judge(
         expected: the same call's values and gradients, found without the learner's function.
         given: the normal form of the original program.
         without: names that the answer must not use.
-        harm: finds the write that harmed a saved tensor; called only where there may be one.
+        blame: describes the write that made a gradient wrong, "" for none; called only where there may be one.
 
     Raises:
         NotAttempted: the answer is still the original program.
@@ -41,11 +40,11 @@ def judge(
     _require_attempt(exercise, report, given)
     require_without(exercise, report.words, without, translated("the task above"))
     if report.problem is not None:
-        _raise_problem(exercise, report.problem, harm)
+        _raise_problem(exercise, report.problem, blame)
     _compare_parameters(exercise, report, expected)
-    _compare_values(exercise, report, expected)
+    _compare_values(exercise, report, expected, blame)
     _compare_memory(exercise, report, expected)
-    compare_gradients(exercise, report, expected, harm)
+    compare_gradients(exercise, report, expected, blame)
 
 
 def _require_attempt(exercise: str, report: Report, given: str | None) -> None:
@@ -54,7 +53,7 @@ def _require_attempt(exercise: str, report: Report, given: str | None) -> None:
         raise not_attempted(exercise, translated("your own version of it"))
 
 
-def _raise_problem(exercise: str, problem: CallProblem, harm: Callable[[], Harm | None]) -> NoReturn:
+def _raise_problem(exercise: str, problem: CallProblem, blame: Callable[[], str]) -> NoReturn:
     where = translated("the function that you defined")
     if problem.line:
         where = translated("line {line}: {text}", line=problem.line, text=problem.text.strip())
@@ -62,7 +61,7 @@ def _raise_problem(exercise: str, problem: CallProblem, harm: Callable[[], Harm 
     if "modified by an inplace operation" in problem.message:
         verdict = translated("backward refuses a saved tensor")
         expected = translated("every saved tensor unchanged since it was saved")
-        where = describe(harm()) or translated("the write that comes after the operation that saved it")
+        where = blame() or translated("the write that comes after the operation that saved it")
     elif "leaf Variable" in problem.message:
         verdict = translated("a leaf is written in place")
         expected = translated("a leaf that keeps its value while autograd records")
@@ -92,7 +91,8 @@ def _raise_problem(exercise: str, problem: CallProblem, harm: Callable[[], Harm 
     else:
         verdict = translated("your own code raises an error")
         expected = translated("a function that runs on these inputs")
-    raise Incorrect(message(f"{exercise}: {verdict}", saw=f"{problem.type}: {text}", expected=expected, look_at=where))
+    told = message(f"{exercise}: {verdict}", saw=f"{problem.type}: {text}", expected=expected, look_at=where)
+    raise Incorrect(told, judges_gradients=True)
 
 
 def _compare_parameters(exercise: str, report: Report, expected: Expected) -> None:
@@ -116,7 +116,7 @@ def _compare_parameters(exercise: str, report: Report, expected: Expected) -> No
         )
 
 
-def _compare_values(exercise: str, report: Report, expected: Expected) -> None:
+def _compare_values(exercise: str, report: Report, expected: Expected, blame: Callable[[], str]) -> None:
     values = expected.values
     if missing := sorted(
         (values.outputs.keys() | values.others.keys()) - (report.outputs.keys() | report.others.keys())
@@ -138,7 +138,6 @@ def _compare_values(exercise: str, report: Report, expected: Expected) -> None:
         if not same(got, right):
             # Where nothing is drawn, the numbers asked for are the answer, and the message must not give them away.
             drawn = bool(expected.call.arguments)
-            form = (got.dtype, got.shape) != (right.dtype, right.shape)
             raise Incorrect(
                 message(
                     translated("{exercise}: the function computes something else", exercise=exercise),
@@ -146,13 +145,22 @@ def _compare_values(exercise: str, report: Report, expected: Expected) -> None:
                     expected=f"{name} = {format_values(right, got)}"
                     if drawn
                     else translated("another {name}", name=name),
-                    look_at=translated("its dtype and shape: a repair keeps them, too")
-                    if drawn and form
-                    else translated("what the task asks for: a repair keeps the values")
-                    if drawn
-                    else translated("the program above, line by line: which lines change this one?"),
+                    look_at=_where_values_differ(name, got, right, expected, blame),
                 )
             )
+
+
+def _where_values_differ(name: str, got: Array, right: Array, expected: Expected, blame: Callable[[], str]) -> str:
+    if not expected.call.arguments:
+        return translated("the program above, line by line: which lines change this one?")
+    if (got.dtype, got.shape) != (right.dtype, right.shape):
+        return translated("its dtype and shape: they have to be the same, too")
+    if not expected.gradients:
+        return blame() or translated(
+            "the lines that lead to {name}: this function runs backward itself, so a wrong gradient is a wrong value",
+            name=name,
+        )
+    return translated("what the task asks for: a repair keeps the values")
 
 
 def _raise_no_value(exercise: str, name: str, kind: str, right: Array) -> NoReturn:

@@ -51,7 +51,16 @@ class NotAttempted(Unsolved):
 
 
 class Incorrect(Unsolved):
-    """The answer was changed but is not right yet."""
+    """The answer was changed but is not right yet.
+
+    Attributes:
+        judges_gradients: whether it was refused for its gradients or for an error, and not for its values, memory or code. Of a
+            program that computes something else the gradients are something else too, and no fault of their own.
+    """
+
+    def __init__(self, told: str, judges_gradients: bool = False) -> None:
+        super().__init__(told)
+        self.judges_gradients = judges_gradients
 
 
 class Unfinished(Incorrect):

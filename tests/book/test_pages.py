@@ -60,6 +60,13 @@ def test_the_answer_comes_with_the_question_s_script(book):
     ]
 
 
+def test_a_line_of_facts_ends_with_a_fact(book):
+    """Where no script fills in the score, no mark that should stand before it is left alone."""
+    for path in (f"{NAME}.html", "index.html"):
+        for facts in BeautifulSoup(str(book[path]), "html.parser").select(".facts"):
+            assert "·" not in facts.get_text().strip()[-1:]
+
+
 def test_who_has_no_scripts_follows_a_link(book):
     """The page of outcomes holds the whole lesson with its static pictures, and each question leads there."""
     page = BeautifulSoup(str(book[f"{NAME}.html"]), "html.parser")

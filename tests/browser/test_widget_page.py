@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -79,13 +80,41 @@ def test_it_plays_to_the_end_and_stops(opened):
 
 def test_a_long_line_wraps(opened, page):
     """A line wider than its pane wraps with an indent; the code pane never scrolls sideways."""
-    page.set_viewport_size({"width": 700, "height": 900})
+    page.set_viewport_size({"width": 920, "height": 900})
     opened("modules")
     heights = page.eval_on_selector_all(".line", "lines => lines.map((line) => line.getBoundingClientRect().height)")
     beside = page.eval_on_selector_all(".code, .line", "all => all.filter((e) => e.scrollWidth > e.clientWidth).length")
 
     assert 2 * min(heights) <= max(heights)
     assert 0 == beside
+
+
+@pytest.mark.parametrize(("width", "columns"), [(1600, 2), (1000, 2), (860, 1), (360, 1)])
+def test_two_columns_only_where_both_can_be_read(opened, page, width, columns):
+    """The code stands beside the graph where the graph keeps 440 pixels, and above it elsewhere; nothing runs out of the picture."""
+    page.set_viewport_size({"width": width, "height": 900})
+    opened("raises_backward")
+    code, graph = (page.locator(pane).bounding_box() for pane in (".code", ".graph"))
+    beside = graph["x"] >= code["x"] + code["width"]
+    assert columns == 1 + beside
+    assert beside or graph["y"] >= code["y"] + code["height"]
+    assert graph["width"] >= (440 if beside else 0.8 * width)
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_a_refused_program_is_not_praised(page, tmp_path):
+    """Its gradients are right and its values are not: the badge and the sentence name the check, and no outcome is green."""
+    recording = from_json((RECORDINGS / "correct.json").read_bytes())
+    verdict = msgspec.structs.replace(recording.verdict, refusal="the function computes something else")
+    file = tmp_path / "refused.html"
+    file.write_text(view.as_html(msgspec.structs.replace(recording, verdict=verdict)), encoding="utf-8")
+    page.goto(file.as_uri())
+    page.click("[aria-label='last step']")
+
+    assert "The check: ✗ not passed" == page.inner_text(".badge")
+    assert sentence(page).startswith("The check is not passed: the function computes something else.")
+    assert 0 == page.locator(".badge.correct").count()
+    assert "not passed: the function computes something else" == page.title()
 
 
 def test_the_harm_is_shown_and_described(opened):

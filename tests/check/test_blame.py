@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from autograder.check import culprit
+from autograder.check.blame import describe
 from autograder.check.expected import BrokenExercise
-from autograder.check.gradients import describe
 from autograder.check.learner import Missing, use_names
 from autograder.check.message import Incorrect, NotAttempted
 from autograder.tape import record

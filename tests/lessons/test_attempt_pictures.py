@@ -1,6 +1,7 @@
 """After a wrong answer, a notebook shows what autograd held while that answer ran: its own lines, the write that harmed lit."""
 
 import re
+from urllib.parse import unquote
 
 import pytest
 
@@ -53,6 +54,54 @@ def test_each_wrong_answer_has_its_picture(path, exercise, answer, shown, capsys
         assert scene.frames[scene.start].line in {f"line0.{number}" for number in harmful}
     elif "backward refuses a saved tensor" in told:
         pytest.fail(f"no line is named: {told}")
+    if re.search(r"^check\(", exercise.check, re.MULTILINE):
+        require_no_praise(recording, told)
+        require_no_repair_of_gradients(exercise, told)
+    if "history stays as it was" in told:
+        assert scene_line(recording) == int(re.search(r"look at (?:.* )?line (\d+): ", told).group(1))
+
+
+def require_no_praise(recording, told):
+    """The picture of a refused answer says "correct" nowhere, and "silently wrong" of what backward computed, not of another task."""
+    scene, forms = build_scene(recording), drawn_mimebundle(recording)
+    end = scene.frames[-1].fact
+    assert "Outcome: correct" not in end
+    assert not re.search(r"^correct:|✓ *correct", unquote("".join(forms.values())), re.MULTILINE)
+    if "correct" == recording.verdict.outcome:
+        assert scene.is_refused
+        assert told.partition(": ")[2].startswith(scene.title.removeprefix("not passed: "))
+        assert not scene.gradients
+        assert re.search(r"right for what this program computes|In this program itself", end)
+    if "computes something else" in told and "silently-wrong" == recording.verdict.outcome:
+        assert recording.verdict.harms
+
+
+def require_no_repair_of_gradients(exercise, told):
+    """Where the author's own answer runs backward and no leaf is drawn, a value may be a gradient, and the message says so."""
+    if "computes something else" not in told or "dtype and shape" in told:
+        return
+    returns_gradients = ".backward(" in exercise.of_kind("answer")[0].source and "leaf(" not in exercise.check
+    if returns_gradients and "constant(" in exercise.check:
+        assert "this function runs backward itself" in told or "keeps for backward" in told
+    else:
+        assert "this function runs backward itself" not in told
+
+
+def scene_line(recording) -> int:
+    """Returns the number of the line at which a picture opens."""
+    scene = build_scene(recording)
+    return int(scene.frames[scene.start].line.removeprefix("line0."))
+
+
+def test_a_write_past_the_history_is_shown_where_it_happens(shown):
+    """`.data` harms no saved tensor here; the picture opens at that write all the same, and not at the line that reads."""
+    path, exercise, answer = next(
+        one.values for one in WRONG if "update_first_row: writes where the history cannot see it" == one.id
+    )
+    verdict(path, exercise, answer.source)
+    (recording,) = shown
+    lines = answer.source.splitlines()
+    assert "u.data[0] = weights @ row" == lines[scene_line(recording) - 1].strip()
 
 
 def test_a_program_with_another_outcome_counts_as_a_try(shown, monkeypatch):

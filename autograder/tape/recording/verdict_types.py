@@ -166,6 +166,7 @@ class Verdict(msgspec.Struct, frozen=True):
     Attributes:
         runs: how often the program, or a changed one, was run for this; 0 in recordings of release 0.1.0.
         excerpt: which part of a long run was recorded; None where all of it was.
+        refusal: why a check refused this program as the answer to its exercise, in a few words; "" where no check did.
     """
 
     outcome: Outcome
@@ -178,3 +179,4 @@ class Verdict(msgspec.Struct, frozen=True):
     graph_faults: tuple[GraphFault, ...] = ()
     runs: int = 0
     excerpt: Excerpt | None = None
+    refusal: str = ""

@@ -64,7 +64,7 @@ def as_html(recording: Recording, predict: bool = False) -> str:
     return PAGE.format(
         style_hash=_hash(style),
         script_hash=_hash(script),
-        title=escape("What autograd held" if predict else f"{scene.outcome}: {scene.headline}"),
+        title=escape("What autograd held" if predict else scene.title),
         style=style,
         script=script,
         alt=escape(describe_picture(scene), quote=True),
@@ -103,5 +103,4 @@ def describe_picture(scene: Scene) -> str:
         return scene.counters.question
     if scene.ask is not None:
         return join_sentences([frame.fact, translated("What will this program do?")])
-    told = translated("{outcome}: {meaning}.", outcome=scene.outcome, meaning=scene.headline)
-    return join_sentences([told, frame.fact, frame.effect])
+    return join_sentences([translated("{sentence}.", sentence=scene.title), frame.fact, frame.effect])

@@ -76,10 +76,11 @@ def _words(scene: Scene, number: int, verdict: bool) -> str:
 
 def _banner(scene: Scene, width: float) -> Shape:
     """Returns the outcome, across the whole width."""
-    kind = {"correct": "fine", "silently-wrong": "silent"}.get(scene.outcome, "bad")
+    kind = "bad" if scene.is_refused else {"correct": "fine", "silently-wrong": "silent"}.get(scene.outcome, "bad")
+    sign = "✗" if scene.is_refused else SIGNS[scene.outcome]
     return group(
         box(PAD, PAD, width - 2 * PAD, 26, 6, kind="banner"),
-        text(PAD + 10, PAD + 17.5, f"{SIGNS[scene.outcome]}  {scene.outcome}: {scene.headline}", kind="title"),
+        text(PAD + 10, PAD + 17.5, f"{sign}  {scene.title}", kind="title"),
         kind=kind,
     )
 
@@ -128,7 +129,7 @@ def _gradients(gradients: Drawing, static: StaticFrame, top: float) -> Shape:
 
 def _document(scene: Scene, shapes: list[Shape], width: float, height: float, verdict: bool) -> str:
     """Returns the SVG document, with a title for screen readers."""
-    title = f"{scene.outcome}: {scene.headline}" if verdict else translated("What will this program do?")
+    title = scene.title if verdict else translated("What will this program do?")
     tree = shape(
         "svg", shape("title", title), shape("style", "{style}"),
         box(0.5, 0.5, width - 1, height - 1, 9, kind="ground"), *shapes,

@@ -20,7 +20,7 @@ from autograder.view.scene.gradient_panel import draw_gradients
 from autograder.view.scene.node_graph import MARGIN, NodeGraph
 from autograder.view.scene.recording_index import RecordingIndex, index_recording
 from autograder.view.shapes import Drawing
-from autograder.view.text.headline import headline, meaning
+from autograder.view.text.headline import is_refused, meaning, title
 from autograder.view.text.sentences import decisive_frame, forecast_word
 
 MOST_HIGHLIGHTS, MOST_LINKS = 6, 6
@@ -69,6 +69,7 @@ class Scene(msgspec.Struct):
 
     Attributes:
         id: the same for the same recording, so that a page counts a prediction once.
+        title: the outcome and what it means, in one line.
         views: the graph; the first is the whole program, the others are the insides of its folds.
         decisive: 0-based frame of the last harmful write, else of the error, else of the verdict.
         start: 0-based frame at which a live picture opens.
@@ -80,12 +81,13 @@ class Scene(msgspec.Struct):
         board: the program as cards, in place of its code; None for code that stays as it is.
         choices: the buttons of an open prediction; then nothing else is drawn.
         counters: the versions at the frame before `ask`, which the reader sets; None where they are shown.
+        is_refused: a check refused the program, in which autograd did nothing wrong; the badge says that in place of the outcome.
         words: what the front end itself says in the reader's language, by the English text.
     """
 
     id: str
     outcome: str
-    headline: str
+    title: str
     programs: list[CodeFile]
     frames: list[SceneFrame]
     views: list[Drawing]
@@ -101,6 +103,7 @@ class Scene(msgspec.Struct):
     board: Board | None = None
     choices: Choices | None = None
     counters: CounterQuestion | None = None
+    is_refused: bool = False
     words: dict[str, str] = {}
 
 
@@ -120,7 +123,8 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "", co
     return Scene(
         id=hashlib.sha256(to_json(recording).encode()).hexdigest()[:12],
         outcome=recording.verdict.outcome,
-        headline=headline(recording.verdict),
+        title=title(recording.verdict),
+        is_refused=is_refused(recording.verdict),
         programs=_programs(recording),
         frames=frames,
         views=[Drawing(-MARGIN, -MARGIN, v.width, v.height, v.shapes, v.title, v.parent) for v in graph.views],
@@ -140,7 +144,7 @@ def _is_withheld(recording: Recording) -> bool:
     """Returns whether the verdict leaves out the harms because the reader has to find the line: no picture opens on it then."""
     harmed = any(write.harmed for step in recording.steps for write in step.writes)
     failed = recording.verdict.outcome in ("raises-backward", "silently-wrong")
-    return failed and harmed and not recording.verdict.harms
+    return failed and harmed and not recording.verdict.harms and not recording.verdict.refusal
 
 
 def _programs(recording: Recording) -> list[CodeFile]:

@@ -10,6 +10,7 @@ from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Gradient
 from autograder.view.shapes import MONO, Drawing, Shape, box, clip, group, text
 from autograder.view.text.gradient_values import GradientElement, finite, format_number, is_wrong, list_elements
+from autograder.view.text.headline import is_refused
 
 MOST = 12
 """Elements that the panel shows at most, of all leaves together."""
@@ -26,7 +27,12 @@ class Axis(NamedTuple):
 
 
 def draw_gradients(recording: Recording) -> Drawing | None:
-    """Returns the panel, leaves with a wrong gradient first; None where the verdict has no gradient."""
+    """Returns the panel, leaves with a wrong gradient first; None where the verdict has no gradient.
+
+    None too under a refusal that is not about gradients: "right" could only repeat there what the program got.
+    """
+    if is_refused(recording.verdict):
+        return None
     leaves = sorted(recording.verdict.gradients.items(), key=lambda item: not is_wrong(item[1]))
     if not leaves:
         return None

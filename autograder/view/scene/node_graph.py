@@ -69,7 +69,7 @@ class NodeGraph:
             self.rows.setdefault(edge.node, []).append(edge)
         born = {made: step.index for step in index.recording.steps for made in step.nodes}
         nodes = sorted(
-            (node for node in index.recording.nodes if node.id not in index.leaves),
+            (node for node in index.recording.nodes if node.id in index.shown and node.id not in index.leaves),
             key=lambda node: (born.get(node.id, 0), node.id),
         )
         self.views = [GraphView(translated("whole program"), None, FoldPlanner(self._harmed_nodes(), born).fold(nodes))]

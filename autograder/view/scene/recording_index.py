@@ -23,6 +23,7 @@ class RecordingIndex:
         saved_names: saved edge → the name of its tensor when it was saved.
         counters: version counter → its place in order of appearance, from 0.
         harmed: saved edges that some write harms.
+        shown: the nodes that some frame shows; what a check computes around an answer belongs to no step of it.
         layers: node → the module with whose parameters it computes, such as "critic.0".
     """
 
@@ -35,6 +36,7 @@ class RecordingIndex:
     saved_names: dict[int, str] = field(default_factory=dict)
     counters: dict[int, int] = field(default_factory=dict)
     harmed: set[int] = field(default_factory=set)
+    shown: set[int] = field(default_factory=set)
     layers: dict[int, str] = field(default_factory=dict)
 
     @property
@@ -58,6 +60,7 @@ def index_recording(recording: Recording) -> RecordingIndex:
             index.accumulators.setdefault(node.tensor, node.id)
     names = TensorNames(index.playback)
     for frame, changed in index.playback.play():
+        index.shown |= changed.nodes
         if frame.kind != "step" or not frame.step:
             continue
         for write in frame.step.writes:

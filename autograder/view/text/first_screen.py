@@ -15,7 +15,7 @@ from autograder.view.shapes import clip
 from autograder.view.text.fix_words import also_fixed, kind_of_fix, where_fixed
 from autograder.view.text.gradient_values import gradient_line
 from autograder.view.text.harm_sentences import consequence, how_far_off, sentence_of_harm, where
-from autograder.view.text.headline import headline, is_compared, short_message, words_on_runs
+from autograder.view.text.headline import is_compared, short_message, title, words_on_runs
 from autograder.view.text.report import error_line
 
 LINES, WIDTH = 25, 100
@@ -123,7 +123,7 @@ def _wrapped(text: str, most: int | None = None, indent: str = "") -> list[str]:
 
 def _outcome(recording: Recording) -> list[str]:
     verdict = recording.verdict
-    lines = [f"{verdict.outcome}: {headline(verdict)}"]
+    lines = [title(verdict)]
     if verdict.error:
         lines += _wrapped(error_line(verdict.error, short_message(verdict.error.message)), 2)
     return lines

@@ -20,6 +20,28 @@ def meaning(outcome: Outcome) -> str:
     return translated(MEANING[outcome])
 
 
+def title(verdict: Verdict) -> str:
+    """Returns one line on a run: its outcome, or why a check refused a program in which autograd did nothing wrong."""
+    if is_refused(verdict):
+        return translated("not passed: {reason}", reason=verdict.refusal)
+    return f"{verdict.outcome}: {headline(verdict)}"
+
+
+def is_refused(verdict: Verdict) -> bool:
+    """Returns whether a check refused the program for what it computes, so its outcome alone would read as praise."""
+    return bool(verdict.refusal) and verdict.outcome == "correct"
+
+
+def about_refused(verdict: Verdict) -> str:
+    """Returns what is known of the gradients of a program that a check refused for something else."""
+    answers = [check.answer for check in verdict.checks]
+    if "yes" in answers and "no" not in answers and not verdict.graph_faults:
+        return translated(
+            "The gradients are right for what this program computes: {headline}.", headline=headline(verdict)
+        )
+    return translated("In this program itself, {headline}.", headline=headline(verdict))
+
+
 def headline(verdict: Verdict) -> str:
     """Returns what is known of a run; that gradients are right only where an oracle compared them with the loss."""
     if verdict.outcome != "correct":

@@ -11,7 +11,7 @@ from autograder.view.shapes import clip
 from autograder.view.text.fix_words import also_fixed, kind_of_fix, where_fixed
 from autograder.view.text.gradient_values import gradient_line
 from autograder.view.text.harm_sentences import through, where
-from autograder.view.text.headline import headline, is_compared, short_message, words_on_runs
+from autograder.view.text.headline import about_refused, is_compared, is_refused, short_message, title, words_on_runs
 from autograder.view.text.sentences import Sentences, forecast_word
 
 WIDTH = 100
@@ -33,9 +33,13 @@ def as_text(recording: Recording, most: int | None = None) -> str:
 
 
 def _head(recording: Recording) -> list[str]:
-    """Returns the outcome and the error."""
+    """Returns the outcome, or the check's refusal, and the error."""
     verdict = recording.verdict
-    lines = [f"{verdict.outcome}: {headline(verdict)}"]
+    lines = [title(verdict)]
+    if is_refused(verdict):
+        lines.append(f"  {about_refused(verdict)}")
+    elif verdict.refusal:
+        lines.append("  " + translated("The check says: {verdict}.", verdict=verdict.refusal))
     if verdict.error:
         lines.append(f"  {error_line(verdict.error, clip(short_message(verdict.error.message), 4 * WIDTH))}")
     return lines

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from autograder.locale.translations import join_names, join_sentences, translatable, translated
 from autograder.tape.recording.schema import Recording, SavedEdge, Step
+from autograder.tape.recording.unrecorded_writes import unrecorded_writes
 from autograder.tape.recording.verdict_types import Outcome
 from autograder.view.playback import Frame, Playback
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import is_wrong, short_values
-from autograder.view.text.headline import headline
+from autograder.view.text.headline import about_refused, headline, is_refused
 from autograder.view.text.naming import MOST, TensorNames, count_noun, join_few
 from autograder.view.text.write_sentences import WriteSentences
 
@@ -202,6 +203,9 @@ class Sentences:
     def _verdict(self) -> str:
         """Returns the outcome, the error, the wrong gradients and a repair."""
         verdict = self.playback.recording.verdict
+        if is_refused(verdict):
+            told = translated("The check is not passed: {reason}.", reason=verdict.refusal)
+            return join_sentences([told, about_refused(verdict)])
         parts = [translated("Outcome: {outcome}, {meaning}.", outcome=verdict.outcome, meaning=headline(verdict))]
         if verdict.error:
             parts.append(f"{verdict.error.type}: {self._error(220)}")
@@ -220,9 +224,12 @@ def decisive_frame(recording: Recording, frames: list[Frame]) -> int:
     """Returns the number of the frame of the last harmful write, else of the error in forward, else of the verdict."""
     writes = [f for f in frames if f.kind == "step" and f.step and f.step.writes]
     harmful = [f.number for f in writes if f.step and any(w.harmed for w in f.step.writes)]
-    # A write that autograd never learned of harms no saved tensor; the verdict still names its line.
+    # A write that autograd never learned of harms no saved tensor; the verdict, or a check that refused it, still knows its line.
     places = {place for harm in recording.verdict.harms for place in harm.mutated_at}
-    if harmful := harmful or [f.number for f in writes if f.place in places]:
+    if recording.verdict.refusal and not places:
+        places = {write.place for write in unrecorded_writes(recording)}
+    harmful = harmful or [f.number for f in writes if f.place in places]
+    if harmful and not is_refused(recording.verdict):
         return harmful[-1]
     if recording.verdict.outcome == "raises-forward" and len(frames) > 1:
         return frames[-2].number
