@@ -72,6 +72,40 @@ REFUSED = {
         "def helper(*given):\n    return on_paper(*given)\n\n\ndef two_steps(start, x, target):\n    return helper(start, x, target)",
         "the check's own function",
     ),
+    "the counters read off by the check's own program": (
+        "read_counters",
+        "def read_counters():\n    return counted()",
+        "the check's own function",
+    ),
+    "the gradient that is there already, in place of the loss": (
+        "train_the_head",
+        "def train_the_head(body, head, x):\n    return head.grad, True",
+        "train_the_head: the function returns a different structure",
+    ),
+    "the gradient of its own backward, in place of the loss": (
+        "train_the_head",
+        "def train_the_head(body, head, x):\n"
+        "    loss = (torch.tanh(x * body.detach()) * head).square().sum()\n"
+        "    loss.backward()\n"
+        "    return head.grad, True",
+        "train_the_head: the function returns a different structure",
+    ),
+    "plain gradient descent by an optimizer": (
+        "two_steps",
+        "def two_steps(start, x, target):\n    w = start.clone().requires_grad_()\n    sgd = torch.optim.SGD([w], lr=0.1)\n"
+        "    for _ in range(2):\n        sgd.zero_grad()\n        ((w * x).sum() - target).square().sum().backward()\n"
+        "        sgd.step()\n    return w.detach()",
+        "optim in your code",
+    ),
+    "a swish whose Function does not declare its write": (
+        "swish_in_place",
+        next(
+            one.source
+            for one in EXERCISES["swish_in_place"][1].of_kind("wrong")
+            if "does not declare the write" in one.name
+        ),
+        "h holds new values with the wrong history",
+    ),
     "an optimizer where the steps are to be written": (
         "two_steps",
         "def two_steps(start, x, target):\n    w = start.clone().requires_grad_()\n    adam = torch.optim.Adam([w])\n    return w.detach()",
