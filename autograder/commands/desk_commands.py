@@ -9,6 +9,7 @@ import zoneinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autograder.desk.roster import FILE as ROSTER
 from autograder.errors import InputError
 from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.locale.languages import LANGUAGES, known_language, language, speaking
@@ -17,7 +18,6 @@ from autograder.printable import printable
 if TYPE_CHECKING:
     from autograder.desk.roster import Roster
 
-ROSTER = "roster.csv"
 PLATFORMS = ("auto", "canvas", "moodle", "blackboard", "gradescope", "nbgrader")
 
 

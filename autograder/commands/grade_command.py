@@ -102,17 +102,23 @@ def _grade(chosen: argparse.Namespace) -> int:
     with ThisMachine(require_level(chosen.isolation), parallel_jobs(chosen.jobs)) as machine:
         if chosen.force or has_pending_work(course, chosen.assignment):
             machine.start()  # its servers import PyTorch while this process does
+        from autograder.desk.policy_names import checked_policy
+        from autograder.grade.batch.course.classroom import open_class
+
+        checked_policy(open_class(course, chosen.assignment))
         return _grade_class(chosen, course, machine)
 
 
 def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
     require("grade --cluster")
+    from autograder.desk.policy_names import checked_policy
     from autograder.grade.batch.course.classroom import open_class
     from autograder.grade.batch.records.grading_lock import only_client
     from autograder.grade.where.cluster.cluster_choice import open_cluster
 
     # A misspelt assignment, or one that another client grades, must not start a cluster's machines first.
     classroom = open_class(course, chosen.assignment)
+    checked_policy(classroom)
     with contextlib.nullcontext() if chosen.dry_run else only_client(classroom.gradebook, chosen.assignment):
         pass
     with open_cluster(chosen.cluster, course, chosen.certificates, chosen.isolation, chosen.jobs) as cluster:

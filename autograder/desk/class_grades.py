@@ -17,7 +17,7 @@ from nbgrader.api import (
 )
 
 from autograder.errors import InputError
-from autograder.grade.batch.course.classroom import Classroom
+from autograder.grade.batch.course.classroom import Classroom, opened_gradebook
 from autograder.grade.batch.records.scores import Score, read_scores
 
 
@@ -50,7 +50,7 @@ def read_class_grades(classroom: Classroom) -> ClassGrades:
     )
     if not classroom.has_gradebook:  # nbgrader would make an empty one
         raise missing
-    with Gradebook(classroom.gradebook, classroom.course_id) as book:
+    with opened_gradebook(classroom) as book:
         try:
             assignment = book.find_assignment(classroom.assignment)
         except MissingEntry:
@@ -68,7 +68,7 @@ def read_cell_points(classroom: Classroom) -> dict[str, dict[tuple[str, str], fl
     """Returns each student's points by notebook and cell; None while a person has still to give them."""
     found: dict[str, dict[tuple[str, str], float | None]] = {}
     is_waiting = Grade.needs_manual_grade & Grade.manual_score.is_(None)
-    with Gradebook(classroom.gradebook, classroom.course_id) as book:
+    with opened_gradebook(classroom) as book:
         for student, notebook, cell, points, waits in cell_rows(book, classroom, Grade, Grade.score, is_waiting):
             found.setdefault(student, {})[notebook, cell] = None if waits else points
     return found

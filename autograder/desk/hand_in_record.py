@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -12,6 +13,10 @@ from autograder.printable import printable
 
 FOLDER = "collected"
 FILE = "hand_ins.json"
+STUDENTS = "students.json"
+
+
+Kept = TypeVar("Kept", bound=dict)
 
 
 class RecordError(InputError):
@@ -57,16 +62,37 @@ def read_record(course: Path, assignment: str) -> dict[str, CollectedHandIn]:
     Raises:
         RecordError: the file is damaged.
     """
-    path = record_folder(course, assignment) / FILE
-    try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, CollectedHandIn])
-    except FileNotFoundError:
-        return {}
-    except (OSError, msgspec.DecodeError) as error:
-        raise RecordError(f"{printable(str(path))} cannot be read ({error}). Move it away, and collect again") from None
+    return _read(record_folder(course, assignment) / FILE, dict[str, CollectedHandIn])
 
 
 def write_record(course: Path, assignment: str, record: dict[str, CollectedHandIn]) -> None:
     """Writes what was collected, whole or not at all."""
-    data = msgspec.json.format(msgspec.json.encode(record, order="deterministic"), indent=1)
-    replace_file(record_folder(course, assignment) / FILE, data)
+    _write(record_folder(course, assignment) / FILE, record)
+
+
+def read_students(course: Path) -> dict[str, str]:
+    """Returns the names of all students who stood in a list that `collect` was given, by nbgrader's id.
+
+    Raises:
+        RecordError: the file is damaged.
+    """
+    return _read(course / FOLDER / STUDENTS, dict[str, str])
+
+
+def keep_students(course: Path, names: dict[str, str]) -> None:
+    """Keeps who is in the class, with those who were kept before; a student may never hand in anything."""
+    if names:
+        _write(course / FOLDER / STUDENTS, read_students(course) | names)
+
+
+def _read(path: Path, form: type[Kept]) -> Kept:
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=form)
+    except FileNotFoundError:
+        return form()
+    except (OSError, msgspec.DecodeError) as error:
+        raise RecordError(f"{printable(str(path))} cannot be read ({error}). Move it away, and collect again") from None
+
+
+def _write(path: Path, kept: dict) -> None:
+    replace_file(path, msgspec.json.format(msgspec.json.encode(kept, order="deterministic"), indent=1))

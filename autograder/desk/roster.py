@@ -13,6 +13,8 @@ from autograder.desk.table_file import TableError, TableFile, read_table
 from autograder.desk.written_time import looks_like_time, parse_time
 from autograder.printable import printable
 
+FILE = "roster.csv"  # in the course's folder: the course's own list
+
 # What a column says of a student, and the names it has. Canvas: gradebook_exporter.rb, and the list of its groups. Moodle:
 # mod/assign/gradingtable.php. nbgrader: "Managing the database". Blackboard and Gradescope: as public tools read their downloads.
 KINDS = {

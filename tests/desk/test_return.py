@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import resource
 import zipfile
 
 import pytest
@@ -245,3 +246,37 @@ def test_the_worksheet_itself_is_never_written(tmp_path):
     with pytest.raises(TableError, match="is the worksheet itself"):
         return_grades(ASSIGNMENT, course, "canvas", there, tmp_path, Roster([]), "First steps")
     assert before == there.read_bytes()
+
+
+@pytest.mark.parametrize("other", ["the same row", "another email"])
+def test_a_student_in_two_rows_is_refused(tmp_path, other):
+    """Canvas lists who is in several sections once, with all of them in one cell: a second row is somebody's slip."""
+    course, listed = graded(tmp_path, downloads.blackboard_zip, downloads.blackboard_gradebook)
+    rows = cells(listed.read_bytes())
+    again = rows[3] if other == "the same row" else ["Else", "Some", rows[3][2].upper(), "", *rows[3][4:]]
+    given = downloads.write_csv(tmp_path / "given.csv", [*rows, again])
+    with pytest.raises(TableError, match=rf"has the student {STUDENTS[2].login} in 2 rows \(4 and 44\)"):
+        return_grades(ASSIGNMENT, course, "blackboard", given, tmp_path / "out", Roster([]))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("why", ["the disk is full", "a folder lies there"])
+def test_both_files_are_written_or_neither(tmp_path, why):
+    """The second one cannot be written: the grades of an earlier return stay as they were, and nothing else lies there."""
+    course, listed = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
+    out = tmp_path / "out"
+    out.mkdir()
+    (out / "grades.csv").write_text("earlier")
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    if why == "a folder lies there":
+        (out / "feedback.zip").mkdir()
+    before = sorted(out.iterdir())
+    try:
+        if why == "the disk is full":
+            resource.setrlimit(resource.RLIMIT_FSIZE, (len(listed.read_bytes()) + 500, unlimited[1]))
+        with pytest.raises(TableError, match=r"out cannot be written to \((File too large|Is a directory)\)"):
+            return_grades(ASSIGNMENT, course, "canvas", listed, out, Roster([]), "First steps")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert before == sorted(out.iterdir())
+    assert "earlier" == (out / "grades.csv").read_text()

@@ -17,7 +17,7 @@ from autograder.desk.collect.notebook_names import shapes_in
 from autograder.desk.collect.platforms.platform_registry import platform_of
 from autograder.desk.collect.questions import Answers, MatchQuestion, read_answers, write_questions
 from autograder.desk.collect.submitted_folder import HandInFiles, Placing, keep_earlier, place
-from autograder.desk.hand_in_record import CollectedHandIn, read_record, record_folder, write_record
+from autograder.desk.hand_in_record import CollectedHandIn, keep_students, read_record, record_folder, write_record
 from autograder.desk.roster import Person, Roster
 from autograder.desk.written_time import parse_time
 from autograder.grade.batch.course.classroom import Classroom, open_class
@@ -98,6 +98,7 @@ def collect(
         desk = _Desk(classroom, chosen.name, record, folder, answers, zone)
         lines = [desk.settle(student, one) for student, one in sorted(claims.items())]
     write_record(classroom.folder, assignment, record)
+    keep_students(classroom.folder, {person.student: person.name for person in roster.people})
     questions += desk.questions
     table = write_questions(folder, questions, answers)
     missing = [person for person in roster.people if person.student not in claims]

@@ -7,13 +7,13 @@ import hashlib
 from collections.abc import Callable, Iterator
 
 import msgspec
-from nbgrader.api import Comment, Grade, Gradebook
+from nbgrader.api import Comment, Grade
 from nbgrader.utils import is_grade, is_solution, is_task
 
 from autograder.course.canonical import read
 from autograder.desk.class_grades import cell_rows
 from autograder.desk.report.grading_records import GradedNotebook, graded_notebook
-from autograder.grade.batch.course.classroom import Classroom
+from autograder.grade.batch.course.classroom import Classroom, opened_gradebook
 
 CODE = 8  # letters of an answer's code; 5,000 students with 3 answers each have two alike once in 40 courses
 
@@ -66,7 +66,7 @@ def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
     asked = {(one.notebook, one.cell): one for one in questions(classroom)}
     notebooks: dict[tuple[str, str], GradedNotebook] = {}
     found = []
-    with Gradebook(classroom.gradebook, classroom.course_id) as book:
+    with opened_gradebook(classroom) as book:
         comments = {
             tuple(place): comment for *place, comment in cell_rows(book, classroom, Comment, Comment.manual_comment)
         }
@@ -87,7 +87,7 @@ def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
 @contextlib.contextmanager
 def opened_answers(classroom: Classroom) -> Iterator[Callable[[WrittenAnswer, float | None, str], None]]:
     """Yields a function that gives an answer points and a comment; all of it is written at the end, or nothing."""
-    with Gradebook(classroom.gradebook, classroom.course_id) as book:
+    with opened_gradebook(classroom) as book:
 
         def give(answer: WrittenAnswer, points: float | None, comment: str) -> None:
             place = (answer.question.cell, answer.question.notebook, classroom.assignment, answer.student)

@@ -10,6 +10,7 @@ import msgspec
 
 from autograder.course.teaching import Teaching, teaching_of
 from autograder.desk.hand_in_record import read_record
+from autograder.desk.policy_names import checked_policy
 from autograder.desk.report.grading_records import (
     ClassRecords,
     GradedNotebook,
@@ -27,7 +28,7 @@ from autograder.desk.report.wrong_answers import (
     wrong,
 )
 from autograder.grade.batch.course.classroom import Classroom
-from autograder.grade.policy.course_policy import CoursePolicy, read_policy
+from autograder.grade.policy.course_policy import CoursePolicy
 
 FAR_BEHIND = 0.4  # share of the points below which somebody is named
 QUESTIONS = 3
@@ -116,8 +117,8 @@ def class_report(classroom: Classroom) -> ClassReport:
     Raises:
         NotGradedError: `autograder grade` has kept nothing of it.
     """
-    policy, _ = read_policy(classroom.folder)
-    records, excused = _counting(read_records(classroom), policy or CoursePolicy())
+    policy = checked_policy(classroom)
+    records, excused = _counting(read_records(classroom), policy)
     points = [[_points(records, student, cell) for cell in records.cells] for student in records.rows]
     found = item_statistics(points, [cell.max_points for cell in records.cells])
     notebooks = _Notebooks(classroom)

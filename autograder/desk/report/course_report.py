@@ -5,13 +5,13 @@ from __future__ import annotations
 import statistics
 
 import msgspec
-from nbgrader.api import Gradebook
 
 from autograder.desk.class_grades import ClassGrades, read_class_grades
 from autograder.desk.hand_in_record import read_record
+from autograder.desk.policy_names import checked_policy
 from autograder.desk.report.class_report import ClassReport
-from autograder.grade.batch.course.classroom import Classroom
-from autograder.grade.policy.course_policy import CoursePolicy, read_policy
+from autograder.grade.batch.course.classroom import Classroom, opened_gradebook
+from autograder.grade.policy.course_policy import CoursePolicy
 from autograder.grade.policy.course_total import course_total
 
 FELL = 0.25  # of the points, by which somebody is named
@@ -55,7 +55,7 @@ class CourseLine(msgspec.Struct, frozen=True):
 
 def graded_assignments(classroom: Classroom) -> list[str]:
     """Returns the assignments with grades, by due date and then by name."""
-    with Gradebook(classroom.gradebook, classroom.course_id) as book:
+    with opened_gradebook(classroom) as book:
         known = [
             (one.duedate is None, str(one.duedate or ""), one.name) for one in book.assignments if one.num_submissions
         ]
@@ -90,7 +90,7 @@ def change_since(classroom: Classroom, report: ClassReport) -> AssignmentChange 
 
 def course_lines(classroom: Classroom) -> list[CourseLine]:
     """Returns a line for each student over all graded assignments, by the course's policy."""
-    policy = read_policy(classroom.folder)[0] or CoursePolicy()
+    policy = checked_policy(classroom)
     grades = {name: read_class_grades(classroom._replace(assignment=name)) for name in graded_assignments(classroom)}
     students = sorted({student for one in grades.values() for student in one.scores})
     names = {student: entry.name for name in grades for student, entry in read_record(classroom.folder, name).items()}

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from autograder.course.file_replacement import replace_file
+from autograder.course.file_replacement import replace_files
 from autograder.desk.class_grades import ClassGrades, read_class_grades
 from autograder.desk.hand_in_record import CollectedHandIn, read_record
+from autograder.desk.policy_names import checked_policy
 from autograder.desk.returning.blackboard_worksheet import BLACKBOARD_FORM
 from autograder.desk.returning.canvas_worksheet import CANVAS_FORM
 from autograder.desk.returning.feedback_zip import feedback_pages, zip_of
@@ -19,7 +21,6 @@ from autograder.desk.returning.worksheet import GradeColumn, WorksheetForm, numb
 from autograder.desk.roster import Person, Roster, people_in
 from autograder.desk.table_file import TableError, TableFile, read_table
 from autograder.grade.batch.course.classroom import Classroom, open_class
-from autograder.grade.policy.course_policy import read_policy
 from autograder.printable import printable
 
 FORMS = {form.name: form for form in (CANVAS_FORM, MOODLE_FORM, BLACKBOARD_FORM, PLAIN_FORM)}
@@ -54,14 +55,24 @@ class _Return:
         self.record: dict[str, CollectedHandIn] = read_record(classroom.folder, classroom.assignment)
         self.column: GradeColumn = form.grade_column(table, classroom.assignment, column)
         self.people: dict[int, Person] = dict(people_in(table))
-        policy, _ = read_policy(classroom.folder)
-        self.excused = set(policy.of(classroom.assignment).excused) if policy else set()
+        self.excused = set(checked_policy(classroom).of(classroom.assignment).excused)
         students = sorted(self.grades.scores.keys() | self.excused)
         self.rows, self.by_name = match_rows(list(self.people.items()), students, self.record, roster)
         if not self.rows:
             raise TableError(
                 f"no row of {table.name} is one of the {len(students)} students with a grade. Download the worksheet of this course"
             )
+        self._refuse_doubles()
+
+    def _refuse_doubles(self) -> None:
+        """No platform writes a student into two rows (Canvas lists all sections of one in a cell): one of them is another's."""
+        for student, times in Counter(self.rows.values()).items():
+            if times > 1:
+                rows = " and ".join(str(row + 2) for row, one in self.rows.items() if one == student)
+                raise TableError(
+                    f"{self.table.name} has the student {printable(student)} in {times} rows ({rows}). Download it again, or leave one row "
+                    "for each student"
+                )
 
     def changes(self) -> dict[tuple[int, int], str]:
         """Returns the new text of each cell that changes."""
@@ -141,8 +152,7 @@ def return_grades(
     work = _Return(classroom, FORMS[to], table, roster, column)
     changes, (pages, people, without) = work.changes(), work.pages()
     try:
-        replace_file(target, table.with_cells(changes))
-        replace_file(out / FEEDBACK, zip_of(pages))
+        replace_files({target: table.with_cells(changes), out / FEEDBACK: zip_of(pages)})
     except OSError as error:
         raise TableError(
             f"{printable(str(out))} cannot be written to ({error.strerror}). Name another folder"
@@ -158,5 +168,6 @@ def _shown(person: Person) -> str:
 
 def _counted(of: list, words: str, names: list[str]) -> Iterator[str]:
     if of:
-        shown = ", ".join(map(printable, names[:LONGEST_LIST])) + (" and others" if len(names) > LONGEST_LIST else "")
+        comma = "; " if any("," in name for name in names) else ", "  # as in “Doe, Jane; Roe, Richard”
+        shown = comma.join(map(printable, names[:LONGEST_LIST])) + (" and others" if len(names) > LONGEST_LIST else "")
         yield words.format(f"{len(of)} student{'s' if len(of) > 1 else ''}", shown)

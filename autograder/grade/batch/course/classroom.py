@@ -206,7 +206,7 @@ def register(classroom: Classroom, sources: list[AssignmentSource]) -> None:
     """
     # nbgrader 0.9.6 (`nbgrader.api.Gradebook`) starts the program `alembic` to make a gradebook.
     os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    with _opened(classroom) as gradebook:
+    with opened_gradebook(classroom) as gradebook:
         if all(_is_known(gradebook, classroom.assignment, source) for source in sources):
             return
     config = classroom.settings()
@@ -234,17 +234,24 @@ def _last_error(text: str) -> str:
 
 
 @contextlib.contextmanager
-def _opened(classroom: Classroom) -> Iterator[Gradebook]:
+def opened_gradebook(classroom: Classroom) -> Iterator[Gradebook]:
+    """Opens the gradebook for a block.
+
+    Raises:
+        ClassError: it is none, was made by another version of nbgrader, or is locked.
+    """
     try:
         with Gradebook(classroom.gradebook, classroom.course_id) as gradebook:
             yield gradebook
     except SQLAlchemyError as error:
         reason = str(getattr(error, "orig", error)).splitlines()[0]
         place = make_url(classroom.gradebook).render_as_string()  # without the password
-        raise ClassError(
-            f"the gradebook {place} cannot be used ({reason}). Move what stands there away, or wait until "
-            "no other program uses it"
-        ) from None
+        advice = "Move what stands there away, or wait until no other program uses it"
+        if "no such column" in reason:
+            advice = (
+                "An older nbgrader made it: `nbgrader db upgrade` in the course's folder keeps a copy, and renews it"
+            )
+        raise ClassError(f"the gradebook {place} cannot be used ({reason}). {advice}") from None
 
 
 def _is_known(gradebook: Gradebook, assignment: str, source: AssignmentSource) -> bool:
