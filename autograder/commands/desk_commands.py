@@ -9,6 +9,7 @@ import zoneinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autograder.commands.number_options import count
 from autograder.desk.roster import FILE as ROSTER
 from autograder.errors import InputError
 from autograder.grade.sandbox.isolation.levels import LEVELS
@@ -66,7 +67,7 @@ def add_to(verbs: Any) -> None:
 
     reading = verbs.add_parser("read", help="read what students wrote, in a table without names")
     _add_class(reading)
-    reading.add_argument("--sample", type=int, default=0, metavar="N", help="give N answers to a second reader")
+    reading.add_argument("--sample", type=count, default=0, metavar="N", help="give N answers to a second reader")
     reading.set_defaults(run=_read)
 
     harness = verbs.add_parser("harness", help="make the zip by which a platform grades each hand-in itself")

@@ -7,8 +7,9 @@ import contextlib
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from autograder.commands.number_options import positive
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
 from autograder.installation.another_python import continue_in
 from autograder.installation.requirements import require
@@ -20,26 +21,13 @@ if TYPE_CHECKING:
     from autograder.grade.rehearsal.rehearsal_steps import OnStep
     from autograder.grade.where.grading_job import GradingPlace
 
-Number = TypeVar("Number", int, float)
-
-
-def _positive(form: type[Number]) -> Callable[[str], Number]:
-    def read(words: str) -> Number:
-        with contextlib.suppress(ValueError):
-            if 0 < (number := form(words)) < float("inf"):
-                return number
-        raise argparse.ArgumentTypeError(f"{words!r} is not a positive number")
-
-    return read
-
-
 # Option of `grade`, its form, and what it limits for one submission; each has the name of a setting c.Autograder in
 # nbgrader_config.py.
 LIMIT_OPTIONS = (
-    ("--cell-seconds", _positive(float), "seconds for one cell"),
-    ("--submission-seconds", _positive(float), "seconds for all cells together"),
-    ("--memory-mib", _positive(int), "MiB of memory"),
-    ("--processes", _positive(int), "processes and threads at once"),
+    ("--cell-seconds", positive(float), "seconds for one cell"),
+    ("--submission-seconds", positive(float), "seconds for all cells together"),
+    ("--memory-mib", positive(int), "MiB of memory"),
+    ("--processes", positive(int), "processes and threads at once"),
 )
 
 
@@ -53,9 +41,7 @@ def add_to(verbs: Any) -> None:
         metavar="DIR",
         help="holds submitted/STUDENT/ASSIGNMENT (default: class/ in a clone, else here)",
     )
-    grade.add_argument(
-        "--jobs", type=_positive(int), default=0, help="submissions at once (default: one for each core)"
-    )
+    grade.add_argument("--jobs", type=positive(int), default=0, help="submissions at once (default: one for each core)")
     grade.add_argument(
         "--isolation", choices=tuple(LEVELS), default=STRONGEST, help="grade nothing if this machine does not reach it"
     )

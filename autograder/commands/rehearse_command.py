@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from autograder.commands.number_options import count
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
 
 
@@ -16,7 +17,7 @@ def add_to(verbs: Any) -> None:
     rehearse.add_argument(
         "--course", type=Path, metavar="DIR", help="holds source/ASSIGNMENT (default: class/ in a clone, else here)"
     )
-    rehearse.add_argument("--jobs", type=int, default=0, help="notebooks at once (default: one for each core)")
+    rehearse.add_argument("--jobs", type=count, default=0, help="notebooks at once (default: one for each core)")
     rehearse.add_argument("--isolation", choices=tuple(LEVELS), default=STRONGEST, help="as for `grade`")
     rehearse.add_argument(
         "--two-processes",
@@ -25,7 +26,7 @@ def add_to(verbs: Any) -> None:
     )
     rehearse.add_argument(
         "--mutants",
-        type=int,
+        type=count,
         metavar="N",
         default=40,
         help="play a class too: N mutants of the model answers, and cheats that know no solution (default: 40; 0: neither)",

@@ -66,6 +66,8 @@ def _for_each(chosen: argparse.Namespace) -> int:
 
     if chosen.assignment is None:
         raise InputError("which assignment? Write its folder's name before --for-each")
+    if chosen.check or chosen.seed is not None or chosen.language is not None:
+        raise InputError("--check, --seed and --language release the lessons for all, and do not go with --for-each")
     people = {person.student: person.group or person.student for person in read_roster(chosen.for_each).people}
     course = chosen.course or CLASS
     if chosen.course is None:

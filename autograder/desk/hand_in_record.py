@@ -91,7 +91,10 @@ def _read(path: Path, form: type[Kept]) -> Kept:
     except FileNotFoundError:
         return form()
     except (OSError, msgspec.DecodeError) as error:
-        raise RecordError(f"{printable(str(path))} cannot be read ({error}). Move it away, and collect again") from None
+        reason = getattr(error, "strerror", None) or error
+        raise RecordError(
+            f"{printable(str(path))} cannot be read ({reason}). Move it away, and collect again"
+        ) from None
 
 
 def _write(path: Path, kept: dict) -> None:

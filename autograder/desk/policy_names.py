@@ -9,7 +9,6 @@ from typing import NamedTuple
 
 from nbgrader.api import Assignment, Student
 
-from autograder.course.paths import SOLUTIONS
 from autograder.course.variants.variant_record import read_record
 from autograder.desk.hand_in_record import read_students
 from autograder.desk.roster import FILE as ROSTER
@@ -77,7 +76,7 @@ def _refuse_unknown(path: Path, named: list[_Named], known: Iterator[Iterable[st
 
 
 def _known_assignments(classroom: Classroom) -> Iterator[Iterable[str]]:
-    for folder in (classroom.sources, read_course(classroom.folder).sources, SOLUTIONS):
+    for folder in (classroom.sources, *read_course(classroom.folder).source_folders):
         yield [path.name for path in folder.glob("*/")]
     if classroom.has_gradebook:
         with opened_gradebook(classroom) as book:

@@ -115,6 +115,11 @@ def people_in(table: TableFile, student_column: str | None = None) -> list[tuple
     return [(number, person) for number, person in people if not _is_nobody(person)]
 
 
+def identifying_columns(table: TableFile) -> set[int]:
+    """Returns the numbers of the columns that say who a row is about."""
+    return set(_columns(table).values())
+
+
 def is_student_id(text: str) -> bool:
     """Returns whether a text can be the name of a student's folder, and nothing else."""
     return (

@@ -92,3 +92,23 @@ def test_gradescopes_file_may_be_anything(text):
     with contextlib.suppress(DownloadError):
         hand_ins = PLATFORMS["gradescope"].hand_ins(Download(files, []), datetime.UTC, "first")
         assert all(not hand_in.identities for hand_in in hand_ins)
+
+
+@pytest.mark.parametrize(
+    ("holder", "beside"),
+    [
+        pytest.param("inbound", ("outbound/first/first.ipynb", "feedback/x.html"), id="the exchange's course folder"),
+        pytest.param("submitted", ("source/first/first.ipynb", "gradebook/x", "ann/first.ipynb"), id="a course"),
+    ],
+)
+def test_what_lies_beside_the_hand_ins_is_no_hand_in(holder, beside):
+    """Nobody is called outbound or source; what was left out is said."""
+    files = [DownloadedFile(path, lambda most: b"") for path in (f"{holder}/doejane/first/first.ipynb", *beside)]
+    download = Download(files, [])
+    found = PLATFORMS["nbgrader"].hand_ins(download, datetime.UTC, "first")
+    assert [("doejane", ["first.ipynb"])] == [
+        (one.key, [path.removeprefix("first/") for path in one.files]) for one in found
+    ]
+    [note] = download.notes
+    assert note.endswith(f"left out, as the hand-ins lie in {holder}")
+    assert all(path.partition("/")[0] in note for path in beside)

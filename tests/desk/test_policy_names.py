@@ -33,7 +33,7 @@ def files(folder):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        pytest.param("[assignments.frist]", r"assignments has “frist” \(is “first” meant\?\)", id="an assignment"),
+        pytest.param("[assignments.firsd]", r"assignments has “firsd” \(is “first” meant\?\)", id="an assignment"),
         pytest.param(
             '[[drop_lowest]]\nassignments = ["first", "secnod"]',
             r"drop_lowest has “secnod” \(is “second” meant\?\)",
@@ -73,7 +73,18 @@ def test_no_command_works_by_such_a_file(course, tmp_path, capsys, monkeypatch):
         ["grade", ASSIGNMENT, "--dry-run"],
         ["report", ASSIGNMENT],
         ["report", "all", "--json"],
-        ["return", ASSIGNMENT, "--to", "canvas", "--worksheet", str(worksheet), "--out", "out"],
+        [
+            "return",
+            ASSIGNMENT,
+            "--to",
+            "canvas",
+            "--worksheet",
+            str(worksheet),
+            "--out",
+            "out",
+            "--column",
+            "First steps",
+        ],
     ):
         assert 2 == cli.main([*words, "--course", str(course)]), words
         assert "excused has “u0001” (is “u000" in capsys.readouterr().err

@@ -20,10 +20,15 @@ from autograder.desk.collect.submitted_folder import HandInFiles, Placing, keep_
 from autograder.desk.hand_in_record import CollectedHandIn, keep_students, read_record, record_folder, write_record
 from autograder.desk.roster import Person, Roster
 from autograder.desk.written_time import parse_time
+from autograder.errors import UnfinishedError
 from autograder.grade.batch.course.classroom import Classroom, open_class
 from autograder.printable import printable
 
 START = datetime.datetime.min.replace(tzinfo=datetime.UTC)
+
+
+class CollectError(UnfinishedError):
+    """Hand-ins cannot be written; what was placed stays, and the same command goes on from there."""
 
 
 class CollectedLine(NamedTuple):
@@ -83,8 +88,20 @@ def collect(
     Raises:
         DownloadError: it is no such download, or of another assignment; nothing is written then.
         ClassError: there is no such course or assignment.
+        CollectError: the course's folder or the disk does not take what has to be written.
     """
     classroom = open_class(course, assignment, before_hand_in=True)
+    try:
+        return _collect(classroom, download, roster, platform, zone)
+    except OSError as error:
+        raise CollectError(
+            f"{printable(str(error.filename or classroom.folder))} cannot be written ({error.strerror}); what was placed so far "
+            "stays. Change that, then give the same command again"
+        ) from None
+
+
+def _collect(classroom: Classroom, download: Path, roster: Roster, platform: str, zone: datetime.tzinfo) -> Collection:
+    assignment = classroom.assignment
     shapes = shapes_in(classroom.sources / classroom.assignment)
     folder = record_folder(classroom.folder, assignment)
     answers = read_answers(folder, zone)
@@ -95,6 +112,7 @@ def collect(
         works = [readable(hand_in, shapes, answers.notebooks) for hand_in in hand_ins]
         _check_assignment(works, download, assignment)
         claims, questions = claims_of(works, roster, answers)
+        classroom.steps["submitted"].mkdir(parents=True, exist_ok=True)
         desk = _Desk(classroom, chosen.name, record, folder, answers, zone)
         lines = [desk.settle(student, one) for student, one in sorted(claims.items())]
     write_record(classroom.folder, assignment, record)

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import datetime
+import errno
+import os
 import shutil
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 from autograder.desk.hand_in_record import CollectedHandIn
 from autograder.grade.batch.course.classroom import Classroom
-from autograder.grade.submission.submitted.submitted_files import attachments, digest, plain_file
+from autograder.grade.submission.submitted.submitted_files import (
+    UnreadableSubmission,
+    attachments,
+    digest,
+    is_about_the_machine,
+    plain_file,
+    reason_of,
+)
 from autograder.grade.wire.limits import Limits
 
 WRITING = ".autograder-collecting"
@@ -53,12 +62,25 @@ def place(
     Returns:
         What was done, and the reason where it is not plain.
     """
+    try:
+        return _place(classroom, student, work, known, earlier)
+    except (OSError, UnreadableSubmission) as error:  # such as a file that has the name of the student's folder
+        if isinstance(error, OSError) and is_about_the_machine(error):
+            raise
+        return "cannot be placed", f"what lies in submitted/ is in the way: {reason_of(error)}"
+
+
+def _place(
+    classroom: Classroom, student: str, work: HandInFiles, known: CollectedHandIn | None, earlier: Path
+) -> tuple[Placing, str]:
     folder = classroom.submitted(student)
     if folder.is_symlink() or folder.parent.is_symlink():
         return "cannot be placed", "the student's folder in submitted/ is a link; remove it"
     if not folder.exists():
         _write(folder, work)
         return "new", ""
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     present = _present(classroom, student, known)
     if present.files == work.files:
         _stamp(folder, work.handed_in or present.handed_in)

@@ -98,6 +98,9 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise DemoError(f"{shown} is not an empty folder. Name a new one, such as {shown}-2")
+    except OSError as error:
+        raise DemoError(f"{shown} cannot be read ({error.strerror})") from None
+    try:
         shutil.copytree(SOLUTIONS / LESSON, folder / "source" / LESSON)
         shutil.copy(SOLUTIONS / "teaching.toml", folder / "source")
         students = _students(random.Random(seed))
@@ -106,6 +109,8 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
         (folder / "policy.toml").write_text(POLICY, "utf-8")
         (folder / "README.txt").write_text(README.format(lesson=LESSON), "utf-8")
     except OSError as error:
+        for part in folder.glob("*"):  # so that the same command can be given again
+            shutil.rmtree(part) if part.is_dir() else part.unlink()
         raise DemoError(f"the class cannot be written to {shown} ({error.strerror})") from None
 
 

@@ -8,9 +8,9 @@ from typing import NamedTuple
 
 import msgspec
 
-from autograder.course.file_replacement import replace_file
+from autograder.course.file_replacement import replace_files
 from autograder.desk.class_grades import read_class_grades
-from autograder.desk.reading.reading_sheet import COLUMNS, Mark, read_sheet, read_short_comments, write_sheet
+from autograder.desk.reading.reading_sheet import COLUMNS, Mark, read_sheet, read_short_comments, sheet
 from autograder.desk.reading.written_answers import WrittenAnswer, opened_answers, written_answers
 from autograder.errors import InputError
 from autograder.grade.batch.course.classroom import Classroom, open_class
@@ -82,13 +82,22 @@ def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
     answers = written_answers(classroom, state.salt)
     second = _second_reading(folder / SECOND, answers)
     state.marks = {one.code: Mark(one.points, one.comment) for one in answers}
-    replace_file(folder / STATE, msgspec.json.encode(state))
-    write_sheet(folder / ANSWERS, answers)
-    if sample:
-        columns = tuple(SECOND_POINTS if name == "points" else name for name in COLUMNS if name != "comment")
-        write_sheet(folder / SECOND, spread(answers, sample), columns)
+    _write(folder, state, answers, sample)
     waiting = sum(one.points is None for one in answers)
     return Reading(folder / ANSWERS, len(answers), waiting, taken, second)
+
+
+def _write(folder: Path, state: ReadingState, answers: list[WrittenAnswer], sample: int) -> None:
+    files = {folder / STATE: msgspec.json.encode(state), folder / ANSWERS: sheet(answers)}
+    if sample:
+        columns = tuple(SECOND_POINTS if name == "points" else name for name in COLUMNS if name != "comment")
+        files[folder / SECOND] = sheet(spread(answers, sample), columns)
+    try:
+        replace_files(files)
+    except OSError as error:
+        raise ReadingError(
+            f"{printable(str(folder))} cannot be written to ({error.strerror}). Marks that were filled in are in the gradebook"
+        ) from None
 
 
 def spread(answers: list[WrittenAnswer], count: int) -> list[WrittenAnswer]:
@@ -132,6 +141,7 @@ def _read_state(path: Path) -> ReadingState:
     except FileNotFoundError:
         return ReadingState(secrets.token_hex(16))
     except (OSError, msgspec.DecodeError) as error:
+        reason = getattr(error, "strerror", None) or error
         raise ReadingError(
-            f"{printable(str(path))} cannot be read ({error}). Move its folder away, and read again"
+            f"{printable(str(path))} cannot be read ({reason}). Move its folder away, and read again"
         ) from None

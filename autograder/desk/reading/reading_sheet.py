@@ -8,7 +8,6 @@ import re
 from pathlib import Path
 from typing import NamedTuple
 
-from autograder.course.file_replacement import replace_file
 from autograder.desk.reading.written_answers import WrittenAnswer
 from autograder.desk.returning.worksheet import number_in
 from autograder.desk.table_file import TableError, TableFile, read_table
@@ -26,8 +25,8 @@ class Mark(NamedTuple):
     comment: str
 
 
-def write_sheet(path: Path, answers: list[WrittenAnswer], columns: tuple[str, ...] = COLUMNS) -> None:
-    """Writes the table; what is known already stands in it."""
+def sheet(answers: list[WrittenAnswer], columns: tuple[str, ...] = COLUMNS) -> bytes:
+    """Returns the table's file; what is known already stands in it."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(columns)
@@ -36,7 +35,7 @@ def write_sheet(path: Path, answers: list[WrittenAnswer], columns: tuple[str, ..
         known = (one.code, one.question.cell, f"{one.question.max_points:g}", one.text, points, one.comment)
         row = dict(zip(COLUMNS, known, strict=True))
         table.writerow([harmless_cell(row.get(name, "")) for name in columns])
-    replace_file(path, b"\xef\xbb\xbf" + text.getvalue().encode())  # with this mark a spreadsheet reads it as UTF-8
+    return b"\xef\xbb\xbf" + text.getvalue().encode()  # with this mark a spreadsheet reads it as UTF-8
 
 
 def read_sheet(

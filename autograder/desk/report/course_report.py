@@ -55,6 +55,8 @@ class CourseLine(msgspec.Struct, frozen=True):
 
 def graded_assignments(classroom: Classroom) -> list[str]:
     """Returns the assignments with grades, by due date and then by name."""
+    if not classroom.has_gradebook:
+        return []
     with opened_gradebook(classroom) as book:
         known = [
             (one.duedate is None, str(one.duedate or ""), one.name) for one in book.assignments if one.num_submissions

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import glob
 import json
 from pathlib import Path
 from typing import NamedTuple
@@ -10,7 +9,6 @@ from typing import NamedTuple
 import msgspec
 
 from autograder.course.file_replacement import replace_file
-from autograder.course.paths import SOLUTIONS
 from autograder.desk.class_grades import NotGradedError
 from autograder.desk.report.class_report import ClassReport, class_report
 from autograder.desk.report.course_report import (
@@ -22,7 +20,7 @@ from autograder.desk.report.course_report import (
 )
 from autograder.desk.report.report_page import report_html
 from autograder.errors import InputError
-from autograder.grade.batch.course.classroom import Classroom, open_class
+from autograder.grade.batch.course.classroom import Classroom, course_folder, open_class
 from autograder.grade.batch.course.course_config import read_course
 from autograder.locale.translations import translated
 from autograder.printable import printable
@@ -78,13 +76,18 @@ def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bo
 
 
 def _full_name(beginning: str, course: Path) -> str:
-    places = {read_course(course.resolve()).sources, SOLUTIONS} if course.is_dir() else set()
-    found = {path.parent.name for place in places for path in place.glob(f"{glob.escape(beginning)}*/*.ipynb")}
-    return found.pop() if len(found) == 1 else beginning
+    found = [name for name in _assignments(course) if beginning and name.startswith(beginning)]
+    return found[0] if len(found) == 1 else beginning
+
+
+def _assignments(course: Path) -> list[str]:
+    """Returns the assignments that have a source, by name."""
+    places = read_course(course_folder(course)).source_folders
+    return sorted({path.parent.name for place in places for path in place.glob("*/*.ipynb")})
 
 
 def _last(course: Path) -> Classroom:
-    sources = sorted(path.parent.name for path in (course / "source").glob("*/*.ipynb"))
+    sources = _assignments(course)
     for name in sources[:1]:
         known = [one for one in graded_assignments(open_class(course, name, before_hand_in=True)) if one in sources]
         if known:

@@ -18,7 +18,7 @@ from autograder.desk.returning.moodle_worksheet import MOODLE_FORM
 from autograder.desk.returning.plain_worksheet import PLAIN_FORM
 from autograder.desk.returning.row_match import match_rows
 from autograder.desk.returning.worksheet import GradeColumn, WorksheetForm, number_in
-from autograder.desk.roster import Person, Roster, people_in
+from autograder.desk.roster import Person, Roster, identifying_columns, people_in
 from autograder.desk.table_file import TableError, TableFile, read_table
 from autograder.grade.batch.course.classroom import Classroom, open_class
 from autograder.printable import printable
@@ -54,6 +54,10 @@ class _Return:
         self.grades: ClassGrades = read_class_grades(classroom)
         self.record: dict[str, CollectedHandIn] = read_record(classroom.folder, classroom.assignment)
         self.column: GradeColumn = form.grade_column(table, classroom.assignment, column)
+        if self.column.number in identifying_columns(table):
+            raise TableError(
+                f"{table.name}: the column {printable(self.column.title)} says who somebody is. Name the grade's"
+            )
         self.people: dict[int, Person] = dict(people_in(table))
         self.excused = set(checked_policy(classroom).of(classroom.assignment).excused)
         students = sorted(self.grades.scores.keys() | self.excused)
@@ -111,7 +115,7 @@ class _Return:
         kept = [row for row in self.rows if self.table.rows[row][self.column.number].strip() in self.column.keep]
         yield from _counted(kept, "{} marked {} by the platform: left so", self._texts(kept))
         unknown = sorted(self.grades.scores.keys() - set(self.rows.values()))
-        yield from _counted(unknown, "{} with a grade stand in no row of the worksheet: {}", unknown)
+        yield from _counted(unknown, "{} with a grade and without a row in the worksheet: {}", unknown)
         without = [_shown(person) for row, person in self.people.items() if row not in self.rows]
         yield from _counted(without, "{} without a grade, whose cells were left as they are: {}", without)
         names = [self.people[row].name for row in self.by_name]
@@ -120,7 +124,7 @@ class _Return:
         yield from _counted(excused, "{} excused by policy.toml: {}", excused)
         scores = self.grades.scores
         waiting = [student for student in self.rows.values() if student in scores and scores[student].waiting]
-        yield from _counted(waiting, "{} have answers that a person has still to grade: {}", waiting)
+        yield from _counted(waiting, "{} with answers that a person has still to grade: {}", waiting)
 
     def _texts(self, rows: list[int]) -> list[str]:
         return sorted({self.table.rows[row][self.column.number].strip() for row in rows})

@@ -13,7 +13,7 @@ import msgspec
 
 from autograder.grade.batch.course.classroom import Classroom, open_class, register
 from autograder.grade.batch.course.course_config import forbids_one_process, limits_of
-from autograder.grade.batch.course.hand_in import HandIn, is_about_the_machine
+from autograder.grade.batch.course.hand_in import HandIn
 from autograder.grade.batch.feedback.feedback_files import write_feedback
 from autograder.grade.batch.records.gradebook import (
     GradedStudent,
@@ -30,6 +30,7 @@ from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
 from autograder.grade.sandbox.isolation.levels import STRONGEST, known_level, require_level
 from autograder.grade.sandbox.launch import parallel_jobs
 from autograder.grade.submission.submission_run import unreadable
+from autograder.grade.submission.submitted.submitted_files import is_about_the_machine
 from autograder.grade.submission.teacher.judging_plan import JudgingPlan, all_in_one_process
 from autograder.grade.where.grading_job import Graders, GradingPlace, GradingTerms, Job, JobResult
 from autograder.grade.where.machine_facts import deciding_versions

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from autograder.grade.batch.assignment import BatchProgress, Options, grade_classroom
-from autograder.grade.batch.course.classroom import Classroom, open_class
+from autograder.grade.batch.course.classroom import Classroom, open_class, opened_gradebook
 from autograder.grade.batch.records.gradebook import GradingRecords
 from autograder.grade.batch.records.gradebook_copy import copy_gradebook
 from autograder.grade.batch.records.scores import Score
@@ -70,7 +70,8 @@ def _copy(classroom: Classroom, folder: Path) -> Classroom:
     """Returns the class with a copy of its gradebook, and other folders for what grading writes."""
     gradebook = folder / "gradebook.db"
     if classroom.has_gradebook:
-        copy_gradebook(classroom.gradebook, gradebook)
+        with opened_gradebook(classroom):  # which says in one sentence what is wrong with it
+            copy_gradebook(classroom.gradebook, gradebook)
     steps = classroom.steps | {"autograded": folder / "autograded", "feedback": folder / "feedback"}
     trial = classroom._replace(gradebook=f"sqlite:///{gradebook}", steps=steps)
     for student in classroom.students():

@@ -13,9 +13,13 @@ from collections import defaultdict
 from autograder.desk.collect.download import Download, DownloadedFile, DownloadError
 from autograder.desk.collect.downloaded_hand_in import DownloadedHandIn, Platform
 from autograder.desk.written_time import parse_time
+from autograder.printable import printable
 
 TIMESTAMP = "timestamp.txt"
 LONGEST_TIME = 100
+# In the exchange's folder of a course, and in a course's own; beside them lie no hand-ins.
+HOLDERS = ("inbound", "submitted")
+LONGEST_LIST = 8
 
 
 def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> list[DownloadedHandIn]:
@@ -26,8 +30,10 @@ def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> lis
             found[folder][inside] = file
         else:
             download.notes.append(f"{file.path} was left out: it lies in no student's folder")
-    if len(found) == 1 and (only := next(iter(found))) in ("submitted", "inbound"):
-        inner = [DownloadedFile(path, file.read) for path, file in found[only].items()]
+    if holder := next((name for name in HOLDERS if name in found), ""):
+        others = ", ".join(sorted(printable(name) for name in found if name != holder)[:LONGEST_LIST])
+        download.notes.extend([f"{others}: left out, as the hand-ins lie in {holder}"] if others else [])
+        inner = [DownloadedFile(path, file.read) for path, file in found[holder].items()]
         return _hand_ins(Download(inner, download.notes), zone, assignment)
     every = [_hand_in(folder, files, zone, assignment) for folder, files in found.items()]
     return [one for one in every if one.files]

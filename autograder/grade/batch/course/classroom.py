@@ -7,13 +7,14 @@ import datetime
 import logging
 import os
 import shutil
+import sqlite3
 import sys
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Gradebook, MissingEntry, Student
 from nbgrader.apps import NbGraderAPI
 from nbgrader.utils import parse_utc
 from sqlalchemy.engine import make_url
@@ -21,7 +22,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from traitlets.config import Config
 
 from autograder.course.nbgrader_release import configure
-from autograder.course.paths import ROOT, SOLUTIONS
+from autograder.course.paths import ROOT
 from autograder.course.variants.declared_changes import NOTHING, read_changes
 from autograder.course.variants.variant_record import read_record
 from autograder.errors import InputError
@@ -93,7 +94,8 @@ class Classroom(NamedTuple):
     def has_gradebook(self) -> bool:
         """Whether there is a gradebook; one in PostgreSQL is taken to be there."""
         url = make_url(self.gradebook)
-        return url.get_backend_name() != "sqlite" or Path(url.database or "").is_file()
+        path = Path(url.database or "")
+        return url.get_backend_name() != "sqlite" or (path.is_file() and path.stat().st_size > 0)
 
     def course_files(self) -> tuple[dict[str, bytes], list[str]]:
         """Returns the files that the teacher hands out beside the notebooks, and a note for each that is left out."""
@@ -153,20 +155,32 @@ def open_class(folder: Path, assignment: str, *, before_hand_in: bool = False) -
         ClassError: there is no such folder or assignment, nobody submitted anything, or the folder is read-only.
         CourseConfigError: nbgrader_config.py cannot be used.
     """
-    folder = folder.resolve()
-    if not folder.is_dir():
-        raise ClassError(f"there is no folder {printable(str(folder))}. Name the course's folder with --course")
-    course = read_course(folder)
-    sources = course.sources
-    if not (sources / assignment).is_dir() and not course.is_configured:
-        sources = SOLUTIONS  # the clone's own lessons, whose classes have no sources of their own
-    if not assignment or not (sources / assignment).is_dir():
-        raise ClassError(_no_source(course.sources, sources, assignment))
+    course = read_course(course_folder(folder))
+    sources = next((place for place in course.source_folders if (place / assignment).is_dir()), None)
+    if sources is None or not _is_folder_name(assignment):
+        raise ClassError(_no_source(course.source_folders, assignment))
     classroom = Classroom(course.root, assignment, sources, course.steps, course.gradebook, course.course_id)
     _check_source(classroom)
     if not before_hand_in:
         _check_hand_ins(classroom)
     return classroom
+
+
+def course_folder(folder: Path) -> Path:
+    """Returns a course's folder, as an absolute path.
+
+    Raises:
+        ClassError: there is none.
+    """
+    folder = folder.resolve()
+    if not folder.is_dir():
+        raise ClassError(f"there is no folder {printable(str(folder))}. Name the course's folder with --course")
+    return folder
+
+
+def _is_folder_name(assignment: str) -> bool:
+    """Returns whether a name leads to nowhere else: folders of students, grades and records are called by it, too."""
+    return assignment != ".." and PurePath(assignment).name == assignment != ""
 
 
 def _check_source(classroom: Classroom) -> None:
@@ -188,12 +202,12 @@ def _check_hand_ins(classroom: Classroom) -> None:
         )
 
 
-def _no_source(own: Path, sources: Path, assignment: str) -> str:
-    known = sorted({printable(path.name) for folder in (own, sources) for path in folder.glob("*/") if path.is_dir()})
+def _no_source(places: tuple[Path, ...], assignment: str) -> str:
+    known = sorted({printable(path.name) for folder in places for path in folder.glob("*/") if path.is_dir()})
     if known:
         return f"there is no assignment {assignment!r}. Known assignments: {', '.join(known)}"
     return (
-        f"there is no source of {assignment!r}: {own}/{assignment}/ is missing. Put it there, or name the course's folder "
+        f"there is no source of {assignment!r}: {places[0]}/{assignment}/ is missing. Put it there, or name the course's folder "
         "with --course. The sources of this course's own lessons stand in its repository: grade those in a clone"
     )
 
@@ -242,8 +256,9 @@ def opened_gradebook(classroom: Classroom) -> Iterator[Gradebook]:
     """
     try:
         with Gradebook(classroom.gradebook, classroom.course_id) as gradebook:
+            gradebook.db.query(Student).first()  # of an older gradebook a column is missing
             yield gradebook
-    except SQLAlchemyError as error:
+    except (SQLAlchemyError, sqlite3.Error) as error:
         reason = str(getattr(error, "orig", error)).splitlines()[0]
         place = make_url(classroom.gradebook).render_as_string()  # without the password
         advice = "Move what stands there away, or wait until no other program uses it"

@@ -15,6 +15,7 @@ from sqlalchemy.exc import ArgumentError, NoSuchModuleError
 from traitlets import Bool, Float, Integer, TraitError
 from traitlets.config import Config, Configurable, PyFileConfigLoader
 
+from autograder.course.paths import SOLUTIONS
 from autograder.errors import InputError
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 from autograder.installation.requirements import install_command
@@ -46,6 +47,11 @@ class CourseFolders(NamedTuple):
     gradebook: str
     course_id: str
     is_configured: bool
+
+    @property
+    def source_folders(self) -> tuple[Path, ...]:
+        """Where sources may lie, the first that has one counts: the clone's lessons may be graded in a class that has none."""
+        return (self.sources,) if self.is_configured else (self.sources, SOLUTIONS)
 
 
 class Autograder(Configurable):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import errno
 import os
 import shutil
 from pathlib import Path
@@ -16,6 +15,7 @@ from autograder.grade.submission.submitted.submitted_files import (
     UnreadableSubmission,
     attachments,
     digest,
+    is_about_the_machine,
     notebook_bytes,
     without_clashes,
 )
@@ -123,11 +123,6 @@ def is_utf8(text: str) -> bool:
         text.encode()
         return True
     return False
-
-
-def is_about_the_machine(error: OSError) -> bool:
-    """Returns whether an error would meet every other student too: a full or failing disk, no memory left."""
-    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
 
 
 def _obstacle(folder: Path, student: str) -> str:

@@ -127,6 +127,11 @@ def reason_of(error: OSError | UnicodeEncodeError | UnreadableSubmission) -> str
     return str(error)
 
 
+def is_about_the_machine(error: OSError) -> bool:
+    """Returns whether an error would meet every other student too: a full or failing disk, no memory left."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+
+
 def _below(folder: Path, most: int, notes: list[str]) -> Iterator[Path]:
     """Yields what lies below a folder and is no folder itself, nearest first; notes what is left out of it.
 
