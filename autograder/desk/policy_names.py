@@ -18,6 +18,12 @@ from autograder.grade.batch.course.course_config import read_course
 from autograder.grade.policy.course_policy import FILE, CoursePolicy, PolicyError, read_policy
 from autograder.printable import printable
 
+ASSIGNMENT = "assignment. Known are those with a folder among the sources, and those in the gradebook"
+STUDENT = (
+    "student. Known are those who handed in something, those in the gradebook or in roster.csv, and those in a list that "
+    "`autograder collect` was given"
+)
+
 
 class _Named(NamedTuple):
     """A name in the file, and the setting where it stands."""
@@ -37,13 +43,6 @@ def checked_policy(classroom: Classroom) -> CoursePolicy:
     _refuse_unknown(path, _assignments_in(policy), _known_assignments(classroom), ASSIGNMENT)
     _refuse_unknown(path, _students_in(policy), _known_students(classroom), STUDENT)
     return policy
-
-
-ASSIGNMENT = "assignment. Known are those with a folder among the sources, and those in the gradebook"
-STUDENT = (
-    "student. Known are those who handed in something, those in the gradebook or in roster.csv, and those in a list that "
-    "`autograder collect` was given"
-)
 
 
 def _assignments_in(policy: CoursePolicy) -> list[_Named]:

@@ -1,5 +1,6 @@
 """What a teacher may give by mistake: each command says it in one sentence, with exit code 2, and has written nothing."""
 
+import resource
 import shutil
 import sqlite3
 
@@ -150,3 +151,20 @@ def test_what_lies_in_the_way_of_one_student_stops_nobody_else(place, capsys, li
     assert "cannot be placed" in line
     assert way.is_symlink() if "link" in lies_there else way.read_text() == "something else"
     assert "return 2" in answer_of(place / "course" / "submitted" / "u00002" / ASSIGNMENT / NOTEBOOK)
+
+
+@pytest.mark.parametrize(
+    "size", [50_000, 100_000], ids=["the lesson does not go in", "the lesson does, the zip does not"]
+)
+def test_a_class_that_cannot_be_written_leaves_nothing(tmp_path, capsys, size):
+    """The disk is full in the middle: the same command can be given again, as the folder is empty."""
+    unlimited = resource.getrlimit(resource.RLIMIT_FSIZE)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, unlimited[1]))
+        code = cli.main(["demo-class", str(tmp_path / "demo")])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, unlimited)
+    assert (2, []) == (code, list((tmp_path / "demo").iterdir()))
+    told = capsys.readouterr().err
+    assert "cannot be written to" in told
+    assert "File too large" in told

@@ -111,7 +111,8 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
     except OSError as error:
         for part in folder.glob("*"):  # so that the same command can be given again
             shutil.rmtree(part) if part.is_dir() else part.unlink()
-        raise DemoError(f"the class cannot be written to {shown} ({error.strerror})") from None
+        reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror  # copytree collects them
+        raise DemoError(f"the class cannot be written to {shown} ({reason})") from None
 
 
 def _students(chance: random.Random) -> list[DemoStudent]:
