@@ -94,7 +94,7 @@ def scene_line(recording) -> int:
 
 
 def test_a_write_past_the_history_is_shown_where_it_happens(shown):
-    """`.data` harms no saved tensor here; the picture opens at that write all the same, and not at the line that reads."""
+    """`.data` harms no saved tensor here; the picture opens at it, agrees with the check, and draws none of its nodes."""
     path, exercise, answer = next(
         one.values for one in WRONG if "update_first_row: writes where the history cannot see it" == one.id
     )
@@ -102,6 +102,12 @@ def test_a_write_past_the_history_is_shown_where_it_happens(shown):
     (recording,) = shown
     lines = answer.source.splitlines()
     assert "u.data[0] = weights @ row" == lines[scene_line(recording) - 1].strip()
+    scene = build_scene(recording)
+    assert "silently-wrong" == scene.frames[scene.start].forecast[0]
+    shown = {key for frame in scene.frames for key in frame.changes}
+    drawn = set(re.findall(r"'k': '(node\d+)'", repr(scene.views[0].shapes)))
+    assert drawn
+    assert drawn <= shown
 
 
 def test_a_program_with_another_outcome_counts_as_a_try(shown, monkeypatch):
