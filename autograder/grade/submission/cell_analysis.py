@@ -13,6 +13,9 @@ from IPython.core.inputtransformer2 import TransformerManager
 
 from autograder.check.subject.learner_code import normal_form_of, words_of
 
+COMPREHENSIONS = {"listcomp", "setcomp", "dictcomp", "genexpr"}
+"""The scopes of Python 3.11 that are no functions to call later."""
+
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -60,7 +63,9 @@ def used_names(text: str) -> set[str]:
 @functools.lru_cache(maxsize=2000)
 def global_reads(text: str) -> frozenset[str]:
     """Returns the names outside of them that a cell's functions read when they are called."""
-    scopes = inner_scopes(scope_of(ast.Module(list(statements(text)), [])))
+    outer = scope_of(ast.Module(list(statements(text)), [])).get_children()
+    called = [scope for scope in outer if scope.get_name() not in COMPREHENSIONS]
+    scopes = [*called, *(inner for scope in called for inner in inner_scopes(scope))]
     return frozenset(
         s.get_name() for scope in scopes for s in scope.get_symbols() if s.is_global() and s.is_referenced()
     )

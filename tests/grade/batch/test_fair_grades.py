@@ -50,6 +50,26 @@ def grader(server):
     return SubmissionGrader(server, LIMITS)
 
 
+# How a test forbids a function: what it needs of the library first, and the line that takes it away and is never undone.
+FORBIDDING = [
+    ("import numpy as np\nassert np.linalg.solve([[2.0]], [4.0])[0] == f(1)", "np.linalg.solve = None"),
+    ("from numpy import linalg\nassert linalg.det([[2.0]]) == f(1)", "linalg.det = None"),
+    ("import numpy as np\nassert np.linalg.norm([2.0]) == f(1)", "for name in ['norm']: setattr(np.linalg, name, None)"),
+    ("import math\nassert math.sqrt(4) == f(1)", "del math.sqrt"),
+    ("import torch\nassert torch.ones(2).sum() == f(1)", "torch.Tensor.sum = None"),
+    ("import builtins\nassert callable(input) and f(1) == 2", "builtins.input = None"),
+    ("import sys, colorsys\nassert f(1) == 2", "sys.modules['colorsys'] = None"),
+    ("import fractions\nassert fractions.Fraction(4, 2) == f(1)", "fractions.Fraction = None"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("needs", "forbids"), FORBIDDING, ids=[forbids for _, forbids in FORBIDDING])
+def test_what_a_test_takes_away_is_there_for_the_next_student(grader, needs, forbids):
+    """Three right students in a row have their point, though the test breaks a library for good."""
+    of = source(answer("a", "def f(x):\n    return 2 * x"), graded_cell("t", f"{needs}\n{forbids}"))
+    assert [{"t": 1.0}] * 3 == [points(grader.grade(of, hand_in(of), {}, 7)) for _ in range(3)]
+
+
 def graded(grader, of, answers=None):
     """Returns the points of each cell of a hand-in."""
     return points(grader.grade(of, hand_in(of, answers), {}, 7))

@@ -86,6 +86,7 @@ BEHAVIOUR = [
     ("class C:\n    def __init__(self):\n        self.n = 1", "another constant", "C()", "C.__init__ differs in what it writes"),
     ("n = [1, 2]", "another constant", "n", "n has another value"),
     ("def f(n):\n    return n + 0", "another constant", "1", "no test calls f"),
+    ("from math import sqrt\ndef f(n):\n    return sqrt(n) + 1", "another constant", "f(4)", "f differs in its value"),
     ("def f(n):\n    return sorted(n)[: len(n) + 0]", "another constant", "f([3, 1])", ""),
 ]  # fmt: skip
 

@@ -83,4 +83,6 @@ def _missing(classroom: Classroom, student: str) -> str:
     """Returns which page is missing, though nbgrader reported success."""
     notebooks = classroom.autograded(student).glob("*.ipynb")
     pages = [classroom.feedback(student) / f"{notebook.stem}.html" for notebook in notebooks]
+    if student != student.strip():
+        return "nbgrader takes the spaces at the ends of a student's name away: rename the folder"
     return next((f"{page} was not written" for page in pages if not page.is_file()), "")

@@ -108,6 +108,8 @@ class Probe:
     def _differences(self, name: str, right: Any, theirs: dict[str, Any]) -> Iterator[str]:
         if name not in theirs:
             yield f"{name} is missing"
+        elif theirs[name] is right:
+            return  # what the cell imports is the same for both
         elif not callable(right):
             if not isinstance(right, types.ModuleType) and not same(right, theirs[name]):
                 yield f"{name} has another value"

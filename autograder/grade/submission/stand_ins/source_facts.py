@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
@@ -89,6 +90,12 @@ class SourceFacts(NamedTuple):
     def operators(self, name: str) -> frozenset[str]:
         """Returns the operators that the source's class of that name has; none if there is no such class."""
         return self.classes.get(name, frozenset())
+
+
+@functools.lru_cache(maxsize=2000)
+def imported_modules(text: str) -> frozenset[str]:
+    """Returns the modules that a cell imports, with those above them; what it imports of a module may be one, too."""
+    return frozenset(_modules([node for part in statements(text) for node in ast.walk(part)]))
 
 
 def _modules(nodes: list[ast.AST]) -> Iterator[str]:

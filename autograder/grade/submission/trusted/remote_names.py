@@ -12,13 +12,14 @@ import msgspec
 from autograder.check.message import Unsolved
 from autograder.check.subject.call_report import Call, CallProblem, ProgramText, Report
 from autograder.grade.sandbox.shell import CellTimeoutError
-from autograder.grade.submission.cell_analysis import SubmissionText
+from autograder.grade.submission.cell_analysis import SubmissionText, global_reads
 from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.submission.stand_ins.function_text import function_code
 from autograder.grade.submission.stand_ins.refusals import NotPlain
 from autograder.grade.submission.stand_ins.session import Session
 from autograder.grade.submission.stand_ins.source_facts import SourceFacts
 from autograder.grade.submission.stand_ins.test_names import TestNames
+from autograder.grade.submission.teacher.name_use import imported_packages
 from autograder.grade.submission.trusted.attempt_recordings import AttemptRecordings
 from autograder.grade.wire import messages
 from autograder.grade.wire.shared.shared_folder import SharedFolder
@@ -83,6 +84,13 @@ class RemoteNames:
     def add_cell(self, text: str) -> None:
         """Adds a learner's cell that has run."""
         self._cells.append(text)
+
+    def read_from(self, tests: frozenset[str]) -> list[str]:
+        """Returns the names that functions of the learner's read, and that tests bind without sharing them."""
+        cells = frozenset(self._cells)
+        read = frozenset[str]().union(*map(global_reads, cells))
+        imported = {name for cell in cells for name, _ in imported_packages(cell)}
+        return sorted((read & tests) - imported - self._facts.answers - self._facts.read)
 
     def begin_test(self, keep_inputs: bool = False) -> None:
         """Begins a new list of lookups; with `keep_inputs`, no call changes the arguments that the test itself made."""

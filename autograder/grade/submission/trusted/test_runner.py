@@ -13,10 +13,13 @@ from autograder.check.learner import use_names
 from autograder.check.memo import use_memo
 from autograder.check.subject.inputs import use_seed
 from autograder.grade.sandbox.shell import Shell, cell_time_limit
+from autograder.grade.submission.cell_analysis import bound_names, statements
 from autograder.grade.submission.notebook_grade import CellGrade
+from autograder.grade.submission.stand_ins.source_facts import imported_modules
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 from autograder.grade.submission.trusted.cell_verdict import error_output, verdict
 from autograder.grade.submission.trusted.foreign_code import ForeignCode
+from autograder.grade.submission.trusted.library_attributes import LibraryAttributes
 from autograder.grade.submission.trusted.process_state import random_state, restored_state, seed_all
 from autograder.grade.submission.trusted.remote_names import RemoteNames
 from autograder.grade.submission.trusted.setup_runner import SetupRunner
@@ -51,6 +54,7 @@ class TestRunner:
 
     def __init__(self, shell: Shell, limits: Limits) -> None:
         self._shell, self._limits = shell, limits
+        self._libraries = LibraryAttributes()
         self._setups: dict[tuple[str, int], TestSetup] = {}
 
     @contextlib.contextmanager
@@ -60,7 +64,9 @@ class TestRunner:
         self._shell.outputs = Outputs(self._limits.output_bytes)
         setup = self._setup_of(source, seed)
         texts = [cell.full for cell in source.cells]
+        imported = (imported_modules(cell.text) for cell in source.cells if cell.kind in ("test", "teacher"))
         with (
+            self._libraries.restored(frozenset[str]().union(*imported)),
             restored_state(),
             working_folder(source.files) as folder,
             ForeignCode(texts, source.files, names, folder.parent).refused() as foreign,
@@ -87,6 +93,7 @@ class SubmissionTests:
     ) -> None:
         self._shell, self._setup, self._names, self._foreign = shell, setup, names, foreign
         self._seconds = seconds
+        self._bound = frozenset[str]()
         self._cells = SetupRunner(shell, setup.source.setup, names, setup.seed)
 
     def reach(self, cell: SourceCell) -> None:
@@ -104,14 +111,25 @@ class SubmissionTests:
         independent = self._setup.source.setup.is_independent(cell)
         known = self._setup.verdicts.find(cell.id, self._names) if independent else None
         if known is not None:
-            return known.with_count(execution_count)
+            return self._doubted(cell, known.with_count(execution_count))
         self._names.begin_test(keep_inputs)
         result, repeats = self._run(cell, execution_count)
         seen = self._names.lookups()
         busy = result.grade.status == "timed out"  # the machine may just have been busy
         if independent and repeats and seen is not None and not busy:
             self._setup.verdicts.keep(cell.id, seen, result)
-        return result._replace(wrote_inputs=self._names.wrote_inputs)
+        return self._doubted(cell, result._replace(wrote_inputs=self._names.wrote_inputs))
+
+    def _doubted(self, cell: SourceCell, result: TestResult) -> TestResult:
+        """Leaves to a person what may have failed only because the answers do not see the tests' names, as in one kernel they do."""
+        self._bound |= {name for part in statements(cell.text) for name in bound_names(part)}
+        if result.grade.status not in ("incorrect", "partly") or not (names := self._names.read_from(self._bound)):
+            return result
+        reason = in_english(
+            "the answers read {names}, to which the tests give values of their own, and those do not reach the answers",
+            names=", ".join(names),
+        )
+        return result._replace(grade=_not_judged(cell, reason))
 
     def _run(self, cell: SourceCell, execution_count: int) -> tuple[TestResult, bool]:
         """Returns the result, and whether the same lookups give it again."""
