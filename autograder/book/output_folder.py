@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,6 +16,9 @@ from autograder.printable import printable
 MARK = "book.json"
 """A file that says that a folder holds a book and nothing else."""
 
+SIGNED = json.dumps({"made by": "autograder book"})
+"""What the file says; other programs have a `book.json` too."""
+
 
 class BookFolderError(InputError):
     """The book cannot be written here; the message says why."""
@@ -23,20 +28,46 @@ def require_place(folder: Path) -> None:
     """Makes sure that a book may be written to a folder, before anything is recorded.
 
     Raises:
-        BookFolderError: something lies there that is no book.
+        BookFolderError: something lies there that is no book, or nothing can be written there.
     """
     shown = printable(str(folder))
-    if folder.exists() and not folder.is_dir():
-        raise BookFolderError(
-            in_english("{shown} is a file, and a book is a folder. Name another with --out.", shown=shown)
-        )
-    if folder.exists() and any(folder.iterdir()) and not (folder / MARK).is_file():
+    try:
+        if folder.exists() and not folder.is_dir():
+            raise BookFolderError(
+                in_english("{shown} is a file, and a book is a folder. Name another with --out.", shown=shown)
+            )
+        if folder.exists() and any(folder.iterdir()) and not _is_book(folder):
+            raise BookFolderError(
+                in_english(
+                    "{shown} holds other things than a book, which stay as they are. Name a new folder with --out.",
+                    shown=shown,
+                )
+            )
+        _try_to_write(_place(folder))
+    except OSError as error:
         raise BookFolderError(
             in_english(
-                "{shown} holds other things than a book, which stay as they are. Name a new folder with --out.",
+                "No book can be written to {shown}: {reason}. Name another folder with --out.",
                 shown=shown,
+                reason=error.strerror,
             )
-        )
+        ) from None
+
+
+def _place(folder: Path) -> Path:
+    """Returns the folder itself where a link leads to it, or dots do. Raises OSError where a link leads nowhere."""
+    return Path(os.path.realpath(folder, strict=folder.is_symlink()))
+
+
+def _is_book(folder: Path) -> bool:
+    mark = folder / MARK
+    return mark.is_file() and mark.read_bytes() == SIGNED.encode()
+
+
+def _try_to_write(place: Path) -> None:
+    """Raises OSError if nothing can be made where the folder is to be."""
+    above = next(one for one in place.parents if one.exists())
+    tempfile.TemporaryDirectory(dir=above).cleanup()
 
 
 def write_book(folder: Path, files: Mapping[str, str | bytes]) -> None:
@@ -50,15 +81,16 @@ def write_book(folder: Path, files: Mapping[str, str | bytes]) -> None:
         UnfinishedError: the disk says no; what was there before is still there.
     """
     require_place(folder)
-    fresh = folder.with_name(f".{folder.name}.writing")
+    place = _place(folder)
+    fresh = place.with_name(f".{place.name}.writing")
     try:
         shutil.rmtree(fresh, ignore_errors=True)
-        for path, content in {**files, MARK: json.dumps({"made by": "autograder book"})}.items():
+        for path, content in {**files, MARK: SIGNED}.items():
             (fresh / path).parent.mkdir(parents=True, exist_ok=True)
             (fresh / path).write_bytes(content if isinstance(content, bytes) else content.encode())
-        if folder.exists():
-            shutil.rmtree(folder)
-        fresh.replace(folder)
+        if place.exists():
+            shutil.rmtree(place)
+        fresh.replace(place)
     except OSError as error:
         shutil.rmtree(fresh, ignore_errors=True)
         raise UnfinishedError(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from autograder.book.make_book import make_book
@@ -18,6 +20,38 @@ def test_other_people_s_folders_stay_as_they_are(tmp_path):
     assert ["thesis.txt"] == [file.name for file in tmp_path.iterdir()]
     with pytest.raises(BookFolderError, match="is a file"):
         make_book(tmp_path / "thesis.txt")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ("loop", "No book can be written to .*loop: Too many levels of symbolic links"),
+        ("thesis.txt/site", "No book can be written to .*site: Not a directory"),
+        ("gitbook", "holds other things than a book"),
+    ],
+)
+def test_a_place_that_cannot_be_used_is_named_at_once(tmp_path, given, said):
+    """A link to itself, a folder in a file, and another program's `book.json`: one sentence, and everything is as it was."""
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "thesis.txt").write_text("mine")
+    (tmp_path / "gitbook").mkdir()
+    (tmp_path / "gitbook" / MARK).write_text('{"title": "mine"}')
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(BookFolderError, match=said):
+        make_book(tmp_path / given)
+    assert before == sorted(tmp_path.rglob("*"))
+
+
+def test_a_book_is_replaced_where_a_link_or_dots_lead_to_it(tmp_path, monkeypatch):
+    """The link stays a link, and the folder that we stand in is a name like any other."""
+    write_book(tmp_path / "book", {"page.html": "old"})
+    (tmp_path / "link").symlink_to(tmp_path / "book")
+    write_book(tmp_path / "link", {"page.html": "new"})
+    assert (tmp_path / "link").is_symlink()
+    assert "new" == (tmp_path / "book" / "page.html").read_text()
+    monkeypatch.chdir(tmp_path / "book")
+    write_book(Path(), {"page.html": "newest"})
+    assert "newest" == (tmp_path / "book" / "page.html").read_text()
 
 
 def test_a_language_that_is_not_there_is_named(tmp_path):

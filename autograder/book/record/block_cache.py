@@ -22,7 +22,10 @@ from autograder.locale.languages import language, speaking
 from autograder.locale.translations import po_files
 
 MOST_WORKERS = 4
-"""Processes that record at once; each loads PyTorch, about 400 MB."""
+"""Processes that record at once, each a few hundred MB."""
+
+WARM = [__name__, "matplotlib_inline.backend_inline"]
+"""What takes seconds to import, PyTorch above all: once for all notebooks, in the process that the others are forked from."""
 
 
 def blocks_of(notebooks: Sequence[Path], kept: Path | None) -> list[list[Block]]:
@@ -35,7 +38,8 @@ def blocks_of(notebooks: Sequence[Path], kept: Path | None) -> list[list[Block]]
         NotebookError, RecordingFailedError: as `record_notebook` does.
     """
     known = {path: _read(kept, path) for path in notebooks}
-    missing = [path for path, blocks in known.items() if blocks is None]
+    # The longest first: at the end no core waits for a long one.
+    missing = sorted((path for path, blocks in known.items() if blocks is None), key=_size, reverse=True)
     for path, encoded in zip(missing, _record_all(missing), strict=True):
         known[path] = encoded
         if kept is not None:
@@ -48,8 +52,10 @@ def _record_all(notebooks: list[Path]) -> Iterator[bytes]:
     if not notebooks:
         return
     workers = min(len(notebooks), os.cpu_count() or 1, MOST_WORKERS)
+    forks = multiprocessing.get_context("forkserver")
+    forks.set_forkserver_preload(WARM)
     # A fresh process for each notebook: what one of them sets globally is not there for the next.
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(workers, forks, max_tasks_per_child=1) as pool:
         yield from pool.map(_recorded, notebooks, repeat(language()))
 
 
@@ -61,6 +67,10 @@ def _recorded(notebook: Path, spoken: str) -> bytes:
 def _read(kept: Path | None, notebook: Path) -> bytes | None:
     file = kept / f"{_key(notebook)}.blocks" if kept is not None else None
     return file.read_bytes() if file is not None and file.is_file() else None
+
+
+def _size(notebook: Path) -> int:
+    return notebook.stat().st_size
 
 
 def _key(notebook: Path) -> str:
