@@ -83,12 +83,14 @@ def test_every_anchor_stands_in_the_first_page(book):
     assert {"opening", "late-text", "prediction_late", "told", "seen", "repair-text", "repair"} <= known
 
 
-def test_an_exercise_names_the_command_that_opens_it(book):
-    """The command and the page that explains it stand beside the code that is handed out."""
+def test_an_exercise_names_the_command_that_opens_it(book, chinese_book):
+    """The command and the page that explains it stand beside the code that is handed out; a Chinese page opens the Chinese lesson."""
     task = BeautifulSoup(str(book[f"{NAME}.html"]), "html.parser").select_one("#repair")
     assert f"python3 -m autograder lab {NAME}" == task.select_one(".command code").get_text()
     assert "jupyterlab.html" == task.select_one("a")["href"]
     assert "a += 1" in task.get_text()
+    for path in (f"{NAME}.html", "jupyterlab.html"):
+        assert f"python3 -m autograder lab {NAME} --language zh-CN<" in str(chinese_book[path])
 
 
 def test_links_within_the_book_are_checked(book):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import jinja2
 
-from autograder.locale.languages import language
+from autograder.locale.languages import SOURCE, language
 from autograder.locale.translated_templates import translated_templates
 from autograder.view.text.headline import meaning
 
@@ -19,5 +19,11 @@ BOOK = Path(__file__).resolve().parents[1]
 def page_templates() -> jinja2.Environment:
     """Returns the templates for the language that is spoken now; what they are given is escaped."""
     templates = translated_templates(BOOK / "templates", undefined=jinja2.StrictUndefined, lstrip_blocks=True)
-    templates.globals |= {"language": language(), "meaning": meaning}
+    templates.globals |= {"language": language(), "meaning": meaning, "lab_command": lab_command}
     return templates
+
+
+def lab_command(lesson: str) -> str:
+    """Returns what opens a lesson in JupyterLab in the language that is spoken."""
+    chosen = "" if language() == SOURCE else f" --language {language()}"
+    return f"python3 -m autograder lab {lesson}{chosen}"
