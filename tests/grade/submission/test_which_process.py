@@ -136,6 +136,21 @@ def test_writing_into_the_inputs_earns_nothing(grader):
     assert {"fooled": 1.0, "unchanged": 0.0} == points(grader.grade(of, hand_in(of, {"a": WRITING}), {}, 7))
 
 
+STEPPING = "def f(x, g):\n    for _ in range(3):\n        x += g(x)\n    return x"
+
+
+def test_an_answer_that_works_in_its_argument_goes_on_where_it_was_when_it_calls_back(grader):
+    """Its steps add up although the test's array stays as it was; the next call begins with the test's array again."""
+    of = source(
+        answer("a", "def f(x, g):\n    for _ in range(3):\n        x = x + g(x)\n    return x"),
+        graded_cell("steps", "import numpy as np\nassert f(np.array([1.0]), lambda x: x)[0] == 8"),
+        graded_cell("again", "x = np.array([1.0])\nassert [f(x, lambda x: x)[0], f(x, lambda x: x)[0]] == [8, 8]"),
+    )
+    plan = JudgingPlan(keeps_inputs=frozenset(["steps", "again"]))
+    assert {"steps": 1.0, "again": 1.0} == points(grader.grade(of, hand_in(of), {}, 7, plan))
+    assert {"steps": 1.0, "again": 0.0} == points(grader.grade(of, hand_in(of, {"a": STEPPING}), {}, 7, plan))
+
+
 def test_all_runs_of_a_submission_share_its_time(server):
     """A second process has only what the first has left of the submission's seconds."""
     hurried = SubmissionGrader(server, msgspec.structs.replace(LIMITS, submission_seconds=5))

@@ -81,6 +81,7 @@ class ValueTable:
         self.own: set[int] = set()
         self._numbers: dict[int, int] = {}
         self._states: dict[int, bytes] = {}
+        self._refused: dict[int, Any] = {}
         self._extents: list[tuple[int, int]] = []
         self.bytes = 0
 
@@ -92,6 +93,7 @@ class ValueTable:
         for number in range(length, len(self.objects)):
             self._numbers.pop(id(self.objects[number]), None)
             self._states.pop(number, None)
+            self._refused.pop(number, None)
             self.own.discard(number)
         del self.objects[length:], self._extents[length:]
         self.bytes = self.bytes if length else 0
@@ -126,8 +128,8 @@ class ValueTable:
             nodes, roots, writes = from_message(values)
             for node in nodes:
                 self._add_node(node)
-            kept = dict(self._write(number, node, accept) for number, *node in writes)
-            return self._with_writes([self._whole(root) for root in roots], kept)
+            accepted = [self.objects[number] for number, *node in writes if self._write(number, node, accept)]
+            return self._with_refused([self._whole(root) for root in roots], accepted)
         except ValueError:
             self.truncate(start)
             raise
@@ -181,8 +183,13 @@ class ValueTable:
         value, codec = self._put_together(node)
         self.add(value, node, codec is not None and codec.write is not None, own=False)
 
-    def _write(self, number: int, node: list[Any], accept: Callable[[int], bool]) -> tuple[int, Any]:
-        """Changes a value to be like the other side's, and returns its id; if it may not change, also the other side's."""
+    def put_back(self) -> None:
+        """Has the next message tell the other side how the values are here that may not change; it has gone on with its own."""
+        self._states |= dict.fromkeys(self._refused, b"")
+        self._refused.clear()
+
+    def _write(self, number: int, node: list[Any], accept: Callable[[int], bool]) -> bool:
+        """Changes a value to be like the other side's; if it may not change, keeps the other side's. Returns which of them."""
         target = self.objects[number]
         self._extents[number] = self._extent(node)
         new, codec = self._put_together(node)
@@ -191,14 +198,16 @@ class ValueTable:
         if accept(number):
             codec.write(target, new)
             self._states[number] = self._state(node)
-            return id(target), target
-        self._states[number] = b""  # the next message tells the other side how the value is here
-        return id(target), new
+            return True
+        self._refused[number] = new
+        return False
 
-    def _with_writes(self, roots: list[Any], written: dict[int, Any]) -> list[Any]:
+    def _with_refused(self, roots: list[Any], accepted: list[Any]) -> list[Any]:
         """Returns the roots as the other side sees them, also where they hold values that may not change here."""
-        if all(id(new) == target for target, new in written.items()):
+        if not self._refused:
             return roots
+        written = {id(value): value for value in accepted}
+        written |= {id(self.objects[number]): new for number, new in self._refused.items()}
         data = {id(value): value for value in self.objects if self._codec(value) is None}
         return copy.deepcopy(roots, data | written)
 
