@@ -19,7 +19,7 @@ from autograder.grade.submission.source_recordings import recordings_of
 from autograder.grade.submission.submission_run import SubmissionRun, unreadable
 from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission
 from autograder.grade.submission.submitted.untrusted_notebook import parse, submitted_language
-from autograder.grade.submission.teacher.judging_plan import JudgingPlan, plan_of_cells
+from autograder.grade.submission.teacher.judging_plan import JudgingPlan, all_in_one_process, plan_of_cells
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.two_processes import TwoProcesses
 from autograder.grade.wire.limits import Limits
@@ -94,11 +94,13 @@ class SubmissionGrader:
     def _run(self, work: _Work) -> SubmissionRun:
         beside = {cell.id for cell in work.source.tests} <= work.plan.elsewhere
         if beside and not one_process.shows_hidden_text(work.source, work.plan):
-            return self._in_one_process(work)
+            return self._in_one_process(work, work.plan)
         # What the learner's own cells print comes from a process that no hidden test was ever in.
         run = self._in_two_processes(work)
+        if run.leans_on:
+            run.doubt(self._in_one_process(work, all_in_one_process(work.source)))
         if work.plan.one:
-            run.take_over(self._in_one_process(work), work.plan.one)
+            run.take_over(self._in_one_process(work, work.plan), work.plan.one)
         return run
 
     def _in_two_processes(self, work: _Work) -> SubmissionRun:
@@ -118,8 +120,8 @@ class SubmissionGrader:
         tests, seconds = self._two_processes, work.picture_seconds
         return self._in_worker(work, lambda run, worker: tests.run_cells(run, worker, work.seed, plan, seconds))
 
-    def _in_one_process(self, work: _Work) -> SubmissionRun:
-        return self._in_worker(work, lambda run, worker: one_process.run_cells(run, worker, work.plan))
+    def _in_one_process(self, work: _Work, plan: JudgingPlan) -> SubmissionRun:
+        return self._in_worker(work, lambda run, worker: one_process.run_cells(run, worker, plan))
 
     def _in_worker(self, work: _Work, run_cells: Callable[[SubmissionRun, WorkerClient], None]) -> SubmissionRun:
         run = SubmissionRun(work.source, align(work.source, work.cells), _modules(work))

@@ -32,6 +32,7 @@ class SubmissionRun:
         grades: of the tests that have run, by the cell's id.
         ended: why the program has ended before its last cell; "" if it has not.
         wrote_inputs: ids of the tests in which a call wrote into an argument that the test itself made.
+        leans_on: for each test that may have failed for want of them, the names that the answers read and that tests bind.
         count: cells that were begun, which is the execution count of the latest one.
     """
 
@@ -39,6 +40,7 @@ class SubmissionRun:
         self.source, self.cells, self.modules = source, cells, modules
         self.grades: dict[str, CellGrade] = {}
         self.wrote_inputs: set[str] = set()
+        self.leans_on: dict[str, tuple[str, ...]] = {}
         self.ended = ""
         self.count = 0
 
@@ -73,6 +75,16 @@ class SubmissionRun:
         """Takes another run's grades and outputs of those tests for which it gives fewer points."""
         lower = {name for name in tests if _points(other, name) < _points(self, name)}
         self.take_over(other, frozenset(lower))
+
+    def doubt(self, beside: SubmissionRun) -> None:
+        """Leaves to a person the tests that fail here, but not beside the answers, which read names that only tests bind."""
+        for test, names in self.leans_on.items():
+            if _points(beside, test) > _points(self, test):
+                reason = in_english(
+                    "the answers read {names}, to which the tests give values of their own, and those do not reach the answers",
+                    names=", ".join(names),
+                )
+                self.leave_to_a_person(test, reason)
 
     def leave_to_a_person(self, test: str, reason: str) -> None:
         """Gives a test no points until a person has."""

@@ -55,3 +55,5 @@ def _test(run: SubmissionRun, tests: SubmissionTests, cell: NotebookNode, own: S
     run.grades[own.id] = result.grade
     if result.wrote_inputs:
         run.wrote_inputs.add(own.id)
+    if result.leans_on:
+        run.leans_on[own.id] = result.leans_on

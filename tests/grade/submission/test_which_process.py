@@ -111,13 +111,21 @@ def test_a_test_that_marks_nobody(grader):
     assert 1.0 == found["u"].points
 
 
+LEANING = {
+    "def f(x):\n    return 1": "incorrect",
+    "def f(x):\n    return v * x": "for a person",  # beside the test it passes
+    "def f(x):\n    return 2 * v * x": "incorrect",  # and this one fails there, too
+    "v = 3\ndef f(x):\n    return v * x": "correct",
+}
+
+
 def test_an_answer_that_leans_on_a_name_of_the_test_is_for_a_person(grader):
-    """One kernel would have given it the test's value; who fails without leaning on one fails, whoever was graded before."""
+    """One kernel would have given it the test's value; who fails there, too, has failed, whoever was graded before."""
     of = source(answer("a", "def f(x):\n    return x * x"), graded_cell("t", "v = 3\nassert f(v) == 9"))
-    wrong, leaning, own = "def f(x):\n    return 1", "def f(x):\n    return v * x", "v = 3\ndef f(x):\n    return v * x"
-    found = [grader.grade(of, hand_in(of, {"a": text}), {}, 7).cells["t"] for text in (wrong, leaning, wrong, own)]
-    assert ["incorrect", "for a person", "incorrect", "correct"] == [cell.status for cell in found]
-    assert "the answers read v, to which the tests give values of their own" in found[1].reason
+    found = {text: grader.grade(of, hand_in(of, {"a": text}), {}, 7).cells["t"] for text in [*LEANING, *LEANING]}
+    assert LEANING == {text: cell.status for text, cell in found.items()}
+    [doubted] = [cell for cell in found.values() if cell.status == "for a person"]
+    assert (None, True) == (doubted.points, "the answers read v, to which the tests give values" in doubted.reason)
 
 
 WRITING = "def f(rows):\n    total = sum(rows)\n    rows[:] = [0] * len(rows)\n    return 0"

@@ -111,25 +111,20 @@ class SubmissionTests:
         independent = self._setup.source.setup.is_independent(cell)
         known = self._setup.verdicts.find(cell.id, self._names) if independent else None
         if known is not None:
-            return self._doubted(cell, known.with_count(execution_count))
+            return self._leaning(cell, known.with_count(execution_count))
         self._names.begin_test(keep_inputs)
         result, repeats = self._run(cell, execution_count)
         seen = self._names.lookups()
         busy = result.grade.status == "timed out"  # the machine may just have been busy
         if independent and repeats and seen is not None and not busy:
             self._setup.verdicts.keep(cell.id, seen, result)
-        return self._doubted(cell, result._replace(wrote_inputs=self._names.wrote_inputs))
+        return self._leaning(cell, result._replace(wrote_inputs=self._names.wrote_inputs))
 
-    def _doubted(self, cell: SourceCell, result: TestResult) -> TestResult:
-        """Leaves to a person what may have failed only because the answers do not see the tests' names, as in one kernel they do."""
+    def _leaning(self, cell: SourceCell, result: TestResult) -> TestResult:
+        """Notes what may have failed only because the answers do not see the tests' names, as in one kernel they do."""
         self._bound |= {name for part in statements(cell.text) for name in bound_names(part)}
-        if result.grade.status not in ("incorrect", "partly") or not (names := self._names.read_from(self._bound)):
-            return result
-        reason = in_english(
-            "the answers read {names}, to which the tests give values of their own, and those do not reach the answers",
-            names=", ".join(names),
-        )
-        return result._replace(grade=_not_judged(cell, reason))
+        failed = result.grade.status in ("incorrect", "partly")
+        return result._replace(leans_on=tuple(self._names.read_from(self._bound)) if failed else ())
 
     def _run(self, cell: SourceCell, execution_count: int) -> tuple[TestResult, bool]:
         """Returns the result, and whether the same lookups give it again."""

@@ -15,11 +15,13 @@ class TestResult(NamedTuple):
         grade: the points and the reason.
         outputs: to show below it, in nbformat's form.
         wrote_inputs: whether a call has written into an argument that the test itself made.
+        leans_on: the names that the answers read and that only tests give a value, if it did not pass.
     """
 
     grade: CellGrade
     outputs: list[dict[str, Any]]
     wrote_inputs: bool = False
+    leans_on: tuple[str, ...] = ()
 
     def with_count(self, execution_count: int) -> TestResult:
         """Returns the same result with another execution count."""
