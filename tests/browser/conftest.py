@@ -70,18 +70,19 @@ class Lab:
         self.choose(page, "Run", "Run All Cells")
 
     def choose(self, page: Page, *path: str) -> None:
-        """Chooses an entry of the menu bar, such as ("Settings", "Theme", "JupyterLab Dark")."""
-        self._open_menu(page, *path[:2])
-        for name in path[1:]:
-            _menu_item(page, name).click()
+        """Chooses an entry of the menu bar, such as ("Settings", "Theme", "JupyterLab Dark").
 
-    def _open_menu(self, page: Page, menu: str, item: str) -> None:
-        """Opens a menu. While another one is closing, the pointer opens it and the click closes it again, so it is asked twice."""
-        for _ in range(4):
-            page.locator(".lm-MenuBar-item", has_text=menu).first.click()
+        While another menu is closing, the pointer opens this one and the click closes it again; so each try is short, and the
+        whole way is gone again. An entry that has gone away was not clicked.
+        """
+        for _ in range(6):
             with suppress(PlaywrightTimeout):
-                return _menu_item(page, item).wait_for(timeout=5_000)
-        pytest.fail(f"the menu {menu} does not open")
+                page.locator(".lm-MenuBar-item", has_text=path[0]).first.click(timeout=5_000)
+                for name in path[1:]:
+                    _menu_item(page, name).click(timeout=5_000)
+                return
+            page.keyboard.press("Escape")
+        pytest.fail(f"the menu {path[0]} does not open")
 
     def write(self, path: str, *cells: str) -> Path:
         """Writes a notebook of code cells into the root folder, and returns its path."""
