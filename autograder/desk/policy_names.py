@@ -1,4 +1,4 @@
-"""policy.toml names assignments and students; a name that nobody knows is a slip of the pen, and is told before it does harm."""
+"""policy.toml names assignments and students; a name that nobody knows is a slip of the pen, and is refused before it does harm."""
 
 from __future__ import annotations
 

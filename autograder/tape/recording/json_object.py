@@ -16,7 +16,7 @@ def explain_json(recording: Recording, file: str) -> dict[str, Any]:
 
     JSON has no infinity and no not-a-number: where a gradient has one, the object has null.
     """
-    verdict = msgspec.to_builtins(recording.verdict)
+    verdict = _of(recording.verdict)
     for harm in verdict["harms"]:
         del harm["edge"]
     for gradient in verdict["gradients"].values():
@@ -28,8 +28,14 @@ def explain_json(recording: Recording, file: str) -> dict[str, Any]:
 
 def unknown_json(file: str, note: str) -> dict[str, Any]:
     """Returns the object of `explain --json` for a program of which no outcome can be named, and why."""
-    nothing = msgspec.to_builtins(Verdict("correct", notes=(note,)))
+    nothing = _of(Verdict("correct", notes=(note,)))
     return {"version": VERSION, "file": file} | nothing | {"outcome": None}
+
+
+def _of(verdict: Verdict) -> dict[str, Any]:
+    found: dict[str, Any] = msgspec.to_builtins(verdict)
+    del found["refusal"]  # of a check, which `explain` makes none of
+    return found
 
 
 def _finite(value: Any) -> Any:

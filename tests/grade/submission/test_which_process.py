@@ -120,7 +120,7 @@ LEANING = {
 
 
 def test_an_answer_that_leans_on_a_name_of_the_test_is_for_a_person(grader):
-    """One kernel would have given it the test's value; who fails there, too, has failed, whoever was graded before."""
+    """One kernel would have given it the test's value; who fails there, too, has failed, no matter who was graded before."""
     of = source(answer("a", "def f(x):\n    return x * x"), graded_cell("t", "v = 3\nassert f(v) == 9"))
     found = {text: grader.grade(of, hand_in(of, {"a": text}), {}, 7).cells["t"] for text in [*LEANING, *LEANING]}
     assert LEANING == {text: cell.status for text, cell in found.items()}
