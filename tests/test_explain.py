@@ -165,8 +165,10 @@ def test_ctrl_c_is_one_sentence(tmp_path):
         time.sleep(0.05)
     os.killpg(running.pid, signal.SIGINT)
     out, told = running.communicate(timeout=120)
-    assert (2, "", 1) == (running.returncode, out, len(told.strip().splitlines()))
-    assert "long.py, line 3: the run was interrupted." in told
+    *progress, sentence = told.strip().splitlines()
+    assert (2, "") == (running.returncode, out)
+    assert re.fullmatch(r"autograder: .*long.py, line 3: the run was interrupted\.", sentence)
+    assert all(re.match(r"autograder: .*: \d+ s: ", line) for line in progress), told  # a busy machine is slow to begin
 
 
 def test_a_gradient_too_large_to_list_is_not_called_none(tmp_path):
