@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import html
+import re
+
 ESCAPED_BYTES = range(0xDC80, 0xDD00)  # how Python's file functions decode bytes that are not UTF-8 (PEP 383)
 
 
@@ -13,6 +16,11 @@ def printable(text: str) -> str:
     """
     shown = "".join(letter if letter.isprintable() else _escape(letter) for letter in text)
     return shown if shown and shown == shown.strip() else f"'{shown}'"
+
+
+def html_with_code(text: str) -> str:
+    """Returns a text as HTML, with what stands between backticks as code."""
+    return re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(text))
 
 
 def _escape(letter: str) -> str:

@@ -2,6 +2,8 @@
 
 import argparse
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -35,6 +37,18 @@ def test_a_command_that_fails_ends_in_a_sentence_and_a_code(capsys, raised, code
     """Nothing on standard output, no traceback; 130 is what a shell gives for Ctrl-C."""
     assert code == ended(raised)
     assert ("", said) == capsys.readouterr()
+
+
+def test_the_command_line_loads_no_package():
+    """`--help`, and the sentence on a package that is missing, come also where none of the extras is installed."""
+    code = (
+        "import sys, importlib.metadata as metadata\n"
+        "known = metadata.packages_distributions()\n"
+        "import autograder.cli\n"
+        "loaded = {name.partition('.')[0] for name in sys.modules}\n"
+        "print(sorted({one for name in loaded for one in known.get(name, [])} - {'autograd-er', 'setuptools'}))\n"
+    )
+    assert "[]\n" == subprocess.check_output([sys.executable, "-c", code], text=True)
 
 
 def test_an_error_of_our_own_code_keeps_its_traceback():

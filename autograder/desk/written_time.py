@@ -11,9 +11,6 @@ from collections.abc import Iterable
 from functools import cache, partial
 from typing import NamedTuple
 
-from babel import Locale, localedata
-from dateutil.parser import parse
-
 CLOCK = re.compile(r"(?<!\d)(\d{1,2})[:.](\d\d)(?::\d\d)?(?!\d)")
 DOTTED = re.compile(r"\d{1,2}\.\d{1,2}\.")  # day and month, in this order
 YEAR = re.compile(r"(?<!\d)20\d\d(?!\d)")
@@ -48,6 +45,8 @@ def looks_like_time(text: str) -> bool:
 
 def _in_english(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
     """Returns the time that a text says; None if it leaves out the day, or if 3/10 may be in March and in October."""
+    from dateutil.parser import parse  # commands that read no times load neither of these
+
     orders = [True] if DOTTED.match(text) else [False] if YEAR.match(text) else [False, True]
     zones = partial(_named_zone, zone=zone)
     readings = {parse(text, tzinfos=zones, default=day, dayfirst=order) for day in OTHER_DAYS for order in orders}
@@ -92,6 +91,8 @@ def _in_words(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
 @cache
 def _time_words() -> TimeWords:
     """Returns the names of months and days in the Unicode Consortium's tables (CLDR, read by Babel)."""
+    from babel import Locale, localedata
+
     words = TimeWords(defaultdict(set), defaultdict(set), defaultdict(set))
     for language in filter(re.compile("[a-z]{2}").fullmatch, localedata.locale_identifiers()):
         locale = Locale.parse(language)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import html
-import re
 
 from IPython.display import display
 
 from autograder.course.catalogue import Lesson, beliefs, lessons
 from autograder.course.learner.learner_progress import Store, lesson_link, number_of, store
 from autograder.locale.translations import translated
+from autograder.printable import html_with_code
 
 OFTEN, MOST = 2, 3
 """From so many wrong predictions on, the belief behind them is named; and how many beliefs at most, the most frequent first."""
@@ -55,7 +55,7 @@ class LessonEnd:
         aims = "".join(_aim(can, missing) for can, missing in self.aims)
         names = ", ".join(f"<code>{html.escape(one)}</code>" for one in self.again)
         again = f"<p>{_again()} {names}</p>" if names else ""
-        items = "".join(f"<li>{_with_code(belief)}</li>" for belief in self.beliefs)
+        items = "".join(f"<li>{html_with_code(belief)}</li>" for belief in self.beliefs)
         stumbled = f"<p>{_stumbled()}</p><ul>{items}</ul>" if items else ""
         onward = f"<b>{translated('Next:')} {lesson_link(self.next)}</b> · " if self.next else ""
         the_map = f'<a href="../start/start.ipynb">{translated("the map of the course")}</a>'
@@ -65,11 +65,6 @@ class LessonEnd:
 def _aim(can: str, missing: list[str]) -> str:
     still = html.escape(_still(missing))
     return f'<li style="list-style: none">{"☐" if missing else "☑"} {html.escape(can)}<small>{still}</small></li>'
-
-
-def _with_code(text: str) -> str:
-    """Returns a text as HTML, with what stands between backticks as code."""
-    return re.sub("`([^`]+)`", r"<code>\1</code>", html.escape(text))
 
 
 def _still(missing: list[str]) -> str:

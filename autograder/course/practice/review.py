@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import html
 import random
 
 from IPython.display import display
@@ -15,6 +14,7 @@ from autograder.course.practice.practice_item import PracticeItem, practice_item
 from autograder.course.practice.practice_store import PracticeStore
 from autograder.course.practice.review_schedule import NEW, due_topics, next_day
 from autograder.locale.translations import translated
+from autograder.printable import html_with_code
 from autograder.tape.recording.verdict_types import Outcome
 
 PASSED = 0.5
@@ -93,6 +93,6 @@ def _to_look_at(item: PracticeItem, lesson: Lesson) -> str:
     told = translated(
         "{lesson}. Behind such an answer often stands: “{belief}”",
         lesson=lesson_link(lesson),
-        belief=html.escape(translated(item.belief)),
+        belief=html_with_code(translated(item.belief)),
     )
     return f"<li>{told}</li>"
