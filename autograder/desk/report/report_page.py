@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import jinja2
-from markupsafe import Markup, escape
+from markupsafe import Markup
 from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
@@ -20,6 +19,7 @@ from autograder.desk.report.wrong_answers import WrongAnswers
 from autograder.locale.languages import language
 from autograder.locale.translated_templates import translated_templates
 from autograder.locale.translations import translated
+from autograder.printable import html_with_code
 
 TEMPLATES = Path(__file__).parent / "template"
 BARS = 10
@@ -86,7 +86,7 @@ def _template() -> jinja2.Template:
     environment.filters["number"] = lambda number: "–" if number is None else f"{round(float(number), 2):g}"
     environment.filters["percent"] = lambda share: "–" if share is None else f"{round(100 * share)} %"
     environment.filters["words"] = lambda name: name.replace("_", " ")
-    environment.filters["code"] = lambda text: Markup(re.sub("`([^`]+)`", r"<code>\1</code>", str(escape(text))))
+    environment.filters["code"] = lambda text: Markup(html_with_code(str(text)))
     return environment.get_template("report.html.j2")
 
 
