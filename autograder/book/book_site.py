@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from markupsafe import Markup
+
 from autograder.book.pages.block_pages import ROOT_MARK, BlockPages, Section
 from autograder.book.pages.page_templates import page_templates
 from autograder.book.pages.preview_card import can_draw, preview_card
@@ -15,6 +17,7 @@ from autograder.book.record.lesson_blocks import Block, ProseBlock, QuestionBloc
 from autograder.course.catalogue import Lesson
 from autograder.locale.languages import language
 from autograder.locale.translations import translated
+from autograder.printable import html_with_code
 from autograder.tape.atlas.answers import whole_table
 from autograder.tape.atlas.atlas_table import load_atlas
 from autograder.tape.atlas.atlas_text import sentence
@@ -117,7 +120,7 @@ class BookSite:
     def _write_atlas(self) -> None:
         atlas = load_atlas(json.loads(whole_table())["pytorch"])
         rows = [
-            (operation.key, f"op-{operation.key.replace(' ', '-')}", sentence(operation))
+            (operation.key, f"op-{operation.key.replace(' ', '-')}", Markup(html_with_code(sentence(operation))))
             for operation in atlas.operations
         ]
         title = translated("What operations keep")

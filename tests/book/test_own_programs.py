@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +12,8 @@ from autograder.book.make_book import make_book
 from autograder.book.record import own_programs
 from autograder.book.record.own_programs import OwnProgramError, own_question, own_questions
 from autograder.tape.recording.schema import VERSION, RecordingError, from_json, to_json
+
+RECORDINGS = Path(__file__).parents[1] / "view" / "recordings"
 
 HARMFUL = "import torch\nw = torch.ones(2, requires_grad=True)\na = w.exp()\na.data += 1\na.sum().backward()\n"
 
@@ -58,6 +62,38 @@ def test_a_program_that_ends_python(program):
     """The command goes on to its sentence."""
     with pytest.raises(OwnProgramError, match="ended Python itself"):
         own_question(program("import os\nos._exit(0)\n"))
+
+
+@pytest.mark.parametrize("name", ["pipe.json", "pipe.py", "pipe.ipynb", "folder.json"])
+def test_what_is_no_file_is_not_waited_for(tmp_path, name):
+    """A named pipe, which may never be written to, and a folder are refused at once, whatever their names end with."""
+    place = tmp_path / name
+    place.mkdir() if name.startswith("folder") else os.mkfifo(place)
+    with pytest.raises(OwnProgramError, match="is not a file"):
+        own_question(place)
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [
+        {"programs": []},
+        {"tensors": []},
+        {"saved": [{"id": 0, "node": 99, "name": "self", "storage": 99, "start": 0, "stop": 4,
+                    "saved_version": 0, "version_now": 0, "bytes_changed": False}]},
+    ],
+)  # fmt: skip
+def test_a_recording_that_contradicts_itself_is_refused(program, harm):
+    """Each field is of its type, but what it names is not there: one sentence, before any page is made."""
+    whole = json.loads((RECORDINGS / "silently_wrong.json").read_text("utf-8"))
+    with pytest.raises(OwnProgramError, match="is damaged and cannot be drawn"):
+        own_question(program(json.dumps(whole | harm), "kept.json"))
+
+
+def test_two_names_of_one_address_are_refused(program):
+    """Names that differ in case or in signs alone would be one file in the book."""
+    for first, second in (("a-b.json", "a_b.json"), ("Mine.json", "mine.json")):
+        with pytest.raises(OwnProgramError, match="Two programs are called"):
+            own_questions([program("{}", first), program("{}", second)])
 
 
 def test_nothing_is_written_for_a_bad_file(tmp_path, program):

@@ -138,10 +138,10 @@ def test_markdown_becomes_html():
 
 
 def test_a_message_is_wrapped_by_the_reader_s_screen():
-    """The rows of a check's message are put together again, each under its label."""
+    """The rows of a check's message are put together again, each under its label, with code as code."""
     text = "x: not this line\n  saw       `a`, which wrote\n            nothing\n  look at   the memory"
     assert (
-        "<p>X: not this line</p><p><b>saw:</b> `a`, which wrote nothing</p><p><b>look at:</b> the memory</p>"
+        "<p>X: not this line</p><p><b>saw:</b> <code>a</code>, which wrote nothing</p><p><b>look at:</b> the memory</p>"
         == verdict_html(text)
     )
 
@@ -157,3 +157,15 @@ def test_the_search_finds_words_and_no_markup():
 def test_a_script_gives_back_what_was_packed():
     """Packing is a matter of form; a name with quotes does no harm."""
     assert {"a": ["é", 1]} == unpacked(packed_script('x"y', {"a": ["é", 1]}))
+
+
+def test_a_page_shows_code_as_code(book, chinese_book):
+    """What stands between backticks in a text is code on its page; the search, which shows plain words, has no backticks either."""
+    for files in (book, chinese_book):
+        for path in (path for path in files if path.endswith(".html")):
+            page = BeautifulSoup(str(files[path]), "html.parser")
+            for code in page.select("pre, code, script"):
+                code.decompose()
+            assert "`" not in page.get_text(), path
+        assert "<td><code>addmm</code></td>" in str(files["atlas.html"])
+        assert "`" not in str(files["search.js"])

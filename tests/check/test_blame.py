@@ -72,7 +72,11 @@ def test_a_write_that_pytorch_does_not_notice_can_be_named_too():
     [
         pytest.param("a = w.exp()", "made the node that saved", id="the line that saved"),
         pytest.param("b = a + 1", "no tensor that backward still needed", id="a harmless line"),
-        pytest.param("(a + b).sum().backward()", "no tensor that backward", id="the line that raised"),
+        pytest.param(
+            "(a + b).sum() .backward()  # it raised",
+            "`(a + b).sum().backward()`, which wrote into no tensor that backward",
+            id="the line that raised, shown as the program has it",
+        ),
         pytest.param("a.mul_(3)", "not a line of the program", id="a line that is not there"),
         pytest.param("", "not a line of the program", id="an empty text"),
         pytest.param(4, "not a line of the program", id="a number"),

@@ -7,6 +7,7 @@ from html import escape
 
 from autograder.locale.line_breaks import join_lines
 from autograder.locale.translations import translated
+from autograder.printable import html_with_code
 
 ROW = re.compile(r"  (\S.*?) {2,}(.+)")
 """A row with its label, as `autograder.check.message` writes it."""
@@ -27,6 +28,6 @@ def verdict_html(message: str) -> str:
 
 def _row(label: str, words: str) -> str:
     if not label:
-        return f"<p>{escape(words[:1].upper() + words[1:])}</p>"
+        return f"<p>{html_with_code(words[:1].upper() + words[1:])}</p>"
     lead = translated("{label}:", label=label)
-    return f"<p><b>{escape(lead)}</b> {escape(words)}</p>"
+    return f"<p><b>{escape(lead)}</b> {html_with_code(words)}</p>"

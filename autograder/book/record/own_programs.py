@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import tempfile
 from collections import Counter
@@ -17,6 +18,7 @@ from autograder.printable import printable
 from autograder.run_in_fork import EndedError, LateError, run_in_fork
 from autograder.tape.recording.schema import Recording, from_json, to_json
 from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
+from autograder.view.notebook import drawn_mimebundle
 from autograder.view.text.headline import meaning
 
 SECONDS = 60.0
@@ -34,7 +36,8 @@ def own_questions(files: Sequence[Path]) -> list[QuestionBlock]:
         OwnProgramError: as `own_question` does, or two files have one name.
         RecordingError: as `own_question` does.
     """
-    twice = [stem for stem, times in Counter(file.stem for file in files).items() if times > 1]
+    # A disk, and a server, may take two names for one that differ in case.
+    twice = [name for name, times in Counter(_name(file).casefold() for file in files).items() if times > 1]
     if twice:
         raise OwnProgramError(
             in_english(
@@ -60,13 +63,19 @@ def own_question(path: Path) -> QuestionBlock:
         path: a Python file, a notebook, or a recording as `explain` saves it (`.json`).
 
     Raises:
-        OwnProgramError: it cannot be read or run, it does not end in time, or it ends Python itself.
+        OwnProgramError: it cannot be read, run or drawn, it does not end in time, or it ends Python itself.
         RecordingError: a newer release made the recording, or it is damaged.
     """
+    if os.path.exists(path) and not os.path.isfile(path):  # a named pipe could be waited for without end
+        raise OwnProgramError(in_english("{file} is not a file. Name a program to add.", file=printable(str(path))))
     recording = _read(path) if path.suffix == ".json" else _record(path)
     choices = _choices(recording.verdict.outcome)
-    name = re.sub(r"\W+", "_", path.stem)
-    return QuestionBlock(name, "outcome", recording.programs[0].source, choices, recording)
+    return QuestionBlock(_name(path), "outcome", recording.programs[0].source, choices, recording)
+
+
+def _name(path: Path) -> str:
+    """Returns a program's address in the book."""
+    return re.sub(r"\W+", "_", path.stem)
 
 
 def _choices(outcome: Outcome) -> tuple[Choice, ...]:
@@ -83,14 +92,27 @@ def _verdict(answer: Outcome, outcome: Outcome) -> str:
 
 
 def _read(path: Path) -> Recording:
+    """Returns a recording that was saved, once it has been drawn: its parts may contradict each other."""
     try:
-        return from_json(path.read_bytes())
+        recording = from_json(path.read_bytes())
+        drawn_mimebundle(recording)
+        return recording
+    except AutograderError:
+        raise
     except OSError as error:
         raise OwnProgramError(
             in_english(
                 "{file} cannot be read: {reason}. Name a program to add.",
                 file=printable(str(path)),
                 reason=error.strerror,
+            )
+        ) from None
+    except Exception as error:  # noqa: BLE001 - such a recording can break any rule that drawing relies on
+        raise OwnProgramError(
+            in_english(
+                "{file} is damaged and cannot be drawn ({reason}). Record the program again.",
+                file=printable(str(path)),
+                reason=type(error).__name__,
             )
         ) from None
 

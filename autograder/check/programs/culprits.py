@@ -47,8 +47,9 @@ def _judge(name: str, program: Callable[[], Any]) -> Callable[[], Any]:
         raise BrokenExercise(f"the program of {name} writes into no saved tensor, so there is no line to name")
     try:
         guess = find_value(name)
-        _require_line(name, guess, {_normalize(line) for line in source_of(program).splitlines()})
-        _require_harm(name, _normalize(guess), recording.verdict.harms)
+        lines = {_normalize(line): line.strip() for line in source_of(program).splitlines()}
+        _require_line(name, guess, set(lines))
+        _require_harm(name, lines[_normalize(guess)], recording.verdict.harms)
     except Unsolved:
         show(_hide_verdict(recording))
         raise
@@ -64,7 +65,7 @@ def _hide_verdict(recording: Recording) -> Recording:
 
 
 def _require_harm(name: str, line: str, harms: tuple[Harm, ...]) -> None:
-    if line in {_normalize(place.text) for harm in harms for place in harm.mutated_at}:
+    if _normalize(line) in {_normalize(place.text) for harm in harms for place in harm.mutated_at}:
         return
     raise Incorrect(
         message(
@@ -98,7 +99,7 @@ def _require_line(name: str, guess: Any, lines: set[str]) -> None:
 
 
 def _describe_line(line: str, harms: tuple[Harm, ...]) -> str:
-    if line in {_normalize(harm.saved_at.text) for harm in harms}:
+    if _normalize(line) in {_normalize(harm.saved_at.text) for harm in harms}:
         return translated("`{line}`, which made the node that saved the tensor, and did not write into it", line=line)
     return translated("`{line}`, which wrote into no tensor that backward still needed", line=line)
 
