@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from autograder.commands.number_options import positive
+from autograder.errors import InputError
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
 from autograder.installation.another_python import continue_in
 from autograder.installation.requirements import require
@@ -81,8 +82,10 @@ def _grade(chosen: argparse.Namespace) -> int:
     if chosen.python:
         continue_in(chosen.python, chosen.words)
     course = chosen.course or CLASS
-    if chosen.cluster:
+    if chosen.cluster is not None:
         return _grade_on_cluster(chosen, course)
+    if chosen.certificates:
+        raise InputError("--certificates goes with --cluster tls://HOST:PORT")
     from autograder.grade.where.this_machine import ThisMachine
 
     with ThisMachine(require_level(chosen.isolation), parallel_jobs(chosen.jobs)) as machine:
@@ -97,17 +100,19 @@ def _grade(chosen: argparse.Namespace) -> int:
 
 def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
     require("grade --cluster")
+    from autograder.grade.where.cluster.cluster_choice import choose_cluster
+
+    chosen_cluster = choose_cluster(chosen.cluster, course, chosen.certificates, chosen.isolation, chosen.jobs)
     from autograder.desk.policy_names import checked_policy
     from autograder.grade.batch.course.classroom import open_class
     from autograder.grade.batch.records.grading_lock import only_client
-    from autograder.grade.where.cluster.cluster_choice import open_cluster
 
     # A misspelt assignment, or one that another client grades, must not start a cluster's machines first.
     classroom = open_class(course, chosen.assignment)
     checked_policy(classroom)
     with contextlib.nullcontext() if chosen.dry_run else only_client(classroom.gradebook, chosen.assignment):
         pass
-    with open_cluster(chosen.cluster, course, chosen.certificates, chosen.isolation, chosen.jobs) as cluster:
+    with chosen_cluster as cluster:
         return _grade_class(chosen, course, cluster)
 
 

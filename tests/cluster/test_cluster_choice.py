@@ -16,7 +16,7 @@ from autograder.cli import main
 from autograder.grade.batch.records.grading_lock import only_client
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
 from autograder.grade.where.cluster import cluster_choice
-from autograder.grade.where.cluster.cluster_choice import open_cluster
+from autograder.grade.where.cluster.cluster_choice import choose_cluster
 from autograder.grade.where.cluster.scheduler.certificates import make_certificates
 from autograder.grade.where.cluster.scheduler.cluster_table import ClusterTable, read_table
 from autograder.grade.where.cluster.scheduler.scheduler_link import ClusterInputError, open_door
@@ -58,6 +58,8 @@ def test_nothing_of_dask_is_imported_without_the_option():
     ("choice", "said"),
     [
         ("tls://host", "one looks like tls://host:8786"),
+        ("tls://127.0.0.1:99999", "one looks like tls://host:8786"),
+        ("", "that is no address"),
         ("tls://127.0.0.1:8786", "needs certificates"),
         ("tcp://10.0.0.5:8786", "anyone who reaches the port can run programs as you"),
         ("local:0", "such as local:2"),
@@ -73,8 +75,8 @@ def test_a_choice_that_means_nothing_is_refused(course, capsys, choice, said):
 def test_a_weaker_level_is_refused_on_a_cluster(course, level):
     """At another level than the strongest a submission would reach the scheduler's port, so no connection is made."""
     address = "tls://127.0.0.1:8786"
-    with pytest.raises(ClusterInputError, match="would reach the ports"), open_cluster(address, course, None, level, 0):
-        pass
+    with pytest.raises(ClusterInputError, match="would reach the ports"):
+        choose_cluster(address, course, None, level, 0)
 
 
 def test_no_cluster_is_started_for_a_class_that_cannot_be_graded(course, capsys, monkeypatch):
@@ -109,6 +111,12 @@ kind = "KubeCluster"
 [number]
 kind = "PBSCluster"
 workers = "many"
+[nobody]
+kind = "PBSCluster"
+workers = 0
+[useless]
+address = "tls://host:8786"
+workers = 3
 """
 
 
@@ -120,11 +128,13 @@ workers = "many"
         ("strange", "no kind 'SlurmCluster'. There are: SLURMCluster"),
         ("kubernetes", "for your own machines and for Kubernetes"),
         ("number", "Expected `int`"),
+        ("nobody", "`int` >= 1"),
+        ("useless", "workers belong to the kind of a cluster that is started"),
         ("none", "has no table [none]. It has: typo, both"),
     ],
 )
 def test_a_mistake_in_a_table_is_named(tmp_path, name, said):
-    """An unknown key, two meanings at once, a class that does not exist, a wrong type, a missing table."""
+    """An unknown key, two meanings at once, a class that does not exist, a wrong type or number, a missing table."""
     (tmp_path / "cluster.toml").write_text(TABLES)
     with pytest.raises(ClusterInputError) as caught:
         read_table(tmp_path, name)

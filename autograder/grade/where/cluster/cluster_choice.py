@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import json
 import os
 import re
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from distributed import LocalCluster, Security
 
 from autograder.grade.sandbox.isolation.levels import STRONGEST
-from autograder.grade.where.cluster.client.cluster_graders import ClusterGraders
-from autograder.grade.where.cluster.scheduler.cluster_table import KINDS, ClusterTable, read_table
+from autograder.grade.where.cluster.scheduler.batch_cluster import start_batch_cluster
+from autograder.grade.where.cluster.scheduler.certificates import security_of
+from autograder.grade.where.cluster.scheduler.cluster_table import read_table
 from autograder.grade.where.cluster.scheduler.scheduler_link import (
-    ClusterError,
     ClusterInputError,
     SchedulerLink,
     open_door,
-    security_of,
 )
-from autograder.grade.where.grading_job import GradingTerms
+
+if TYPE_CHECKING:
+    from autograder.grade.where.cluster.client.cluster_graders import ClusterGraders
+    from autograder.grade.where.grading_job import GradingTerms
 
 
 class DaskCluster:
@@ -36,14 +39,17 @@ class DaskCluster:
 
     def graders(self, terms: GradingTerms) -> ClusterGraders:
         """Returns what grades by these terms; a context manager."""
+        from autograder.grade.where.cluster.client.cluster_graders import ClusterGraders
+
         return ClusterGraders(self._link, terms, self._jobs, _say)
 
 
-@contextlib.contextmanager
-def open_cluster(
+def choose_cluster(
     choice: str, course: Path, certificates: Path | None, isolation: str, jobs: int
-) -> Iterator[DaskCluster]:
-    """Yields the cluster that was chosen; what was started for it is ended after the block.
+) -> AbstractContextManager[DaskCluster]:
+    """Returns the cluster that was chosen. What has to be started for it is started when the block begins, and ended after it.
+
+    The block raises a ClusterError where the cluster cannot be reached, or is open to others.
 
     Args:
         choice: what `--cluster` was given.
@@ -54,31 +60,38 @@ def open_cluster(
 
     Raises:
         ClusterInputError: the choice names no cluster.
-        ClusterError: the cluster cannot be reached, or is open to others.
     """
     if isolation != STRONGEST and not choice.startswith("local:"):
         raise ClusterInputError(
             f"--cluster needs the isolation level {STRONGEST!r}: at {isolation!r} a submission would reach the ports of the "
             "scheduler and of its worker"
         )
-    with _link(choice, course, certificates, jobs) as link:
+    return _open(_how_to_connect(choice, course, certificates, jobs), jobs)
+
+
+@contextlib.contextmanager
+def _open(connect: Callable[[], SchedulerLink], jobs: int) -> Iterator[DaskCluster]:
+    with connect() as link:
         yield DaskCluster(link, jobs)
 
 
-def _link(choice: str, course: Path, certificates: Path | None, jobs: int) -> SchedulerLink:
+def _how_to_connect(choice: str, course: Path, certificates: Path | None, jobs: int) -> Callable[[], SchedulerLink]:
     if choice.startswith("local:"):
-        return _local(choice, jobs)
+        return _local(choice, certificates, jobs)
     if "://" in choice:
         return _by_address(choice, certificates)
     if Path(choice).is_file():
         return _by_address(_address_in(Path(choice)), certificates)
     table = read_table(course, choice)
-    certificates = course / table.certificates if table.certificates else certificates
-    return _by_address(table.address, certificates) if table.address else _started(table, certificates)
+    certificates = certificates or (course / table.certificates if table.certificates else None)
+    if table.address:
+        return _by_address(table.address, certificates)
+    return partial(start_batch_cluster, table, security_of(certificates) if certificates else None)
 
 
-def _by_address(address: str, certificates: Path | None) -> SchedulerLink:
-    if not re.fullmatch(r"(tls|tcp)://[^\s/]+:\d+/?", address):
+def _by_address(address: str, certificates: Path | None) -> Callable[[], SchedulerLink]:
+    port = re.fullmatch(r"(?:tls|tcp)://[^\s/]+:(\d{1,5})/?", address)
+    if port is None or not 0 < int(port[1]) < 65536:
         raise ClusterInputError(f"{address!r} is no address of a Dask scheduler; one looks like tls://host:8786")
     if problem := open_door(address):
         raise ClusterInputError(f"the cluster at {address} is not used. {problem}")
@@ -86,7 +99,9 @@ def _by_address(address: str, certificates: Path | None) -> SchedulerLink:
         raise ClusterInputError(
             f"{address} needs certificates: name the folder that `autograder cluster certificates` made with --certificates DIR"
         )
-    return SchedulerLink(address, security_of(certificates) if certificates else None)
+    if certificates and not address.startswith("tls:"):
+        raise ClusterInputError(f"{address} uses no certificates: write tls://, or leave out --certificates")
+    return partial(SchedulerLink, address, security_of(certificates) if certificates else None)
 
 
 def _address_in(file: Path) -> str:
@@ -96,17 +111,23 @@ def _address_in(file: Path) -> str:
         raise ClusterInputError(f"{file} is no scheduler file of Dask ({type(error).__name__}: {error})") from None
 
 
-def _local(choice: str, jobs: int) -> SchedulerLink:
+def _local(choice: str, certificates: Path | None, jobs: int) -> Callable[[], SchedulerLink]:
     found = re.fullmatch(r"local:([1-9]\d{0,2})", choice)
     if found is None:
-        raise ClusterInputError(f"--cluster {choice}: write local:N with the number of workers, such as local:2")
+        raise ClusterInputError(f"--cluster {choice}: write local:N with 1 to 999 workers, such as local:2")
+    if certificates:
+        raise ClusterInputError(f"--cluster {choice} makes certificates of its own; leave out --certificates")
     count = int(found[1])
+    return partial(_started_here, count, jobs or max(1, len(os.sched_getaffinity(0)) // count))
+
+
+def _started_here(count: int, threads: int) -> SchedulerLink:
     security = Security.temporary()
     with warnings.catch_warnings():  # of the dashboard's port, where a second cluster runs here
         warnings.simplefilter("ignore")
         cluster = LocalCluster(
             n_workers=count,
-            threads_per_worker=jobs or max(1, len(os.sched_getaffinity(0)) // count),
+            threads_per_worker=threads,
             host="127.0.0.1",
             protocol="tls://",
             security=security,
@@ -114,32 +135,6 @@ def _local(choice: str, jobs: int) -> SchedulerLink:
             silence_logs=50,
         )
     return SchedulerLink(cluster, security)
-
-
-def _started(table: ClusterTable, certificates: Path | None) -> SchedulerLink:
-    """Starts the cluster that a table describes."""
-    module, package = KINDS[table.kind]
-    try:
-        kind: Any = getattr(importlib.import_module(module), table.kind)
-        security = security_of(certificates) if certificates else Security.temporary()
-        settings = {"security": security, "n_workers": table.workers, **table.settings}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            cluster = kind(**settings)
-    except ImportError as error:
-        raise ClusterError(
-            f"{table.kind} needs another package ({error}). Install it with `pip install {package}`"
-        ) from None
-    except Exception as error:  # noqa: BLE001 - the class checks its own settings
-        raise ClusterInputError(
-            f"{table.kind} does not start with these settings ({type(error).__name__}: {_first_line(error)})"
-        ) from None
-    return SchedulerLink(cluster, security)
-
-
-def _first_line(error: Exception) -> str:
-    """Returns what an error says before it goes into details: dask-jobqueue lists all settings, keys included (0.9)."""
-    return str(error).partition("\n")[0].rstrip(":")
 
 
 def _say(sentence: str) -> None:

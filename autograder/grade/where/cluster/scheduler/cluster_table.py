@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -35,7 +35,7 @@ class ClusterTable(msgspec.Struct, forbid_unknown_fields=True):
 
     address: str = ""
     kind: str = ""
-    workers: int = 1
+    workers: Annotated[int, msgspec.Meta(ge=1)] = 1
     settings: dict[str, Any] = {}
     certificates: str = ""
 
@@ -66,6 +66,10 @@ def read_table(course: Path, name: str) -> ClusterTable:
     if bool(table.address) == bool(table.kind):
         raise ClusterInputError(
             f"{file}, [{name}]: give either the address of a scheduler or the kind of cluster to start"
+        )
+    if table.address and (of_no_use := {"workers", "settings"} & tables[name].keys()):
+        raise ClusterInputError(
+            f"{file}, [{name}]: {' and '.join(sorted(of_no_use))} belong to the kind of a cluster that is started, not to an address"
         )
     if table.kind and table.kind not in KINDS:
         known = ", ".join(KINDS)

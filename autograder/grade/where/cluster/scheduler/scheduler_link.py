@@ -6,17 +6,16 @@ import contextlib
 import ipaddress
 import logging
 import time
-from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 from distributed import Client, Security
 
 from autograder.errors import InputError, SetupError, UnfinishedError
+from autograder.grade.where.cluster.scheduler.scheduler_probe import obstacle_at
 
 CONNECT_SECONDS = 10
 RETURN_SECONDS = 300  # for a scheduler to come back
-CERTIFICATE_FILES = ("ca.pem", "cert.pem", "key.pem")
 
 
 class ClusterInputError(InputError):
@@ -77,12 +76,15 @@ class SchedulerLink:
         )
 
     def _connect(self) -> Client:
+        if not self.is_ours and (obstacle := obstacle_at(self.address, self._security, CONNECT_SECONDS)):
+            raise ClusterError(obstacle)
         try:
             return Client(
                 self._where, security=self._security, timeout=CONNECT_SECONDS, set_as_default=False, name="autograder"
             )
         except Exception as error:  # noqa: BLE001 - Dask and asyncio raise what the network and OpenSSL do, wrapped in various ways
-            raise ClusterError(_why(self.address, error)) from None
+            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
+            raise ClusterError(f"the Dask scheduler at {self.address} cannot be used ({reason})") from None
 
     def _refuse_open_door(self) -> None:
         address = self.client.scheduler_info(n_workers=0)["address"]
@@ -112,43 +114,8 @@ def open_door(address: str) -> str:
     )
 
 
-def security_of(certificates: Path) -> Security:
-    """Returns what Dask needs of a folder with the three files of `autograder cluster certificates`.
-
-    Raises:
-        ClusterInputError: one of them is missing.
-    """
-    authority, certificate, key = (certificates / name for name in CERTIFICATE_FILES)
-    for file in (authority, certificate, key):
-        if not file.is_file():
-            raise ClusterInputError(
-                f"there is no {file}. `autograder cluster certificates {certificates}` makes new certificates; scheduler and "
-                "workers have to use the same"
-            )
-    files = {
-        f"tls_{role}_{kind}": str(file)
-        for role in ("client", "scheduler", "worker")
-        for kind, file in (("cert", certificate), ("key", key))
-    }
-    return Security(tls_ca_file=str(authority), require_encryption=True, **files)
-
-
 def _silence() -> None:
     """What matters of the cluster is said in our own words. Dask sets the level of each of its loggers (2026.8)."""
     for name in list(logging.root.manager.loggerDict):
         if name.partition(".")[0] in ("distributed", "asyncio"):
             logging.getLogger(name).setLevel(logging.CRITICAL)
-
-
-def _why(address: str, error: BaseException) -> str:
-    causes: list[str] = []
-    while error is not None and len(causes) < 10:
-        causes.append(f"{type(error).__name__}: {error}")
-        error = error.__cause__ or error.__context__  # type: ignore[assignment]
-    text = " ".join(causes)
-    if "CERTIFICATE" in text.upper() or "SSL" in text or "TLS" in text.replace(address, ""):
-        return (
-            f"the scheduler at {address} and this machine do not accept each other's certificates. Name the folder that the "
-            "scheduler was started with by --certificates"
-        )
-    return f"there is no Dask scheduler at {address}. Start one with `dask scheduler`, or correct the address"
