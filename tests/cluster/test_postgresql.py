@@ -12,6 +12,7 @@ from sqlalchemy import create_engine, text
 from autograder.errors import InputError
 from autograder.grade.batch.course.course_config import read_course
 from autograder.grade.batch.records.grading_lock import BusyError, only_client
+from autograder.grade.batch.records.unusable_gradebook import UnusableGradebookError
 from tests.cluster import postgresql
 from tests.cluster.small_class import make_class, without_seconds
 
@@ -113,3 +114,26 @@ def test_another_database_is_refused_in_a_sentence(tmp_path, address, said):
     course = in_postgresql(make_class(tmp_path / "course", 0), address)
     with pytest.raises(InputError, match=said):
         read_course(course)
+
+
+@pytest.mark.parametrize(
+    ("gradebook", "said"),
+    [
+        ("postgresql+psycopg://me:secret@127.0.0.1:1/book", "Correct c.CourseDirectory.db_url"),
+        ("sqlite:////nowhere/at/all/gradebook.db", "No such file or directory"),
+    ],
+)
+def test_a_gradebook_that_cannot_be_reached_is_one_sentence(gradebook, said):
+    """No server there, and no folder: what was refused and what to do, without the password."""
+    with pytest.raises(UnusableGradebookError) as caught, only_client(gradebook, "one"):
+        pass
+    assert said in str(caught.value)
+    assert "secret" not in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_database_that_lets_nobody_in_is_one_sentence(database):
+    """Another database and another user than there are: the server's own reason is quoted."""
+    for wrong in (database.replace("/book?", "/nobook?"), database.replace("//teacher@", "//stranger@")):
+        with pytest.raises(UnusableGradebookError, match="does not exist"), only_client(wrong, "one"):
+            pass

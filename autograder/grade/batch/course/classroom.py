@@ -27,6 +27,7 @@ from autograder.course.variants.declared_changes import NOTHING, read_changes
 from autograder.course.variants.variant_record import read_record
 from autograder.errors import InputError
 from autograder.grade.batch.course.course_config import read_config, read_course
+from autograder.grade.batch.records.unusable_gradebook import why_unusable
 from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
 from autograder.grade.submission.submitted.submitted_files import plain_file
 from autograder.grade.submission.teacher.known_tests import use_known_tests
@@ -259,14 +260,7 @@ def opened_gradebook(classroom: Classroom) -> Iterator[Gradebook]:
             gradebook.db.query(Student).first()  # of an older gradebook a column is missing
             yield gradebook
     except (SQLAlchemyError, sqlite3.Error) as error:
-        reason = str(getattr(error, "orig", error)).splitlines()[0]
-        place = make_url(classroom.gradebook).render_as_string()  # without the password
-        advice = "Move what stands there away, or wait until no other program uses it"
-        if "no such column" in reason:
-            advice = (
-                "An older nbgrader made it: `nbgrader db upgrade` in the course's folder keeps a copy, and renews it"
-            )
-        raise ClassError(f"the gradebook {place} cannot be used ({reason}). {advice}") from None
+        raise ClassError(why_unusable(classroom.gradebook, error)) from None
 
 
 def _is_known(gradebook: Gradebook, assignment: str, source: AssignmentSource) -> bool:

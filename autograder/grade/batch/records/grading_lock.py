@@ -11,9 +11,11 @@ from pathlib import Path
 
 from sqlalchemy import create_engine, text
 from sqlalchemy.engine import make_url
+from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from autograder.errors import UnfinishedError
+from autograder.grade.batch.records.unusable_gradebook import UnusableGradebookError, why_unusable
 
 
 class BusyError(UnfinishedError):
@@ -29,6 +31,7 @@ def only_client(gradebook: str, assignment: str) -> Iterator[None]:
 
     Raises:
         BusyError: another client does.
+        UnusableGradebookError: the database cannot be reached, or there is no place for the gradebook.
     """
     url = make_url(gradebook)
     locked = _locked_file(Path(url.database or ""), assignment) if url.get_backend_name() == "sqlite" else None
@@ -40,7 +43,10 @@ def only_client(gradebook: str, assignment: str) -> Iterator[None]:
 def _locked_file(gradebook: Path, assignment: str) -> Iterator[None]:
     path = gradebook.with_name(f".{gradebook.name}-{_key(assignment):x}.lock")
     while True:
-        file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise UnusableGradebookError(why_unusable(f"sqlite:///{gradebook}", error)) from None
         try:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,7 +72,11 @@ def _is_still_there(path: Path, file: int) -> bool:
 @contextlib.contextmanager
 def _advisory_lock(gradebook: str, assignment: str) -> Iterator[None]:
     engine = create_engine(gradebook, poolclass=NullPool, isolation_level="AUTOCOMMIT")
-    with engine.connect() as connection:
+    try:
+        opened = engine.connect()
+    except SQLAlchemyError as error:
+        raise UnusableGradebookError(why_unusable(gradebook, error)) from None
+    with opened as connection:
         if not connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _key(assignment)}).scalar_one():
             raise _busy(assignment)
         yield
