@@ -19,6 +19,10 @@ def describe(harm: Harm | None) -> str:
     if harm is None or not harm.mutated_at:
         return ""
     place = harm.mutated_at[0]
+    if (
+        harm.edge is None and not harm.saved_at.text
+    ):  # a node of the check's own, which starts backward in what came back
+        return describe_unrecorded(place)
     told = translated(
         _DESCRIPTIONS.get(
             harm.kind, "line {line}: {text} writes into the memory of {tensor}, which {node} keeps for backward"

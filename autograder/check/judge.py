@@ -8,8 +8,9 @@ from typing import NoReturn
 from autograder.check.expected import Expected
 from autograder.check.forbidden_names import require_without
 from autograder.check.gradients import compare_gradients
-from autograder.check.message import Incorrect, Unfinished, message, not_attempted
-from autograder.check.subject.call_report import Array, CallProblem, Report
+from autograder.check.message import Incorrect, message, not_attempted
+from autograder.check.raised_problem import raise_problem
+from autograder.check.subject.call_report import Array, Report
 from autograder.check.values import format_values, same
 from autograder.locale.translations import translated
 
@@ -40,7 +41,7 @@ def judge(
     _require_attempt(exercise, report, given)
     require_without(exercise, report.words, without, translated("the task above"))
     if report.problem is not None:
-        _raise_problem(exercise, report.problem, blame)
+        raise_problem(exercise, report.problem, blame)
     _compare_parameters(exercise, report, expected)
     _compare_values(exercise, report, expected, blame)
     _compare_memory(exercise, report, expected)
@@ -53,48 +54,6 @@ def _require_attempt(exercise: str, report: Report, given: str | None) -> None:
         raise not_attempted(exercise, translated("your own version of it"))
 
 
-def _raise_problem(exercise: str, problem: CallProblem, blame: Callable[[], str]) -> NoReturn:
-    where = translated("the function that you defined")
-    if problem.line:
-        where = translated("line {line}: {text}", line=problem.line, text=problem.text.strip())
-    text = problem.message.partition(" Hint: ")[0]
-    if "modified by an inplace operation" in problem.message:
-        verdict = translated("backward refuses a saved tensor")
-        expected = translated("every saved tensor unchanged since it was saved")
-        where = blame() or translated("the write that comes after the operation that saved it")
-    elif "leaf Variable" in problem.message:
-        verdict = translated("a leaf is written in place")
-        expected = translated("a leaf that keeps its value while autograd records")
-    elif "does not have a grad_fn" in problem.message:
-        verdict = translated("backward has nothing to start from")
-        expected = translated("a result that is computed, with recording on, from a leaf that requires grad")
-    elif "returns multiple views" in problem.message:
-        verdict = translated("one of several views is written in place")
-        expected = translated("a write into the base, or into a view that was made alone")
-    elif "backward through the graph a second time" in problem.message:
-        verdict = translated("a graph is used again after backward has freed it")
-        expected = translated("a graph whose saved tensors are still there")
-    elif "NoneType" in problem.message and ".grad" in problem.text:
-        verdict = translated("a .grad is None")
-        expected = translated("the .grad of a leaf that backward has reached; the result of an operation has none")
-    elif problem.type == "KeyboardInterrupt":
-        told = message(
-            translated("{exercise}: your own code did not finish", exercise=exercise),
-            saw=translated("KeyboardInterrupt: stopped from outside"),
-            expected=translated("a function that returns"),
-            look_at=where,
-        )
-        raise Unfinished(told)
-    elif problem.phase == "backward":
-        verdict, expected = translated("backward raises"), translated("a backward that runs")
-        where = translated("how the returned values depend on the inputs")
-    else:
-        verdict = translated("your own code raises an error")
-        expected = translated("a function that runs on these inputs")
-    told = message(f"{exercise}: {verdict}", saw=f"{problem.type}: {text}", expected=expected, look_at=where)
-    raise Incorrect(told, judges_gradients=True)
-
-
 def _compare_parameters(exercise: str, report: Report, expected: Expected) -> None:
     wanted, got = expected.call.parameters.keys(), set(report.parameters)
     if wanted != got:
@@ -104,13 +63,14 @@ def _compare_parameters(exercise: str, report: Report, expected: Expected) -> No
                 translated("{exercise}: the module has other parameters", exercise=exercise),
                 saw=", ".join(sorted(got)) or translated("no parameter"),
                 expected=", ".join(sorted(wanted)),
+                # Where one is missing, the one too many is most often the same under another name.
                 look_at=translated(
+                    "{name}: a parameter that saved weights and the caller know by this name", name=less[0]
+                )
+                if less
+                else translated(
                     "{name}: an optimizer would train it, too; a tensor that is not trained is no parameter",
                     name=more[0],
-                )
-                if more
-                else translated(
-                    "{name}: a parameter that saved weights and the caller know by this name", name=less[0]
                 ),
             )
         )
@@ -118,19 +78,7 @@ def _compare_parameters(exercise: str, report: Report, expected: Expected) -> No
 
 def _compare_values(exercise: str, report: Report, expected: Expected, blame: Callable[[], str]) -> None:
     values = expected.values
-    if missing := sorted(
-        (values.outputs.keys() | values.others.keys()) - (report.outputs.keys() | report.others.keys())
-    ):
-        raise Incorrect(
-            message(
-                translated("{exercise}: the function returns a different structure", exercise=exercise),
-                saw=", ".join([*report.outputs, *(f"{name} ({kind})" for name, kind in report.others.items())]),
-                expected=translated(
-                    "{names} (missing: {name})", names=", ".join([*values.outputs, *values.others]), name=missing[0]
-                ),
-                look_at=translated("the return line"),
-            )
-        )
+    _compare_structure(exercise, report, [*values.outputs, *values.others])
     for name, right in values.outputs.items():
         got = report.outputs.get(name)
         if got is None:
@@ -148,6 +96,30 @@ def _compare_values(exercise: str, report: Report, expected: Expected, blame: Ca
                     look_at=_where_values_differ(name, got, right, expected, blame),
                 )
             )
+
+
+def _compare_structure(exercise: str, report: Report, wanted: list[str]) -> None:
+    missing = sorted(set(wanted) - (report.outputs.keys() | report.others.keys()))
+    if not missing:
+        return
+    nothing = report.others == {"value": "NoneType"}
+    raise Incorrect(
+        message(
+            translated("{exercise}: the function returns a different structure", exercise=exercise),
+            saw=", ".join([*report.outputs, *(f"{name} ({kind})" for name, kind in report.others.items())]),
+            expected=translated("value: one result, without a list, tuple or dict around it")
+            if wanted == ["value"]
+            else translated("{names} (missing: {name})", names=", ".join(wanted), name=missing[0]),
+            look_at=_where_none_comes_from() if nothing else translated("the return line"),
+        )
+    )
+
+
+def _where_none_comes_from() -> str:
+    return translated(
+        "the return line: a function without one returns None, and so does .grad of a tensor that is not a leaf or "
+        "that no backward has reached"
+    )
 
 
 def _where_values_differ(name: str, got: Array, right: Array, expected: Expected, blame: Callable[[], str]) -> str:
@@ -183,12 +155,7 @@ def _raise_no_value(exercise: str, name: str, kind: str, right: Array) -> NoRetu
             expected=translated("{dtype} of shape {shape}", dtype=right.dtype, shape=right.shape)
             if right.shape
             else translated("a number, which stands without quotes"),
-            look_at=translated(
-                "the return line: a function without one returns None, and so does .grad of a tensor that is not a leaf or "
-                "that no backward has reached"
-            )
-            if nothing
-            else translated("the return line"),
+            look_at=_where_none_comes_from() if nothing else translated("the return line"),
         )
     )
 

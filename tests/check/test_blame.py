@@ -122,6 +122,13 @@ def test_the_picture_blames_nobody_until_the_answer_is_right(program, shown):
     assert shown[0].steps == shown[2].steps
 
 
+def test_a_line_is_told_as_it_was_written():
+    """No spaces between its tokens, by which lines are compared."""
+    with pytest.raises(Incorrect) as refused:
+        judged(late_write, line="  a = w.exp()")
+    assert "`a = w.exp()`, which made the node" in str(refused.value)
+
+
 def test_a_name_that_was_never_defined_is_missing():
     """A deleted or unrun answer cell is reported as such."""
     with pytest.raises(Missing):

@@ -1,6 +1,7 @@
 """Predictions of values: numbers to two digits, words in any case, None; a gap is not attempted, and nothing runs."""
 
 import pytest
+import torch
 
 from autograder.check import predicted_value
 from autograder.check.learner import use_names
@@ -39,6 +40,8 @@ def judged(guess, value):
 @pytest.mark.parametrize(
     ("guess", "value"),
     [
+        (torch.tensor(2.0), 2.0),
+        ([torch.tensor([2.0, 8.0]), None], [[2.0, 8.0], None]),
         (1, 1.0),
         (0.197, 0.1966),
         ([0.2, 0.1], (0.1996, 0.101)),

@@ -54,8 +54,8 @@ def test_each_wrong_answer_has_its_picture(path, exercise, answer, shown, capsys
         assert scene.frames[scene.start].line in {f"line0.{number}" for number in harmful}
     elif "backward refuses a saved tensor" in told:
         pytest.fail(f"no line is named: {told}")
+    require_no_praise(recording, told)
     if re.search(r"^check\(", exercise.check, re.MULTILINE):
-        require_no_praise(recording, told)
         require_no_repair_of_gradients(exercise, told)
     if "history stays as it was" in told:
         assert scene_line(recording) == int(re.search(r"look at (?:.* )?line (\d+): ", told).group(1))
@@ -69,7 +69,8 @@ def require_no_praise(recording, told):
     assert not re.search(r"^correct:|✓ *correct", unquote("".join(forms.values())), re.MULTILINE)
     if "correct" == recording.verdict.outcome:
         assert scene.is_refused
-        assert told.partition(": ")[2].startswith(scene.title.removeprefix("not passed: "))
+        reason = scene.title.removeprefix("not passed: ")
+        assert told.partition(": ")[2].startswith(reason) or "the outcome is correct, asked for is" in reason
         assert not scene.gradients
         assert re.search(r"right for what this program computes|In this program itself", end)
     if "computes something else" in told and "silently-wrong" == recording.verdict.outcome:
@@ -118,6 +119,124 @@ def test_a_program_with_another_outcome_counts_as_a_try(shown, monkeypatch):
     answer = exercise.stub.replace("    loss.backward()", "    out.detach().zero_()\n    loss.backward()")
     assert "a different outcome" in str(verdict(path, exercise, answer))
     assert ([exercise.id], 1) == (tried, len(shown))
+
+
+SILENT = """
+def silent_without_data():
+    a = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    out = torch.sigmoid(a){early}
+    loss = out.sum(){middle}
+    loss.backward(){late}
+    return {{"a": a.grad}}
+"""
+HARMLESS_WRITES = {
+    "after backward": ({"late": "out.detach().numpy()[:] = 0"}, "line 7: out.detach()", "after backward has run"),
+    "the gradient itself": ({"late": "a.grad.zero_()"}, "line 7: a.grad.zero_()", "after backward has run"),
+    "into the sum": (
+        {"middle": "loss.detach().zero_()"},
+        "line 6: loss.detach()",
+        "no saved value that backward reads",
+    ),
+    "the same values": ({"middle": "out.detach().mul_(1)"}, "", "what changes it undetected"),
+    "before any node": (
+        {"early": "a.detach().numpy()[:] = 5"},
+        "line 5: a.detach()",
+        "no saved value that backward reads",
+    ),
+    "none": ({"early": "mean = out.mean()"}, "", "which tensor backward needs"),
+}
+
+
+@pytest.mark.parametrize(("lines", "line", "phrase"), HARMLESS_WRITES.values(), ids=HARMLESS_WRITES)
+def test_a_write_that_changed_no_gradient_is_named(lines, line, phrase, shown):
+    """Where a program is to be silently wrong, the message says which write of the answer did no harm; the picture praises nothing."""
+    path, exercise = next(one.values[:2] for one in WRONG if "silent_without_data" == one.values[1].id)
+    filled = {part: f"\n    {lines[part]}" if part in lines else "" for part in ("early", "middle", "late")}
+    told = " ".join(str(verdict(path, exercise, SILENT.format(**filled))).split())
+    assert line in told
+    assert phrase in told
+    require_no_praise(shown[0], told)
+
+
+PLACES = {
+    "read in the line that writes": (
+        "fill_powers",
+        "def fill_powers(table, d):\n    for k in range(1, len(table)):\n"
+        "        table.data[k] = table[k - 1] * d\n    return table.sum(0)",
+        3,
+    ),
+    "several lines that are not recorded": (
+        "double_first_row",
+        "def double_first_row(u):\n    with torch.no_grad():\n        u[0] *= 4\n        u[0] /= 2\n    return u.square()",
+        3,
+    ),
+}
+
+
+@pytest.mark.parametrize(("exercise", "answer", "line"), PLACES.values(), ids=PLACES)
+def test_the_message_and_the_picture_name_the_same_write(exercise, answer, line, shown):
+    """The first write that the history does not tell of is named, and the picture opens at it."""
+    path, known = next(one.values[:2] for one in WRONG if exercise == one.values[1].id)
+    assert f"line {line}: " in str(verdict(path, known, answer))
+    assert line == scene_line(shown[0])
+
+
+def test_a_line_that_fails_is_not_said_to_run(shown):
+    """Where the failing line made a node first, or is the first line, the picture opens at it and tells the error."""
+    path, known = next(one.values[:2] for one in WRONG if "drain" == one.values[1].id)
+    verdict(path, known, "def drain(buffer, total):\n    total += buffer\n    return total")
+    scene = build_scene(shown[0])
+    assert "Line 2 stops: a leaf Variable" in scene.frames[scene.start].fact
+    assert "Line 2 runs" not in scene.frames[scene.start].fact
+
+
+MESSAGES = {
+    "None in place of several values": ("product_then_zero", "def product_then_zero(u, w):\n    u @ w", "returns None"),
+    "a tuple in place of one value": (
+        "drain",
+        "def drain(buffer, total):\n    return total + buffer, buffer.zero_()",
+        "without a list, tuple or dict around it",
+    ),
+    "backward inside the function": (
+        "clear_after_use",
+        "def clear_after_use(d, w2):\n    f = d.clone() * w2\n    f.sum().backward()\n    d[:] = 1\n    return f",
+        "whoever calls the function runs backward",
+    ),
+    "a parameter by another name": (
+        "GatedBlock",
+        "class GatedBlock(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+        "        self.door, self.value = nn.Linear(width, width), nn.Linear(width, width)\n\n"
+        "    def forward(self, x):\n        return self.door(x)",
+        "gate.bias: a parameter that saved weights",
+    ),
+    "no forward": (
+        "GatedBlock",
+        "class GatedBlock(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+        "        self.gate, self.value = nn.Linear(width, width), nn.Linear(width, width)\n\n"
+        "    def front(self, x):\n        return self.gate(x)",
+        "the module has no forward",
+    ),
+    "an argument by another name": (
+        "clear_after_use",
+        "def clear_after_use(x, w2):\n    return x * w2",
+        "its arguments differ from the original's",
+    ),
+}
+
+
+@pytest.mark.parametrize(("exercise", "answer", "phrase"), MESSAGES.values(), ids=MESSAGES)
+def test_the_message_says_what_to_change(exercise, answer, phrase):
+    """Each of these mistakes has one cause, and the last line names it."""
+    path, known = next(one.values[:2] for one in WRONG if exercise == one.values[1].id)
+    assert phrase in " ".join(str(verdict(path, known, answer)).split())
+
+
+def test_no_line_of_pytorch_is_shown_as_the_answers(shown):
+    """A module without a forward is recorded by its own text, in which PyTorch's lines do not stand."""
+    path, known = next(one.values[:2] for one in WRONG if "GatedBlock" == one.values[1].id)
+    _, answer, _ = MESSAGES["no forward"]
+    assert "line " not in str(verdict(path, known, answer)).partition("look at")[2]
+    assert answer.splitlines() == shown[0].programs[0].source.splitlines()
 
 
 MANY = "".join(f"    t{number} = d * {number}.0\n" for number in range(300))

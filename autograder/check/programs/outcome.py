@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
+import msgspec
+
 from autograder.check.events import failed, passed
 from autograder.check.forbidden_names import require_without
 from autograder.check.learner import find_subject
@@ -13,6 +15,7 @@ from autograder.check.subject.call_report import ProgramText
 from autograder.check.subject.learner_code import normal_form
 from autograder.check.subject.subjects import Subject
 from autograder.locale.translations import translated
+from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome
 from autograder.view import draws_here, show
 
@@ -44,17 +47,38 @@ def check_outcome(
 
 
 def _refuse(exercise: str, subject: Subject, found: ProgramText, outcome: Outcome) -> NoReturn:
+    recording = subject.program_recording() if draws_here() else None
     wrong = Incorrect(
         message(
             translated("{exercise}: a different outcome", exercise=exercise),
             saw=found.outcome + (f": {found.error.partition(' Hint: ')[0]}" if found.error else ""),
             expected=outcome,
-            look_at=translated("which tensor backward needs, and what changes it undetected"),
+            look_at=(_about_last_write(recording) if recording else "")
+            or translated("which tensor backward needs, and what changes it undetected"),
         )
     )
-    recording = subject.program_recording() if draws_here() else None
     if recording is not None:
         wrong.print_first()
-        show(recording)
+        refusal = translated("the outcome is {found}, asked for is {outcome}", found=found.outcome, outcome=outcome)
+        show(msgspec.structs.replace(recording, verdict=msgspec.structs.replace(recording.verdict, refusal=refusal)))
     failed(exercise)
     raise wrong
+
+
+def _about_last_write(recording: Recording) -> str:
+    """Returns why the last write of a correct program changed no gradient; "" where there is no write, or another outcome."""
+    steps = [step for step in recording.steps if step.writes]
+    if recording.verdict.outcome != "correct" or not steps:
+        return ""
+    place, backward = steps[-1].place, [visit.step for visit in recording.backward if visit.step is not None]
+    if backward and steps[-1].index > max(backward):
+        return translated(
+            "line {line}: {text} writes after backward has run, which needs nothing any more",
+            line=place.line,
+            text=place.text,
+        )
+    return translated(
+        "line {line}: {text} changes no saved value that backward reads after it",
+        line=place.line,
+        text=place.text,
+    )

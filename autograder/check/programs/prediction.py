@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import torch
+
 from autograder.check.events import failed, passed
 from autograder.check.learner import find_value
 from autograder.check.memo import once
@@ -71,7 +73,7 @@ def predicted_value(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any
         Incorrect: the function returns something else.
         Missing: the variable is not defined.
     """
-    guess = find_value(name)
+    guess = _plain(find_value(name))
     if "..." in (known := _flat(guess)) or ... in known:
         raise NotAttempted(
             message(
@@ -151,6 +153,13 @@ def _told(wrong: Incorrect, name: str, recording: Recording, program: Callable[[
     show_program(recording, program, from_start=True)
     failed(name, guess)
     return wrong
+
+
+def _plain(guess: Any) -> Any:
+    """Returns a prediction with lists and numbers in place of tensors: a gradient may be written as one."""
+    if isinstance(guess, list | tuple):
+        return [_plain(one) for one in guess]
+    return guess.tolist() if isinstance(guess, torch.Tensor) else guess
 
 
 def _flat(value: Any) -> list[Any]:

@@ -6,6 +6,7 @@ import linecache
 from collections.abc import Callable
 from typing import Any
 
+from autograder.check.subject.learner_code import own_function
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.schema import Recording
 from autograder.tape.run.budget import Budget, budget_in_force
@@ -24,7 +25,7 @@ def record_call(target: Callable[..., Any], call: Callable[[], object]) -> Recor
         call: makes fresh inputs, calls it, and runs backward; returns the gradients by name.
     """
     try:
-        code = code_of(getattr(target, "forward", target) if isinstance(target, type) else target)
+        code = code_of(own_function(target))
         text = "".join(linecache.getlines(code.co_filename))
         program = Program("your answer", text, lambda _backwards: call(), code.co_filename, (target,))
         with Budget(min(ALL_RUNS, budget_in_force().left)).in_force():

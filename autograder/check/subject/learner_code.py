@@ -63,9 +63,19 @@ def _definition(function: Callable[..., Any]) -> ast.stmt:
     return ast.parse(textwrap.dedent(source_of(function))).body[0]
 
 
+def own_function(target: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns a function that the answer's cell holds: of a class its forward, else another method, as the `forward` of
+    `nn.Module`, which only raises, stands in PyTorch's own file.
+    """
+    if not isinstance(target, type):
+        return target
+    methods = {name: method for name, method in vars(target).items() if inspect.isfunction(method)}
+    return methods.get("forward") or next(iter(methods.values()), getattr(target, "forward", target))
+
+
 def line_of(target: Callable[..., Any], frames: Sequence[traceback.FrameSummary]) -> tuple[int | None, str]:
     """Returns the innermost of these frames' lines that stands in the answer's cell, and its text; the innermost frame is the last."""
-    code = getattr(target, "__code__", None) or getattr(getattr(target, "forward", None), "__code__", None)
+    code = getattr(own_function(target), "__code__", None)
     for frame in reversed(frames):
         if code is not None and frame.filename == code.co_filename:
             return frame.lineno, (frame.line or "").strip()

@@ -16,6 +16,8 @@ def unrecorded_writes(recording: Recording) -> Iterator[Write]:
     storage = {tensor.id: tensor.storage for tensor in recording.tensors}
     described: set[int] = set()
     for step in recording.steps:
-        recorded = {storage[state.tensor] for state in step.states if state.node in step.nodes}
+        # A view that is read in the same line is new and has a node of its own; a recorded write gives the others one.
+        rebased = (state for state in step.states if state.tensor not in step.tensors)
+        recorded = {storage[state.tensor] for state in rebased if state.node in step.nodes}
         yield from (write for write in step.writes if write.storage in described - recorded)
         described |= {storage[state.tensor] for state in step.states if state.node is not None}

@@ -59,8 +59,10 @@ class Sentences:
             self._rebased(step),
         ]
         parts = [part for part in [*parts, self._freed(step)] if part]
+        if self._stops(step):
+            return join_sentences([*parts, self._stop(step)])
         if not parts:
-            return self._nothing(step)
+            return translated("Line {line} runs. No tensor changes.", line=step.place.line)
         return join_sentences([translated("Line {line} runs.", line=step.place.line), *parts])
 
     def describe_effect(self, frame: Frame) -> str:
@@ -72,12 +74,15 @@ class Sentences:
         more = [translated("The same holds for {count} more.", count=len(parts) - MOST)] if len(parts) > MOST else []
         return join_sentences(parts[:MOST] + more)
 
-    def _nothing(self, step: Step) -> str:
-        """Returns the sentence about a statement that changed no tensor."""
+    def _stops(self, step: Step) -> bool:
+        """Returns whether the program ended in an error at this statement; what backward freed before one is told apart."""
         error = self.playback.recording.verdict.error
-        if error and error.line == step.place.line and step is self.playback.recording.steps[-1]:
-            return translated("Line {line} stops: {error}", line=step.place.line, error=self._error(240))
-        return translated("Line {line} runs. No tensor changes.", line=step.place.line)
+        if error is None or step is not self.playback.recording.steps[-1]:
+            return False
+        return error.line == step.place.line and not step.freed
+
+    def _stop(self, step: Step) -> str:
+        return translated("Line {line} stops: {error}", line=step.place.line, error=self._error(240))
 
     def _nodes(self, step: Step) -> str:
         """Returns the sentence about new nodes and what they saved for backward."""
@@ -225,9 +230,9 @@ def decisive_frame(recording: Recording, frames: list[Frame]) -> int:
     writes = [f for f in frames if f.kind == "step" and f.step and f.step.writes]
     harmful = [f.number for f in writes if f.step and any(w.harmed for w in f.step.writes)]
     # A write that autograd never learned of harms no saved tensor; the verdict, or a check that refused it, still knows its line.
-    places = {place for harm in recording.verdict.harms for place in harm.mutated_at}
+    places = [harm.mutated_at[0] for harm in recording.verdict.harms if harm.mutated_at][:1]
     if recording.verdict.refusal and not places:
-        places = {write.place for write in unrecorded_writes(recording)}
+        places = [write.place for write in unrecorded_writes(recording)]
     harmful = harmful or [f.number for f in writes if f.place in places]
     if harmful and not is_refused(recording.verdict):
         return harmful[-1]

@@ -1,0 +1,115 @@
+"""An exception of an answer, or of its backward, in a learner's words: what it means, what was expected, and where to look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple, NoReturn
+
+from autograder.check.message import Incorrect, Unfinished, message
+from autograder.check.subject.call_report import CallProblem
+from autograder.locale.translations import translatable, translated
+
+
+class Meaning(NamedTuple):
+    """What an exception means; `look_at` where its own line is not the place to look."""
+
+    verdict: str
+    expected: str
+    look_at: str = ""
+
+
+REFUSED = Meaning(
+    translatable("backward refuses a saved tensor"),
+    translatable("every saved tensor unchanged since it was saved"),
+    translatable("the write that comes after the operation that saved it"),
+)
+BY_PHRASE = {
+    "modified by an inplace operation": REFUSED,
+    "leaf Variable": Meaning(
+        translatable("a leaf is written in place"), translatable("a leaf that keeps its value while autograd records")
+    ),
+    "does not have a grad_fn": Meaning(
+        translatable("backward has nothing to start from"),
+        translatable("a result that is computed, with recording on, from a leaf that requires grad"),
+    ),
+    "returns multiple views": Meaning(
+        translatable("one of several views is written in place"),
+        translatable("a write into the base, or into a view that was made alone"),
+    ),
+    "_forward_unimplemented": Meaning(
+        translatable("the module has no forward"),
+        translatable("a method with the name forward"),
+        translatable("the names of the methods, letter by letter"),
+    ),
+}
+"""A part of PyTorch's message → what it means."""
+
+USED_AGAIN = Meaning(
+    translatable("a graph is used again after backward has freed it"),
+    translatable("a graph whose saved tensors are still there"),
+)
+CALLERS_BACKWARD = USED_AGAIN._replace(
+    look_at=translatable(
+        "a backward inside your own code: whoever calls the function runs backward from what it returns"
+    )
+)
+NO_GRAD = Meaning(
+    translatable("a .grad is None"),
+    translatable("the .grad of a leaf that backward has reached; the result of an operation has none"),
+)
+OTHER_ARGUMENTS = Meaning(
+    translatable("its arguments differ from the original's"),
+    translatable("a function that can be called as the original is called"),
+    translatable("the line that begins with def"),
+)
+IN_BACKWARD = Meaning(
+    translatable("backward raises"),
+    translatable("a backward that runs"),
+    translatable("how the returned values depend on the inputs"),
+)
+OWN_CODE = Meaning(translatable("your own code raises an error"), translatable("a function that runs on these inputs"))
+
+
+def raise_problem(exercise: str, problem: CallProblem, blame: Callable[[], str]) -> NoReturn:
+    """Raises the exception of an answer as a verdict; `blame` describes the write that backward refused, "" for none."""
+    where = translated("the function that you defined")
+    if problem.line:
+        where = translated("line {line}: {text}", line=problem.line, text=problem.text.strip())
+    if problem.type == "KeyboardInterrupt":
+        _raise_unfinished(exercise, where)
+    found = meaning_of(problem)
+    look_at = (blame() if found is REFUSED else "") or (translated(found.look_at) if found.look_at else where)
+    text = problem.message.partition(" Hint: ")[0]
+    told = message(
+        f"{exercise}: {translated(found.verdict)}",
+        saw=f"{problem.type}: {text}",
+        expected=translated(found.expected),
+        look_at=look_at,
+    )
+    raise Incorrect(told, judges_gradients=True)
+
+
+def meaning_of(problem: CallProblem) -> Meaning:
+    """Returns what an exception means."""
+    known = next((BY_PHRASE[phrase] for phrase in BY_PHRASE if phrase in problem.message), None)
+    if known:
+        return known
+    if "backward through the graph a second time" in problem.message:
+        return CALLERS_BACKWARD if problem.phase == "backward" else USED_AGAIN
+    if "NoneType" in problem.message and ".grad" in problem.text:
+        return NO_GRAD
+    if problem.phase == "backward":
+        return IN_BACKWARD
+    # No line of the answer ran: the call itself failed.
+    called_otherwise = problem.type == "TypeError" and not problem.line and "argument" in problem.message
+    return OTHER_ARGUMENTS if called_otherwise else OWN_CODE
+
+
+def _raise_unfinished(exercise: str, where: str) -> NoReturn:
+    told = message(
+        translated("{exercise}: your own code did not finish", exercise=exercise),
+        saw=translated("KeyboardInterrupt: stopped from outside"),
+        expected=translated("a function that returns"),
+        look_at=where,
+    )
+    raise Unfinished(told)
