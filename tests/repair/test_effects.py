@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -151,6 +152,24 @@ def test_every_repair_that_is_called_the_same_trains_the_same(broken, old, new, 
         assert fix.proven == (fix.effect == "same losses and gradients")
         assert not fix.proven or pytest.approx(wanted.losses, rel=1e-4) == got.losses, fix
         assert not fix.proven or pytest.approx(wanted.trained, rel=1e-4) == got.trained, fix
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        pytest.param(LOOP, id="backward raises"),
+        pytest.param(MASK, id="a mask"),
+        pytest.param(BY_HAND, id="a step raises after backward"),
+        pytest.param(ACTOR_CRITIC, id="the second of two losses raises"),
+    ],
+)
+def test_what_would_train_for_hours_is_repaired_as_what_trains_three_steps(broken):
+    """An error in the first step ends the program; once it is repaired, only a few of its steps are run, and the repairs are the same."""
+    hours = re.sub(r"range\(\d\)", "range(10**9)", broken)
+    short, long = repairs(re.sub(r"range\(\d\)", "range(7)", broken)), repairs(hours)
+    assert long.fixes
+    assert [fix.after for fix in short.fixes] == [fix.after for fix in long.fixes]
+    assert [fix.proven for fix in short.fixes] == [fix.proven for fix in long.fixes]
 
 
 def test_an_update_that_reaches_no_parameter_is_not_offered(monkeypatch):

@@ -11,6 +11,8 @@ from autograder.tape.run.once import Run
 from autograder.tape.run.programs.source_text import ProgramError
 
 LONG = 3_000  # nodes of all backward calls together that are recorded in full: a millisecond each
+BEYOND = 4  # backward calls after the harmed one that are still run: a GAN makes several before each of its networks is updated
+FEW = 32  # backward calls of a long run that are compared before the others: most harms are done in every step
 SHOWN = 2  # backward calls that are recorded of a right program: the second shows what the first left behind
 
 
@@ -38,6 +40,14 @@ def is_long(plain: Run, scope: Scope) -> bool:
         return False
     is_much = plain.is_cut or sum(call.nodes for call in plain.calls) > LONG
     return scope.shown is not None or (is_much and len(plain.calls) > 1)
+
+
+def calls_beyond_error(plain: Run) -> int | None:
+    """Returns after how many backward calls other runs of a program that stopped with an error end; None where it did not.
+
+    Without the error, what was meant to be a training run of hours goes on.
+    """
+    return None if plain.error is None else len(plain.calls) + BEYOND
 
 
 def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope) -> Excerpt:

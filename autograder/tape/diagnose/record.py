@@ -10,13 +10,21 @@ from typing import Any
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.assembly import assemble, freeze
 from autograder.tape.diagnose.compiled_evidence import CompiledEvidence
-from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.excerpt import WHOLE, Scope, excerpt_of, is_long
+from autograder.tape.diagnose.evidence import UNWITNESSED, Evidence
+from autograder.tape.diagnose.excerpt import (
+    FEW,
+    WHOLE,
+    Scope,
+    calls_beyond_error,
+    excerpt_of,
+    is_long,
+)
 from autograder.tape.diagnose.unfollowed import refuse_unfollowed
 from autograder.tape.internals.compiler import eager_random_numbers
 from autograder.tape.observe.backward_trace import BackwardTrace
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
+from autograder.tape.oracle.gradient_comparison import first_difference, gradients_of
 from autograder.tape.oracle.untracked_writes import UntrackedEffect, effect_of_untracked_writes
 from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording
@@ -109,10 +117,9 @@ def _first_run(program: Program, seconds: float, scope: Scope) -> Run:
 
 def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[Evidence, ClonedSavesRun]:
     """Returns what the other runs tell, the one that decides the outcome first: time may be short."""
-    budget, is_excerpt, cloned_saves = budget_in_force(), is_long(plain, scope), ClonedSavesRun()
+    budget, is_excerpt = budget_in_force(), is_long(plain, scope)
     budget.stage = "comparing with private copies of what is saved"
-    most = len(plain.calls) if is_excerpt and (plain.is_cut or plain.error is not None) else None
-    meant = run_again(program, cloned_saves, cloned_saves.around, min(seconds, SECOND * budget.left), most)
+    cloned_saves, meant = _meant(program, plain, seconds, scope)
     excerpt = excerpt_of(plain, meant, scope) if is_excerpt else None
     first, last = (excerpt.first - 1, _end(excerpt, plain)) if excerpt else (0, None)
     budget.stage = "recording"
@@ -124,6 +131,23 @@ def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tup
         budget.stage = "taking finite differences"
         effect = effect_of_untracked_writes(program, observer, seconds, last, asked=scope.check_gradients)
     return Evidence(plain, observed, meant, observer, effect, trace, excerpt=excerpt), cloned_saves
+
+
+def _meant(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[ClonedSavesRun, Run]:
+    """Returns the run with private copies; of a long program it ends after a few backward calls where one of these was harmed."""
+
+    def run(most: int | None) -> tuple[ClonedSavesRun, Run]:
+        listener, limit = ClonedSavesRun(), min(seconds, SECOND * budget_in_force().left)
+        return listener, run_again(program, listener, listener.around, limit, most)
+
+    if not is_long(plain, scope):
+        return run(calls_beyond_error(plain))
+    whole = len(plain.calls) if plain.is_cut or plain.error is not None else None
+    if scope.shown is None and plain.error is None and len(plain.calls) > FEW:
+        beginning = run(FEW)
+        if first_difference(gradients_of(plain), gradients_of(beginning[1]), UNWITNESSED) is not None:
+            return beginning
+    return run(whole)
 
 
 def _end(excerpt: Excerpt, plain: Run) -> int | None:

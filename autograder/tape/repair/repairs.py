@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from autograder.locale.translations import in_english, translatable
-from autograder.tape.diagnose.excerpt import WHOLE, Scope
-from autograder.tape.diagnose.record import record_program
-from autograder.tape.recording.verdict_types import Fix, Problem, Verdict, note_on_change
+from autograder.tape.diagnose.excerpt import BEYOND, WHOLE, Scope
+from autograder.tape.recording.verdict_types import Fix, Verdict, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram
 from autograder.tape.repair.search import Prove, Search
 from autograder.tape.repair.several_files import FoundRepair, editable_files, find_in_files
@@ -21,9 +20,6 @@ from autograder.tape.repair.trial.program_factory import ProgramFactory
 from autograder.tape.repair.tried_change import TriedChange
 from autograder.tape.repair.wrong_cures import cures_in_use
 from autograder.tape.run.budget import budget_in_force
-from autograder.tape.run.programs.source_text import ProgramError
-
-BEYOND = 4  # backward calls after the harmed one: a GAN makes several before each of its networks is updated
 
 
 @dataclass(frozen=True)
@@ -69,7 +65,7 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, *, prove: Prove | No
 
     def search_of(file: ProgramFactory, seen: Verdict) -> Search:
         reference = searches[0].reference if searches else None
-        searches.append(Search(file, seen, prove or prove_by_recording(file, scope), scope, reference))
+        searches.append(Search(file, seen, prove, scope, reference))
         return searches[-1]
 
     try:
@@ -141,15 +137,3 @@ def compared_part(verdict: Verdict) -> Scope:
     """Returns what of a long run has to be run to see whether a change repairs it: a few steps beyond the one that was harmed."""
     excerpt = verdict.excerpt
     return WHOLE if excerpt is None else Scope(excerpt.last + BEYOND, excerpt.last - 1)
-
-
-def prove_by_recording(factory: ProgramFactory, scope: Scope = WHOLE) -> Prove:
-    """Returns the function that records a changed text and gives its verdict; a text that cannot be run counts as raising."""
-
-    def prove(text: str) -> Verdict:
-        try:
-            return record_program(factory.make(text), scope=scope).verdict
-        except ProgramError as error:
-            return Verdict("raises-forward", Problem(type(error).__name__, str(error), None))
-
-    return prove

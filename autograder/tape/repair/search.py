@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from autograder.locale.translations import in_english
-from autograder.tape.diagnose.excerpt import WHOLE, Scope
-from autograder.tape.recording.verdict_types import Verdict
+from autograder.tape.diagnose.excerpt import BEYOND, WHOLE, Scope
+from autograder.tape.diagnose.record import record_program
+from autograder.tape.recording.verdict_types import Problem, Verdict
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.candidates import changed_texts
 from autograder.tape.repair.source.edits import EditableSource
@@ -31,6 +32,7 @@ from autograder.tape.repair.trial.program_factory import ProgramFactory
 from autograder.tape.repair.trial.trial_run import TrialRun, run_trial
 from autograder.tape.repair.tried_change import LAST, OTHER, TriedChange, is_like, join
 from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.programs.source_text import ProgramError
 
 DEEPER = 6  # texts with one fault less that are searched once more
 KEPT = 5  # repairs that are offered
@@ -45,6 +47,7 @@ class Search:
     """One search for repairs of one program, in one of its files.
 
     Attributes:
+        prove: returns the verdict of a changed text; None records it, as far as `scope` says.
         scope: how far each run goes, and which backward call a proof records.
         known: what the program did and was meant to do, where another search has found it.
         time: the seconds that were left when it began; half of them are kept for the proofs of what works.
@@ -54,7 +57,7 @@ class Search:
 
     factory: ProgramFactory
     verdict: Verdict
-    prove: Prove
+    prove: Prove | None = None
     scope: Scope = WHOLE
     known: Reference | None = None
     texts: set[str] = field(default_factory=set)
@@ -65,8 +68,10 @@ class Search:
     failures: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Prepares the search for the first change."""
+        """Prepares the search for the first change; what another search has run tells how far this one has to."""
         self.texts.add(self.factory.source)
+        if self.known:
+            self.scope = self.scope_after(self.known.plain)
 
     @cached_property
     def reference(self) -> Reference:
@@ -78,8 +83,15 @@ class Search:
         source = self.factory.source
         twice = self.verdict.error is not None and "second time" in self.verdict.error.message
         plain, meant = self.run(source), MeantRun(keeps_graph=twice)
+        self.scope = self.scope_after(plain)
         self.run(source, meant)
         return Reference(plain, meant, self.right_gradients() if len(plain.calls) == 1 else ())
+
+    def scope_after(self, plain: TrialRun) -> Scope:
+        """Returns how far runs go: where an error ended the program, what is repaired may train for hours."""
+        if plain.error is None or self.scope.calls is not None:
+            return self.scope
+        return replace(self.scope, calls=len(plain.calls) + BEYOND)
 
     def right_gradients(self) -> tuple[Tensor, ...]:
         """Returns the gradients that the verdict lists as right."""
@@ -90,6 +102,15 @@ class Search:
         """Returns one run, as far as runs are compared."""
         return run_trial(self.factory.make(text), trial or TrialRun(), calls=self.scope.calls)
 
+    def verdict_of(self, text: str) -> Verdict:
+        """Returns the verdict of a changed text; one that cannot be run counts as raising."""
+        if self.prove:
+            return self.prove(text)
+        try:
+            return record_program(self.factory.make(text), scope=self.scope).verdict
+        except ProgramError as error:
+            return Verdict("raises-forward", Problem(type(error).__name__, str(error), None))
+
     def look(self, text: str, verdict: Verdict, depth: int = 2) -> list[TriedChange]:
         """Returns the proven repairs of `text`, best first; where one change is not enough, pairs of changes."""
         working, failing = self.try_changes(text, verdict)
@@ -99,7 +120,7 @@ class Search:
                 break
             if any(is_like(found.candidate, one.candidate) for one in proven):
                 continue
-            seen = self.prove(found.text)
+            seen = self.verdict_of(found.text)
             if seen.outcome != "correct":
                 failing.append(found)
             elif self.is_confirmed(seen):
@@ -114,7 +135,7 @@ class Search:
             if self.is_late():
                 return []
             known = len(self.changing)
-            found = self.look(failed.text, self.prove(failed.text), depth - 1)
+            found = self.look(failed.text, self.verdict_of(failed.text), depth - 1)
             self.changing[known:] = [join(failed, one) for one in self.changing[known:]]
             if found:
                 return [join(failed, one) for one in found]
@@ -127,7 +148,7 @@ class Search:
             if len(proven) == CHANGING or self.is_late():
                 break
             if not (proven and found.is_pair) and not any(is_like(found.candidate, one.candidate) for one in proven):
-                proven += [found] if self.prove(found.text).outcome == "correct" else []
+                proven += [found] if self.verdict_of(found.text).outcome == "correct" else []
         return proven
 
     def try_changes(self, text: str, verdict: Verdict) -> tuple[list[TriedChange], list[TriedChange]]:
@@ -137,10 +158,11 @@ class Search:
         for rank, candidate, changed in self.candidates(text, verdict):
             if self.is_late() or (working and budget_in_force().left < self.time / 2):
                 break
+            reference = self.reference  # first: it tells how far the changed program has to run
             budget_in_force().stage = f"trying changes ({self.tried} so far)"
             trial = self.run(changed)
             if trial.error is not None:
-                if trial.error != self.reference.plain.error and trial.error.startswith("RuntimeError:"):
+                if trial.error != reference.plain.error and trial.error.startswith("RuntimeError:"):
                     failing.append(TriedChange(candidate, changed, 0, rank, LAST))
                 continue
             tried = TriedChange(candidate, changed, changed_lines(self.factory.source, changed), rank)

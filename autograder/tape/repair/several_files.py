@@ -69,7 +69,7 @@ def find_in_two(search: Search, search_of: SearchOf) -> Iterator[FoundRepair]:
     for failed in search.failing[:DEEPER]:
         if search.is_late():
             return
-        changed, verdict = search.factory.make(failed.text), search.prove(failed.text)
+        changed, verdict = search.factory.make(failed.text), search.verdict_of(failed.text)
         others = [one for one in editable_files(ProgramFactory(changed, search.factory.make), verdict) if one.imported]
         seconds = [search_of(one, verdict) for one in others if one.file != search.factory.file]
         found = [(one.factory, fix) for one in seconds for fix in one.look(one.factory.source, verdict, depth=1)]

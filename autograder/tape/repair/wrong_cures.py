@@ -1,94 +1,17 @@
-"""Widely copied cures that do not help: named where a program uses them, and tried on a program that does not."""
+"""Widely copied cures that do not help, named where a program uses them."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from autograder.locale.translations import in_english
-from autograder.tape.recording.verdict_types import Gradient, Outcome, Verdict
-from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.kinds.aliases import is_no_grad, remove_alias
+from autograder.tape.recording.verdict_types import Gradient, Verdict
+from autograder.tape.repair.broken_program import BrokenProgram
+from autograder.tape.repair.kinds.aliases import is_no_grad
 from autograder.tape.repair.kinds.clones import bindings
-from autograder.tape.repair.kinds.leaves import with_retain
-from autograder.tape.repair.source.edits import Edit, EditableSource, every, insert, wrap
+from autograder.tape.repair.source.edits import every
 from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called
-
-MUTATION = "torch.autograd.graph.allow_mutation_on_saved_tensors()"
-IDENTITY = "torch.autograd.graph.saved_tensors_hooks(lambda saved: saved, lambda kept: kept)"
-
-
-@dataclass(frozen=True)
-class WrongCure:
-    """A copied cure, and what the program does with it; `says` is one sentence with the gradients."""
-
-    kind: str
-    text: str
-    outcome: Outcome
-    says: str
-
-
-def wrong_cures(
-    source: str, verdict: Verdict, prove: Callable[[str], Verdict], *, file: str = "<program>"
-) -> tuple[WrongCure, ...]:
-    """Returns the copied cures that do not cure this program: each was run, and still raises or gives a wrong gradient.
-
-    Args:
-        source: the program's text, `verdict` what it did as it is, `file` the name its lines have there.
-        prove: runs a changed text and returns its verdict, by both oracles.
-    """
-    program = BrokenProgram(EditableSource(source), verdict, file)
-    shown = []
-    for candidate in propose_cures(program):
-        text = program.source.apply(candidate.edits)
-        if text and text != source and (seen := prove(text)).outcome != "correct":
-            says = f"{candidate.kind}: {figures(seen, verdict.gradients)}"
-            shown.append(WrongCure(candidate.kind, text, seen.outcome, says))
-    return tuple(shown)
-
-
-def propose_cures(program: BrokenProgram) -> Iterator[Candidate]:
-    """Yields the changes that answers on the web propose for an in-place error."""
-    for write in program.blamed:
-        if not write.path or write.path[0] not in ("data", "detach"):
-            yield Candidate("write through .data", (insert(program.source, write.root, ".data", after=True),))
-        yield Candidate(
-            "torch.no_grad() around the write", wrap(program.source, write.statement, "with torch.no_grad():")
-        )
-    for node in every(ast.Call, program.source.tree):
-        if called(node) == "detach" and (edit := remove_alias(program.source, node)):
-            yield Candidate(".data in place of .detach()", (Edit(edit.start, edit.stop, ".data"),))
-    if retained := tuple(with_retain(program.source, call) for call in backward_calls(program.source)):
-        yield Candidate("retain_graph=True", retained)
-    for kind, block in (("allow_mutation_on_saved_tensors", MUTATION), ("identity saved-tensor hooks", IDENTITY)):
-        yield Candidate(kind, enter_context(program.source, block))
-
-
-def backward_calls(source: EditableSource) -> list[ast.Call]:
-    """Returns the calls of `something.backward()`."""
-    found = [call for call in every(ast.Call, source.tree) if isinstance(call.func, ast.Attribute)]
-    return [call for call in found if called(call) == "backward"]
-
-
-def enter_context(source: EditableSource, block: str) -> tuple[Edit, ...]:
-    """Returns the edits that put a context around the body of the function (or the text) that calls backward."""
-    calls = backward_calls(source)
-    body = getattr(source.scope(calls[0]), "body", []) if calls else []
-    inside = [one for one in body if not isinstance(one, ast.Import | ast.ImportFrom) and not is_text(one)]
-    if not inside or '"""' in source.text or "'''" in source.text:
-        return ()  # indenting a string of several lines would change it
-    indent = source.indent(inside[0])
-    lines = range(inside[0].lineno, (inside[-1].end_lineno or inside[-1].lineno) + 1)
-    head = Edit(
-        source.starts[lines[0] - 1], source.starts[lines[0] - 1], f"{indent}with {block}:{source.newline}{source.unit}"
-    )
-    return (head, *(Edit(source.starts[line - 1], source.starts[line - 1], source.unit) for line in lines[1:]))
-
-
-def is_text(statement: ast.stmt) -> bool:
-    """Whether the statement is a bare string, a docstring."""
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def cures_in_use(program: BrokenProgram) -> Iterator[str]:

@@ -103,7 +103,7 @@ def run_once(
         _let_go(run.error)
     if partial and isinstance(run.error, TimeUp):
         _keep_complete(run)
-    _refuse(run, program, budget.given(seconds, limit), complaints.getvalue(), in_compiler)
+    _refuse(run, program, budget.given(seconds, limit), complaints.getvalue(), in_compiler, partial)
     return run
 
 
@@ -205,13 +205,14 @@ def where(error: BaseException, program: Program) -> tuple[int | None, bool]:
     return line, in_backward
 
 
-def _refuse(run: Run, program: Program, given: str, complaints: str, in_compiler: bool) -> None:
+def _refuse(run: Run, program: Program, given: str, complaints: str, in_compiler: bool, partial: bool) -> None:
     """Raises ProgramError where the run says nothing about gradients; leaving with status 0 is an ordinary end.
 
     Args:
         given: how long it was allowed to take.
         complaints: what the program wrote to stderr; argparse says there why it leaves.
         in_compiler: whether the time was up while the compiler ran.
+        partial: whether one backward call would have been enough.
     """
     error, at = run.error, f"{program.file}, line {run.line}" if run.line else program.file
     gradients = [gradient for call in run.calls for gradient in call.gradients if gradient is not None]
@@ -240,7 +241,8 @@ def _refuse(run: Run, program: Program, given: str, complaints: str, in_compiler
         ) from None
     text = str(error)
     if isinstance(error, TimeUp):
-        reason = f"the program was still running after {given}. Make the run shorter."
+        reached = ", and no backward call had ended" if partial else ""
+        reason = f"the program was still running after {given}{reached}. Make the run shorter."
     elif isinstance(error, KeyboardInterrupt):
         reason = "the run was interrupted."
     elif isinstance(error, EOFError):

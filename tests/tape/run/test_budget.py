@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from autograder.tape.diagnose import excerpt
-from autograder.tape.diagnose.excerpt import Scope
+from autograder.tape.diagnose.excerpt import FEW, Scope
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.repair import search
 from autograder.tape.repair.trial.program_factory import factory_of_text
@@ -105,6 +105,17 @@ def test_a_graph_made_earlier_is_recorded_from_its_beginning():
     assert "silently-wrong" == verdict.outcome
     assert (4, 6) == (verdict.excerpt.first, verdict.excerpt.last)
     assert [7] == [place.line for harm in verdict.harms for place in harm.mutated_at]
+
+
+@pytest.mark.parametrize(("harmed", "compared"), [("> 7", FEW), ("> 50", 60)])
+@pytest.mark.usefixtures("every_loop_is_long")
+def test_a_harm_of_the_first_steps_ends_the_comparison(harmed, compared):
+    """A run with copies ends after a few calls where one of them was harmed; where the first harm comes later, it is found there."""
+    verdict = record_program(from_source(training(60, harmed))).verdict
+
+    assert "silently-wrong" == verdict.outcome
+    assert compared == verdict.excerpt.checked
+    assert int(harmed[2:]) + 2 == verdict.excerpt.first
 
 
 @pytest.mark.usefixtures("every_loop_is_long")
