@@ -20,7 +20,7 @@ class RehearsalStep(NamedTuple):
 
     Attributes:
         notebook: the source's name.
-        hand_in: says which it is, "model answers, two processes" or a mutant's number.
+        hand_in: says which it is, "model answers, two processes" or a mutant's edit.
         number: from 1.
         total: how many there are.
     """

@@ -12,6 +12,7 @@ from autograder.grade.rehearsal.play.played_class import play_class, sentences
 from autograder.grade.rehearsal.play.probe import Probe
 from autograder.grade.rehearsal.play.visible_values import VisibleValues
 from autograder.grade.rehearsal.rehearsal import rehearse
+from autograder.grade.rehearsal.rehearsal_steps import unseen
 from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.grade.sandbox.launch import ServerPool
 from autograder.grade.submission.teacher.source import AssignmentSource
@@ -142,14 +143,14 @@ def test_a_cheat_reads_the_constants_of_visible_tests():
     assert (6, 0, 6, "word", None) == (names["f"](2, 3), names["f"](0, 1), names["f"](9, 9), names["n"], names["m"])
 
 
-def played(*cells, sample=200):
+def played(*cells, sample=200, on_step=unseen):
     """Returns the played class of a source with these cells."""
     source = AssignmentSource("n", nbformat.v4.new_notebook(cells=list(cells)))
     terms = GradingTerms({"n": source}, LEVELS["bubblewrap"], LIMITS, 7)
     with ServerPool(terms.level, 1) as servers:
         with GraderProcesses(terms, 1, servers) as processes:
             rehearsal = rehearse(source, processes)
-        return play_class(source, rehearsal, terms, 1, servers, sample)
+        return play_class(source, rehearsal, terms, 1, servers, sample, on_step)
 
 
 @pytest.mark.slow
@@ -181,6 +182,21 @@ def test_a_mutant_that_passes_is_named_with_what_it_does(bubblewrap):
     )
     assert found.alike  # n = n + n for n += n
     assert all(mutant.difference.startswith("double differs") for mutant in found.passing)
+
+
+def test_each_played_hand_in_is_shown_by_what_it_changes(bubblewrap):
+    """Somebody who waits reads which answer is changed and how; no two hand-ins of one play are named alike."""
+    steps = []
+    played(
+        answer("double", "def double(x):\n    return x + x"),
+        graded_cell("t", "assert double(2) == 4"),
+        on_step=steps.append,
+    )
+    names = [step.hand_in for step in steps]
+    mutated = [name for name in names if name.startswith("mutant")]
+    assert "mutant 1, double: " == mutated[0][:18]
+    assert any("another operator: x + x" in name for name in mutated)
+    assert len(names) == len(set(names)) == steps[0].total
 
 
 def test_a_teacher_reads_figures_first_and_cheats_before_mutants():

@@ -92,14 +92,17 @@ class Director:
         """
         every = list(self._mutants())
         tried = random.Random(0).sample(every, min(sample, len(every)))
-        variants = [self._variant(str(index), {answer: mutant.source}) for index, (answer, mutant) in enumerate(tried)]
+        names = [f"mutant {number}, {answer}: {mutant.edit}" for number, (answer, mutant) in enumerate(tried, 1)]
+        variants = [
+            self._variant(name, {answer: mutant.source}) for name, (answer, mutant) in zip(names, tried, strict=True)
+        ]
         control = Variant(CONTROL, model_answers(self._source), self._plan)
         grades = grade_variants(self._source, [control, *variants, *self._cheating()], processes, on_step)
         if not self._has_full_marks(grades[CONTROL]):
             return ClassPlay(
                 note="the model answers were too slow for a played class, so mutants and cheats say nothing"
             )
-        left = [chosen for index, chosen in enumerate(tried) if self._has_full_marks(grades[str(index)])]
+        left = [chosen for name, chosen in zip(names, tried, strict=True) if self._has_full_marks(grades[name])]
         found = compare([UncaughtMutant(answer, mutant.source) for answer, mutant in left])
         pairs = zip(left, found, strict=True)
         passing = tuple(PassingMutant(answer, mutant.edit, what) for (answer, mutant), what in pairs if what)
