@@ -129,6 +129,7 @@ def test_a_script_runs_as_main(tmp_path):
     ("source", "function", "said"),
     [
         pytest.param("x = (", None, "is not Python", id="a syntax error"),
+        pytest.param("x = 1\0", None, "null bytes. Save it as plain text.", id="a null byte"),
         pytest.param("import no_such_module_here", None, "cannot be imported", id="a missing import"),
         pytest.param("1 / 0", "run", "cannot be imported", id="an error while importing"),
         pytest.param("def walk(): pass", "run", "has no function run; it has walk", id="no such function"),

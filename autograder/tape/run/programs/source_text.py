@@ -45,18 +45,14 @@ def compiled(source: str, file: str) -> types.CodeType:
     """
     try:
         code = compile(source, file, "exec", dont_inherit=True)
-    except SyntaxError as error:
+    except (SyntaxError, ValueError) as error:
+        # A null byte is a SyntaxError without a line, or a ValueError, as the release of Python has it (3.11.4).
+        line = getattr(error, "lineno", None)
+        known = {"file": file, "reason": getattr(error, "msg", str(error)), "line": line}
         raise ProgramError(
-            in_english(
-                "{file} is not Python: {reason} on line {line}. Correct that line.",
-                file=file,
-                reason=error.msg,
-                line=error.lineno,
-            )
-        ) from None
-    except ValueError as error:
-        raise ProgramError(
-            in_english("{file} is not Python: {reason}. Save it as plain text.", file=file, reason=str(error))
+            in_english("{file} is not Python: {reason}. Save it as plain text.", **known)
+            if line is None
+            else in_english("{file} is not Python: {reason} on line {line}. Correct that line.", **known)
         ) from None
     # inspect.getsource and tracebacks find the text of a program that stands in no file.
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
