@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterable
 
 from autograder.locale.translations import in_english
@@ -88,7 +89,13 @@ def statement_at(trees: dict[str, ast.Module], place: Place) -> ast.stmt | None:
     tree = trees.get(place.file)
     spread = [
         node
-        for node in (ast.walk(tree) if tree else ())
-        if isinstance(node, ast.stmt) and node.lineno <= place.line <= (node.end_lineno or node.lineno)
+        for node in (_statements(tree) if tree else ())
+        if node.lineno <= place.line <= (node.end_lineno or node.lineno)
     ]
     return max(spread, key=lambda node: node.lineno, default=None)
+
+
+@functools.lru_cache(maxsize=32)
+def _statements(tree: ast.Module) -> tuple[ast.stmt, ...]:
+    """Returns all statements of a file: hundreds of its lines may be asked for."""
+    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.stmt))
