@@ -13,6 +13,8 @@ _DESCRIPTIONS = {
 }
 """Kind of harm → what it did; for the others, what the write harmed."""
 
+_OVERWRITES = translatable("line {line}: {text} writes into the memory of {tensor}, which {node} keeps for backward")
+
 
 def describe(harm: Harm | None) -> str:
     """Returns the write that did harm, what it harmed, and what the operation that saved it keeps; "" for none."""
@@ -24,9 +26,7 @@ def describe(harm: Harm | None) -> str:
     ):  # a node of the check's own, which starts backward in what came back
         return describe_unrecorded(place)
     told = translated(
-        _DESCRIPTIONS.get(
-            harm.kind, "line {line}: {text} writes into the memory of {tensor}, which {node} keeps for backward"
-        ),
+        _DESCRIPTIONS.get(harm.kind, _OVERWRITES),
         line=place.line,
         text=place.text,
         tensor=harm.tensor,

@@ -23,6 +23,7 @@ from tests.lessons.test_notebooks import errors
 
 SPOKEN = "zh-CN"
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
+SENTENCE = re.compile(r"\b[a-z]{3,} [a-z]{2,} [a-z]{2,} [a-z]{2,}\b")
 BLANKS = re.compile(r"\\\{\w*\\\}")
 WRONG = [
     pytest.param(path, exercise, answer, id=f"{exercise.id}: {answer.name}")
@@ -53,6 +54,7 @@ def test_a_wrong_answer_is_refused_in_chinese(path: Path, exercise: AuthorExerci
     assert CHINESE.search(str(raised))
     assert max(map(columns, str(raised).splitlines())) <= 76
     told = join_lines(str(raised).splitlines())
+    assert not SENTENCE.search(told.partition("请看")[2]), told
     assert answer.phrase in told or any(words.search(told) for words in translations_of(answer.phrase)), told
 
 

@@ -11,10 +11,12 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from autograder import cli
+from autograder.check.blame import describe
 from autograder.grade.batch.feedback.feedback_page import page_html
 from autograder.locale.languages import METADATA, speaking
 from autograder.locale.translations import in_english, retold
 from autograder.tape import explain_program
+from autograder.tape.recording.verdict_types import Harm, Place
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.view import as_screen, as_text
 from tests.tape.graph_fault_programs import PROGRAMS, FaultyProgram
@@ -114,3 +116,30 @@ def test_the_index_of_errors_is_searched_in_both() -> None:
         chinese = error_rows()
     assert [row.parts for row in english] == [row.parts for row in chinese]
     assert all(CHINESE.search(row.happened) for row in chinese)
+
+
+@pytest.mark.parametrize(
+    "english",
+    [
+        "mine.py, line 3: the program was still running after 14.3 of the 60 seconds. Make the run shorter.",
+        "mine.py: the program was still running after 2 seconds. Make the run shorter.",
+        "mine.py: another process that the program started called backward, and nothing can be said of it, because only "
+        "this process is followed. Explain that part in one process: call its function itself, or set num_workers=0.",
+        "There is no step 9 to record: the program called backward 3 times. Name one of these.",
+    ],
+)
+def test_why_a_program_cannot_be_explained_is_chinese(english: str) -> None:
+    """A reason is kept in English and told in Chinese, with the parts that it is made of."""
+    with speaking("zh-CN"):
+        told = retold(english)
+    assert CHINESE.search(told)
+    assert not re.search(r"\b(of|the|seconds|step)\b", told)
+
+
+def test_a_check_names_the_line_in_chinese() -> None:
+    """The row that says where to look is Chinese for every kind of harm, but for names, code and what PyTorch calls things."""
+    for kind in ("saved tensor", "unrecorded write"):
+        written, saved = Place("f.py", 3, "a += 1"), Place("f.py", 2, "a = w.exp()")
+        harm = Harm("a", (written,), None, saved, "ExpBackward0", 0, 1, True, kind=kind)
+        with speaking("zh-CN"):
+            assert "第 3 行：a += 1" in describe(harm)

@@ -18,7 +18,8 @@ from autograder.course.paths import NOTEBOOKS, lessons
 from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, LanguageError, known_language, language, speaking
 from autograder.locale.notebook_translation import texts, translate_notebook
 from autograder.locale.translations import FOLDER, po_files, read_po, texts_in, translated
-from tests.translations.collect import templates
+from autograder.view.assets import front_end_texts
+from tests.translations.collect import spoken_in, templates
 from tests.translations.readme import LINK, SOURCE_FILE, readme_file, readme_in
 
 TRANSLATIONS = sorted(LANGUAGES.keys() - {SOURCE})
@@ -211,3 +212,27 @@ def test_terms_are_said_alike_everywhere(spoken: str) -> None:
         and not any(word in other for word in words.split("|"))
     ]
     assert different == []
+
+
+def test_a_text_is_found_wherever_it_is_marked(tmp_path: Path) -> None:
+    """In a call across lines, by its place among the arguments, and inside an f-string; a name or an empty text is none."""
+    file = tmp_path / "said.py"
+    file.write_text(
+        "translated(\n    'one '\n    'text', a=1)\nhtml = f'<p>{translated(\"inside\")}</p>'\n"
+        "count_noun(3, 'line', 'lines')\ntranslated(name)\ntranslated('')\nin_english('kept')\n"
+    )
+    assert ["one text", "inside", "line", "lines"] == spoken_in(file)
+    assert ["kept"] == spoken_in(file, {"in_english": (1,)})
+
+
+@pytest.mark.parametrize("spoken", TRANSLATIONS)
+def test_a_button_is_called_what_stands_on_it(spoken: str) -> None:
+    """Where a text names a button of the picture or of the cards, its translation names the translated button."""
+    labels = {text.casefold() for text in front_end_texts()}
+    left = [
+        named
+        for text in texts_in(spoken).values()
+        for named in re.findall(r"(?<!\*)\*([^*\n]+)\*(?!\*)", text)
+        if named.casefold() in labels
+    ]
+    assert left == []

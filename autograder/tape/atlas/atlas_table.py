@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from autograder.errors import InputError
+from autograder.locale.translations import in_english
 
 FORMAT = 1
 TABLES = Path(__file__).parent / "tables"
@@ -139,7 +140,13 @@ def table_text(version: str) -> str:
     """
     known = known_versions()
     if version not in known:
-        raise InputError(f"There is no atlas of PyTorch {version!r}; there is one of {', '.join(known)}.")
+        raise InputError(
+            in_english(
+                "There is no atlas of PyTorch {version}; there is one of {known}.",
+                version=repr(version),
+                known=", ".join(known),
+            )
+        )
     return (TABLES / f"{version}.json").read_text("utf-8")
 
 

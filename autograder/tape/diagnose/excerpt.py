@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from autograder.locale.translations import in_english
 from autograder.tape.oracle.gradient_comparison import SAME, first_difference, gradients_of
 from autograder.tape.recording.verdict_types import Excerpt
 from autograder.tape.run.engine import Backward
@@ -71,9 +72,13 @@ def _asked(plain: Run, scope: Scope) -> int | None:
     if scope.shown is None:
         return None
     if not -calls <= scope.shown < calls:
-        asked = "the last step" if scope.shown < 0 else f"step {scope.shown + 1}"
+        asked = in_english("the last step") if scope.shown < 0 else in_english("step {number}", number=scope.shown + 1)
         raise ProgramError(
-            f"There is no {asked} to record: the program called backward {calls} times. Name one of these."
+            in_english(
+                "There is no {asked} to record: the program called backward {calls} times. Name one of these.",
+                asked=asked,
+                calls=calls,
+            )
         )
     return scope.shown % calls
 

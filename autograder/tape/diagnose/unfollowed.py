@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.run.programs.source_text import ProgramError
-
-CURE = "Explain that part in one process: call its function itself, or set num_workers=0."
 
 
 class UnfollowedError(ProgramError):
@@ -20,18 +19,33 @@ def refuse_unfollowed(file: str, evidence: Evidence) -> None:
     """
     children, outcome = evidence.plain.children, evidence.outcome
     if outcome == "silently-wrong" and children.forked and _wrote_into_shared_memory(evidence):
-        seen = "another process that the program started wrote into shared memory which backward needed"
-        raise UnfollowedError(f"{file}: {seen}; its line is not known, because only this process is followed. {CURE}")
+        raise UnfollowedError(
+            in_english(
+                "{file}: another process that the program started wrote into shared memory which backward needed; its line "
+                "is not known, because only this process is followed. Explain that part in one process: call its function "
+                "itself, or set num_workers=0.",
+                file=file,
+            )
+        )
     if outcome != "correct":
         return
     if children.called_backward:
-        seen = "another process that the program started called backward"
         raise UnfollowedError(
-            f"{file}: {seen}, and nothing can be said of it, because only this process is followed. {CURE}"
+            in_english(
+                "{file}: another process that the program started called backward, and nothing can be said of it, because "
+                "only this process is followed. Explain that part in one process: call its function itself, or set "
+                "num_workers=0.",
+                file=file,
+            )
         )
     if children.pythons and not evidence.plain.calls:
-        seen = "the program started another Python program and never called backward itself"
-        raise UnfollowedError(f"{file}: {seen}, so nothing was checked. Explain that other program.")
+        raise UnfollowedError(
+            in_english(
+                "{file}: the program started another Python program and never called backward itself, so nothing was "
+                "checked. Explain that other program.",
+                file=file,
+            )
+        )
 
 
 def _wrote_into_shared_memory(evidence: Evidence) -> bool:

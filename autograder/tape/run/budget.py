@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
+from autograder.locale.translations import in_english
+
 SECONDS = 60.0
 QUIET = 3.0  # seconds before the first word of progress, and between two of them, for somebody who watches
 SHORTEST = 0.05  # seconds that a run has though nothing is left: a limit of 0 would be none
@@ -61,7 +63,9 @@ class Budget:
         """Returns the seconds that a run had, in words: what was asked for, not what was left of it; a share as one."""
         seconds = asked if limit == asked else self.seconds
         share = f"{max(0.1, round(seconds, 1)):g}"
-        return f"{share} of the {self.seconds:g} seconds" if seconds < self.seconds < math.inf else f"{share} seconds"
+        if seconds < self.seconds < math.inf:
+            return in_english("{share} of the {seconds} seconds", share=share, seconds=f"{self.seconds:g}")
+        return in_english("{share} seconds", share=share)
 
     def progress(self, backwards: int = 0) -> None:
         """Tells how far the work is, unless that was told a moment ago; `backwards` is how many calls the run has made."""

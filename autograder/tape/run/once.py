@@ -241,18 +241,24 @@ def _refuse(run: Run, program: Program, given: str, complaints: str, in_compiler
         ) from None
     text = str(error)
     if isinstance(error, TimeUp):
-        reached = ", and no backward call had ended" if partial else ""
-        reason = f"the program was still running after {given}{reached}. Make the run shorter."
+        late = in_english("{given}, and no backward call had ended", given=given) if partial else given
+        reason = in_english(
+            "{at}: the program was still running after {given}. Make the run shorter.", at=at, given=late
+        )
     elif isinstance(error, KeyboardInterrupt):
-        reason = "the run was interrupted."
+        reason = in_english("{at}: the run was interrupted.", at=at)
     elif isinstance(error, EOFError):
-        reason = "the program reads input, and there is nobody to answer. Give it the value in the source."
+        reason = in_english(
+            "{at}: the program reads input, and there is nobody to answer. Give it the value in the source.", at=at
+        )
     elif isinstance(error, MemoryError) or "can't allocate memory" in text or "out of memory" in text:
-        reason = "the program asks for more memory than this machine has. Make its tensors smaller."
+        reason = in_english(
+            "{at}: the program asks for more memory than this machine has. Make its tensors smaller.", at=at
+        )
     elif "Torch not compiled with" in text or "Found no NVIDIA driver" in text or "No CUDA GPUs" in text:
-        reason = "the program needs a device that is not here. Run it on the CPU."
+        reason = in_english("{at}: the program needs a device that is not here. Run it on the CPU.", at=at)
     else:
         return
-    failure = (CompilingTookTooLong if in_compiler else ProgramError)(f"{at}: {reason}")
+    failure = (CompilingTookTooLong if in_compiler else ProgramError)(reason)
     failure.__cause__ = error
     raise failure

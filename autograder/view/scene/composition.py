@@ -6,7 +6,7 @@ import hashlib
 
 import msgspec
 
-from autograder.tape.recording.schema import Recording, to_json
+from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import OUTCOMES
 from autograder.view.assets import front_end_words
 from autograder.view.keys import Key
@@ -68,7 +68,7 @@ class Scene(msgspec.Struct):
     """All that a front end needs; nothing in it is code or markup.
 
     Attributes:
-        id: the same for the same recording, so that a page counts a prediction once.
+        id: the same for the same run told in the same language, so that a page counts a prediction once.
         title: the outcome and what it means, in one line.
         views: the graph; the first is the whole program, the others are the insides of its folds.
         decisive: 0-based frame of the last harmful write, else of the error, else of the verdict.
@@ -120,16 +120,19 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "", co
     frames = _frames(recording, index, graph)
     decisive = decisive_frame(recording, index.playback.frames) - 1
     ask = _ask(frames) if predict else _ask_versions(frames) if counters else None
+    programs, gradients = _programs(recording), draw_gradients(recording)
+    # Of what is shown, not of the recording: bytes that nobody sees may be those that lay in fresh memory before.
+    shown = msgspec.json.encode((recording.verdict.outcome, programs, frames, gradients))
     return Scene(
-        id=hashlib.sha256(to_json(recording).encode()).hexdigest()[:12],
+        id=hashlib.sha256(shown).hexdigest()[:12],
         outcome=recording.verdict.outcome,
         title=title(recording.verdict),
         is_refused=is_refused(recording.verdict),
-        programs=_programs(recording),
+        programs=programs,
         frames=frames,
         views=[Drawing(-MARGIN, -MARGIN, v.width, v.height, v.shapes, v.title, v.parent) for v in graph.views],
         memory=_memory(index),
-        gradients=draw_gradients(recording),
+        gradients=gradients,
         decisive=decisive,
         start=0 if ask is not None or _is_withheld(recording) else decisive,
         ask=ask,
