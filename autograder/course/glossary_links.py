@@ -50,6 +50,7 @@ HEADING = r"(?P<heading>^#.*$)"
 OPAQUE = r"(?P<opaque>(?s:```.*?```)|<[^>]*>|\$[^$]*\$|!?\[[^\]]*\]\([^)]*\))"
 CODE = r"`(?P<code>[^`\n]+)`"
 LINK = re.compile(rf"\[([^\]]+)\]\({re.escape(GLOSSARY)}#[^)]*\)")
+STRESSED = re.compile(rf"{OPAQUE}|{CODE}|(?P<stress>\*\*?)(?P<inside>[^*\s][^*\n]*)(?P=stress)", re.MULTILINE)
 
 
 class Term(NamedTuple):
@@ -81,8 +82,11 @@ class GlossaryLinks:
         self._seen: set[str] = set()
 
     def linked(self, source: str) -> str:
-        """Returns the next Markdown cell with its links."""
-        return self._pattern.sub(self._link, source)
+        """Returns the next Markdown cell with its links.
+
+        Asterisks stand inside a link: beside a Chinese letter and before a bracket they would open nothing (CommonMark 0.31, 6.2).
+        """
+        return STRESSED.sub(_stress_inside, self._pattern.sub(self._link, source))
 
     def _link(self, found: re.Match[str]) -> str:
         if found["heading"]:
@@ -92,6 +96,16 @@ class GlossaryLinks:
             return found[0]
         self._seen.add(anchor)
         return f"[{found[0]}]({GLOSSARY}#{anchor})"
+
+
+def _stress_inside(found: re.Match[str]) -> str:
+    """Returns stressed words that begin or end with a link as one link around the stressed words; any other text as it is."""
+    inside = found["inside"] or ""
+    targets = re.findall(r"\]\(([^)]*)\)", inside)
+    if len(targets) != 1 or not (inside.startswith("[") or inside.endswith(")")) or not LINK.search(inside):
+        return found[0]
+    stress, words = found["stress"], LINK.sub(r"\1", inside)
+    return f"[{stress}{words}{stress}]({targets[0]})"
 
 
 def with_glossary_links(notebook: NotebookNode, glossary: Path = OWN_GLOSSARY) -> NotebookNode:

@@ -12,7 +12,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from autograder.course.canonical import read, write
 from autograder.course.glossary_links import lesson_in_language, with_glossary_links, without_glossary_links
 from autograder.course.paths import NOTEBOOKS, lessons
-from autograder.locale.languages import LANGUAGES
+from autograder.locale.languages import LANGUAGES, METADATA
 from autograder.locale.notebook_translation import in_language
 
 LESSONS = [path for path in lessons(NOTEBOOKS) if path.parent.name != "start"]
@@ -73,10 +73,37 @@ def test_the_first_use_in_each_section_is_linked(glossary):
     lesson = new_notebook(cells=[new_markdown_cell(source), new_code_cell("leaf"), new_markdown_cell("Two leaves.")])
     linked = with_glossary_links(lesson, glossary)
     to = "(../start/glossary.ipynb#"
-    expected = source.replace("**leaf**", f"**[leaf]{to}Leaf)**").replace(" `.data`", f" [`.data`]{to}.data)")
+    expected = source.replace("**leaf**", f"[**leaf**]{to}Leaf)").replace(" `.data`", f" [`.data`]{to}.data)")
     expected = expected.replace("Saved tensors", f"[Saved tensors]{to}Saved-tensor)")
     assert [expected, "leaf", f"Two [leaves]{to}Leaf)."] == [cell.source for cell in linked.cells]
     assert lesson == without_glossary_links(linked)
+
+
+@pytest.mark.parametrize(
+    ("source", "linked"),
+    [
+        ("一个**叶子张量**。", "一个[**叶子张量**](#)。"),
+        ("**甲**，**叶子张量的梯度**，*乙*", "**甲**，[**叶子张量的梯度**](#)，*乙*"),
+        ("`a * b` 与*叶子张量*，`c * d`", "`a * b` 与[*叶子张量*](#)，`c * d`"),
+        ("**不是叶子的那一个**", "**不是[叶子](#)的那一个**"),
+    ],
+)
+def test_stress_is_inside_a_link(glossary, source, linked):
+    """A page shows no asterisk: beside a Chinese letter, those around a link would stress nothing."""
+    lesson = new_notebook(cells=[new_markdown_cell(source)], metadata={METADATA: "zh-CN"})
+    found = with_glossary_links(lesson, glossary)
+    assert linked == re.sub(r"\(\.\.[^)]*\)", "(#)", found.cells[0].source)
+    assert lesson == without_glossary_links(found)
+
+
+@pytest.mark.parametrize("spoken", sorted(LANGUAGES))
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_no_page_shows_an_asterisk(path, spoken):
+    """Whatever is stressed in a lesson is shown so, in each language, outside of code and formulas."""
+    cells = [cell for cell in lesson_in_language(read(path), spoken).cells if cell.cell_type == "markdown"]
+    for cell in cells:
+        shown = re.sub(r"<(pre|code)\b.*?</\1>|\$[^$]*\$", "", page(cell.source), flags=re.DOTALL)
+        assert "*" not in shown
 
 
 def test_a_course_without_a_glossary_has_no_links(tmp_path):
