@@ -49,9 +49,7 @@ USED_AGAIN = Meaning(
     translatable("a graph whose saved tensors are still there"),
 )
 CALLERS_BACKWARD = USED_AGAIN._replace(
-    look_at=translatable(
-        "a backward inside your own code: whoever calls the function runs backward from what it returns"
-    )
+    look_at=translatable("a backward inside your own code: the caller runs backward from what the function returns")
 )
 NO_GRAD = Meaning(
     translatable("a .grad is None"),

@@ -200,7 +200,7 @@ MESSAGES = {
     "backward inside the function": (
         "clear_after_use",
         "def clear_after_use(d, w2):\n    f = d.clone() * w2\n    f.sum().backward()\n    d[:] = 1\n    return f",
-        "whoever calls the function runs backward",
+        "the caller runs backward",
     ),
     "a parameter by another name": (
         "GatedBlock",

@@ -75,7 +75,7 @@ class Sentences:
         return join_sentences(parts[:MOST] + more)
 
     def _stops(self, step: Step) -> bool:
-        """Returns whether the program ended in an error at this statement; what backward freed before one is told apart."""
+        """Returns whether the program ended in an error at this statement; what backward freed before one is another case."""
         error = self.playback.recording.verdict.error
         if error is None or step is not self.playback.recording.steps[-1]:
             return False
