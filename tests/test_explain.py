@@ -155,7 +155,7 @@ def test_a_program_that_ends_python_is_told_and_is_never_correct(tmp_path, line,
 def test_ctrl_c_is_one_sentence(tmp_path):
     """Interrupted while the program runs: no traceback."""
     started, path = tmp_path / "started", tmp_path / "long.py"
-    path.write_text(f"import time, pathlib\npathlib.Path({str(started)!r}).touch()\ntime.sleep(50)\n")
+    path.write_text(f"import time, pathlib\npathlib.Path({str(started)!r}).touch()\nwhile True: time.sleep(0.1)\n")
     command = [sys.executable, "-m", "autograder", "explain", str(path)]
     running = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -167,7 +167,7 @@ def test_ctrl_c_is_one_sentence(tmp_path):
     out, told = running.communicate(timeout=120)
     *progress, sentence = told.strip().splitlines()
     assert (2, "") == (running.returncode, out)
-    assert re.fullmatch(r"autograder: .*long.py, line 3: the run was interrupted\.", sentence)
+    assert re.fullmatch(r"autograder: .*long.py, line [23]: the run was interrupted\.", sentence)
     assert all(re.match(r"autograder: .*: \d+ s: ", line) for line in progress), told  # a busy machine is slow to begin
 
 

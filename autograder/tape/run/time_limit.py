@@ -57,18 +57,23 @@ class _TimeLimit:
     other: tuple[float, float]
 
     def __enter__(self) -> None:
-        self.began, self.end = time.monotonic(), self.clock() + self.seconds
+        self.is_over, self.began, self.end = False, time.monotonic(), self.clock() + self.seconds
         self.before = signal.signal(signal.SIGALRM, self._stop)
         signal.setitimer(signal.ITIMER_REAL, self.seconds, self.repeat_seconds)
 
     def __exit__(self, *_raised: object) -> None:
+        self.is_over = True
         signal.setitimer(signal.ITIMER_REAL, 0)
+        # Another thread may be about to receive the last signal: where signals are ignored, the system drops it.
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
         signal.signal(signal.SIGALRM, self.before)
         left, interval = self.other
         if left:
             signal.setitimer(signal.ITIMER_REAL, max(0.001, left - (time.monotonic() - self.began)), interval)
 
     def _stop(self, _number: int, frame: FrameType | None) -> None:
+        if self.is_over:
+            return
         left = self.end - self.clock()
         if frame is not None and frame.f_locals.get("self") is self and frame.f_code.co_name == "__exit__":
             return

@@ -26,6 +26,28 @@ def test_signals_at_the_end_of_a_block_leave_no_timer():
 
 
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer here")
+@pytest.mark.parametrize("now", [100.0, 30.0], ids=["the time is up", "time is left"])
+def test_a_signal_that_comes_while_the_handler_is_put_back_is_let_go(monkeypatch, now):
+    """It may reach Python inside `signal.signal`, which the end of the block calls: nothing is raised, and no timer set again."""
+    before, left = signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)[0]
+    times, put_back = [0.0], signal.signal
+    came = []
+
+    def interrupted(number, handler):
+        if callable(signal.getsignal(number)):
+            came.append(signal.getsignal(number)(number, sys._getframe()))
+        return put_back(number, handler)
+
+    with time_limit(60, clock=lambda: times[0]):
+        times[0] = now
+        monkeypatch.setattr(signal, "signal", interrupted)
+    monkeypatch.undo()
+    assert came
+    assert signal.getsignal(signal.SIGALRM) is before
+    assert (signal.getitimer(signal.ITIMER_REAL)[0] > 0) == (left > 0)
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there is no such timer here")
 def test_a_limit_inside_another_gives_the_rest_back():
     """The outer limit ends its block although an inner one was set and ended in between."""
     began, ended = time.monotonic(), False
