@@ -184,6 +184,7 @@ def test_a_mutant_that_passes_is_named_with_what_it_does(bubblewrap):
     assert all(mutant.difference.startswith("double differs") for mutant in found.passing)
 
 
+@pytest.mark.slow
 def test_each_played_hand_in_is_shown_by_what_it_changes(bubblewrap):
     """Somebody who waits reads which answer is changed and how; no two hand-ins of one play are named alike."""
     steps = []
