@@ -238,8 +238,9 @@ def test_top_level_has_only_what_has_a_reason():
         "README.md", "LICENSE", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "CITATION.cff", "docs",
         "environment.yml", "pyproject.toml", "nbgrader_config.py",
         "notebooks", "autograder", "solutions", "assets", "tests", "requirements",
+        ".ci", ".github", ".gitignore", ".pre-commit-config.yaml",
     }  # fmt: skip
-    assert set() == {name.split("/")[0] for name in tracked if not name.startswith(".")} - known
+    assert set() == {name.split("/")[0] for name in tracked} - known
 
 
 def test_the_readme_lists_every_lesson():
