@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sized
 from dataclasses import dataclass
 
 from autograder.locale.translations import in_english
@@ -43,12 +44,12 @@ def is_long(plain: Run, scope: Scope) -> bool:
     return scope.shown is not None or (is_much and len(plain.calls) > 1)
 
 
-def calls_beyond_error(plain: Run) -> int | None:
-    """Returns after how many backward calls other runs of a program that stopped with an error end; None where it did not.
+def calls_beyond_error(error: object, calls: Sized) -> int | None:
+    """Returns after how many backward calls other runs of a program end whose error came after these; None where it had none.
 
     Without the error, what was meant to be a training run of hours goes on.
     """
-    return None if plain.error is None else len(plain.calls) + BEYOND
+    return None if error is None else len(calls) + BEYOND
 
 
 def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope) -> Excerpt:

@@ -141,7 +141,7 @@ def _meant(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[
         return listener, run_again(program, listener, listener.around, limit, most)
 
     if not is_long(plain, scope):
-        return run(calls_beyond_error(plain))
+        return run(calls_beyond_error(plain.error, plain.calls))
     whole = len(plain.calls) if plain.is_cut or plain.error is not None else None
     if scope.shown is None and plain.error is None and len(plain.calls) > FEW:
         beginning = run(FEW)

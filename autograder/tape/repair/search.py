@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from autograder.locale.translations import in_english
-from autograder.tape.diagnose.excerpt import BEYOND, WHOLE, Scope
+from autograder.tape.diagnose.excerpt import WHOLE, Scope, calls_beyond_error
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.verdict_types import Problem, Verdict
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
@@ -89,9 +89,9 @@ class Search:
 
     def scope_after(self, plain: TrialRun) -> Scope:
         """Returns how far runs go: where an error ended the program, what is repaired may train for hours."""
-        if plain.error is None or self.scope.calls is not None:
+        if self.scope.calls is not None:
             return self.scope
-        return replace(self.scope, calls=len(plain.calls) + BEYOND)
+        return replace(self.scope, calls=calls_beyond_error(plain.error, plain.calls))
 
     def right_gradients(self) -> tuple[Tensor, ...]:
         """Returns the gradients that the verdict lists as right."""
