@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from autograder.book.record.lesson_blocks import QuestionBlock
 from autograder.book.record.own_programs import own_page, own_questions
 from autograder.course.catalogue import lessons
 from autograder.course.paths import HOME, NOTEBOOKS
-from autograder.errors import UnfinishedError
+from autograder.errors import InputError, UnfinishedError
 from autograder.locale.languages import LANGUAGES, SOURCE, known_language, speaking
 from autograder.locale.translations import in_english, translated
 from autograder.view.assets import pictures, read_asset
@@ -24,6 +25,13 @@ KEPT = HOME / "book"
 """Recordings of earlier runs, by content."""
 
 ALL = "all"
+
+ON_THE_WEB = re.compile(r"https?://([\w.-]+|\[[\da-f:.]+\])(:\d+)?(/[\w.~%@+/-]*)?", re.IGNORECASE)
+"""An address that pages can be put below and that a terminal takes as one word; no name or password stands in it."""
+
+
+class BookAddressError(InputError):
+    """What was given is no address that the book's readers can follow."""
 
 
 def make_book(
@@ -46,11 +54,13 @@ def make_book(
 
     Raises:
         LanguageError: the course is not translated into that language.
+        BookAddressError: `address` or `repository` is no address on the web.
         BookFolderError: the folder holds something else.
         OwnProgramError, RecordingError: a program that was added cannot be shown.
         UnfinishedError: a lesson cannot be recorded, a link leads nowhere, or the folder cannot be written.
     """
     languages = list(LANGUAGES) if language == ALL else [known_language(language)]
+    require_addresses(address, repository)
     require_place(folder)
     own = own_questions(added)
     files: dict[str, str | bytes] = {**shared_files()}
@@ -94,6 +104,23 @@ def shared_files() -> dict[str, str]:
     own = {path.name: path.read_text("utf-8") for path in (BOOK / "front").iterdir()}
     shared = {"graph.js": module, "graph.css": read_asset("graph.css"), **own}
     return {f"assets/{name}": text for name, text in shared.items()}
+
+
+def require_addresses(address: str, repository: str) -> None:
+    """Makes sure that each of the two is an address on the web, or "".
+
+    Raises:
+        BookAddressError: one of them is not; the message names its option.
+    """
+    for option, given in (("--address", address), ("--repository", repository)):
+        if given and not ON_THE_WEB.fullmatch(given):
+            raise BookAddressError(
+                in_english(
+                    "{given} is no web address for {option}. Write one such as https://example.org/course.",
+                    given=repr(given),
+                    option=option,
+                )
+            )
 
 
 def _with_slash(address: str) -> str:

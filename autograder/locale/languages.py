@@ -34,9 +34,14 @@ def known_language(name: str) -> str:
     wanted = name.replace("_", "-").casefold()
     found = [language for language in LANGUAGES if language.casefold() == wanted]
     if not found:
-        have = ", ".join(LANGUAGES)
+        from autograder.locale.translations import in_english  # which asks this module for the language
+
         raise LanguageError(
-            f"The course is not translated into {name!r}. It has {have}; docs/translating.md says how to add one."
+            in_english(
+                "The course is not translated into {wanted}. It has {known}; docs/translating.md says how to add one.",
+                wanted=repr(name),
+                known=", ".join(LANGUAGES),
+            )
         )
     return found[0]
 

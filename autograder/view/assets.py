@@ -6,8 +6,10 @@ import re
 from functools import cache
 from typing import Literal
 
+from autograder.errors import SetupError
 from autograder.installation.requirements import PACKAGE
-from autograder.locale.translations import translated
+from autograder.locale.translations import in_english, translated
+from autograder.printable import printable
 
 OTHERS = ("answer.js", "board.js")
 SAID = re.compile(r'\bsay\("([^"]+)"')
@@ -18,12 +20,18 @@ def read_asset(name: str) -> str:
     """Returns the text of a file in assets/.
 
     Raises:
-        FileNotFoundError: neither the clone nor the package has it, so the installation is incomplete.
+        SetupError: neither the clone nor the package has it, so the installation is incomplete.
     """
     for folder in (PACKAGE.parent / "assets", PACKAGE / "assets"):
         if (folder / name).is_file():
             return (folder / name).read_text(encoding="utf-8")
-    raise FileNotFoundError(f"{name} is missing: expected in {PACKAGE.parent / 'assets'}. Install autograder again.")
+    raise SetupError(
+        in_english(
+            "{file} is missing: expected in {folder}. Install autograder again.",
+            file=name,
+            folder=printable(str(PACKAGE.parent / "assets")),
+        )
+    )
 
 
 def front_end_words() -> dict[str, str]:

@@ -9,6 +9,7 @@ import json
 import threading
 
 import pytest
+from playwright.sync_api import expect
 
 from autograder.book.make_book import shared_files
 from autograder.book.output_folder import write_book
@@ -191,6 +192,8 @@ def test_an_address_opens_a_step(folder, open_page):
     page.locator("#seen [data-link]").click()
     page.wait_for_function("window.copied")
     assert page.evaluate("window.copied").endswith(f"{NAME}.html#seen.step3")
+    page.locator("#seen [data-link]").click()  # again, while it still says that it was copied
+    expect(page.locator("#seen [data-link]")).to_have_text("Copy link")
 
 
 def test_a_picture_is_embedded_elsewhere(folder, open_page, tmp_path):
@@ -223,7 +226,23 @@ def test_the_search_finds_a_place(folder, open_page):
     page.locator(".found a").first.click()
     page.wait_for_url("**/glossary.html#leaf")
     page.locator(".search input").fill("secret")
-    page.get_by_text("Nothing found").wait_for(state="attached")
+    page.get_by_text("Nothing found").wait_for()
+    page.locator(".search input").fill("")
+    expect(page.locator(".search p")).to_have_class("hidden")
+
+
+def test_what_cannot_be_loaded_is_said_in_its_place(server, open_page):
+    """An answer, a value, a picture, the text that follows, the search: where a script does not come, each says so, and none is silent."""
+    page = open_page(f"{server}/{LESSON}")
+    page.route("**/pictures/**/*.js", lambda route: route.abort())
+    page.route("**/search.js", lambda route: route.abort())
+    page.locator("#prediction_late [data-choice='1']").click()
+    page.locator("#prediction_slope input").fill("3")
+    page.locator("#prediction_slope form button").click()
+    page.locator("[data-reveal='prediction_late']").click()
+    page.locator("#order [data-play]").click()
+    page.locator(".search input").fill("leaf")
+    expect(page.get_by_text("The recording could not be loaded. Load the page again.")).to_have_count(5)
 
 
 def test_print_has_no_buttons(folder, open_page):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from autograder.book.make_book import make_book
+from autograder.book.make_book import BookAddressError, make_book, require_addresses
 from autograder.book.output_folder import MARK, BookFolderError, write_book
 from autograder.errors import UnfinishedError
 from autograder.locale.languages import LanguageError
@@ -59,6 +59,26 @@ def test_a_language_that_is_not_there_is_named(tmp_path):
     with pytest.raises(LanguageError, match="The course is not translated into 'xx'. It has en, zh-CN"):
         make_book(tmp_path / "new", "xx")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "given", ["example.org/book", "ftp://example.org", "https://", "https://a.org/ b", "git@a.org:b.git"]
+)
+@pytest.mark.parametrize("option", ["address", "repository"])
+def test_what_is_no_web_address_is_refused_at_once(tmp_path, option, given):
+    """In one sentence that names the option, before a folder is made; readers could not follow it."""
+    with pytest.raises(BookAddressError, match=f"is no web address for --{option}. Write one such as https://"):
+        make_book(tmp_path / "new", **{option: given})
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["", "https://a.github.io/b", "http://localhost:8000/", "https://[::1]/x", "https://git.example.org/~me/c-d.git"],
+)
+def test_a_web_address_is_taken(given):
+    """Servers of one's own, ports and home folders among them."""
+    require_addresses(given, given)
 
 
 def test_an_older_book_is_replaced_as_a_whole(tmp_path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import jinja2
@@ -10,15 +11,19 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from autograder import cli
+from autograder import cli, watch
+from autograder.book.make_book import require_addresses
 from autograder.check.blame import describe
+from autograder.errors import AutograderError
 from autograder.grade.batch.feedback.feedback_page import page_html
-from autograder.locale.languages import METADATA, speaking
+from autograder.locale.languages import METADATA, known_language, speaking
 from autograder.locale.translations import in_english, retold
 from autograder.tape import explain_program
+from autograder.tape.internals.support import require_internals
 from autograder.tape.recording.verdict_types import Harm, Place
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.view import as_screen, as_text
+from autograder.view.assets import read_asset
 from tests.tape.graph_fault_programs import PROGRAMS, FaultyProgram
 from tests.translations.collect import page_templates
 
@@ -134,6 +139,27 @@ def test_why_a_program_cannot_be_explained_is_chinese(english: str) -> None:
         told = retold(english)
     assert CHINESE.search(told)
     assert not re.search(r"\b(of|the|seconds|step)\b", told)
+
+
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda: read_asset("none.js"),
+        lambda: require_internals(object()),
+        lambda: watch("bits"),  # type: ignore[arg-type]
+        lambda: known_language("xx"),
+        lambda: require_addresses("example.org", ""),
+    ],
+)
+def test_what_cannot_be_used_is_said_in_chinese(refused: Callable[[], object]) -> None:
+    """A file that the installation lacks, an older PyTorch, words and addresses that nothing is known of."""
+    with pytest.raises(AutograderError) as found:
+        refused()
+    english = str(found.value)
+    with speaking("zh-CN"):
+        told = retold(english)
+    assert CHINESE.search(told)
+    assert not SENTENCE.search(told), told
 
 
 def test_a_check_names_the_line_in_chinese() -> None:

@@ -214,6 +214,14 @@ def test_terms_are_said_alike_everywhere(spoken: str) -> None:
     assert different == []
 
 
+def test_chinese_punctuation_is_full_width() -> None:
+    """Between Chinese words and code stand the marks of Chinese; a name's empty brackets are code, so they are not."""
+    bare = {other: KEPT.sub("¤", QUOTED.sub("¤", other)) for other in texts_in("zh-CN").values()}
+    half = re.compile(r"[\w）*¤][,;?!](?=[\u4e00-\u9fff*¤]|$)|[\u4e00-\u9fff）][:.](?![\w.])|[A-Za-z_]（）")
+    found = {other: half.findall(text) for other, text in bare.items() if re.search(r"[\u4e00-\u9fff]", other)}
+    assert {other: marks for other, marks in found.items() if marks} == {}
+
+
 def test_a_text_is_found_wherever_it_is_marked(tmp_path: Path) -> None:
     """In a call across lines, by its place among the arguments, and inside an f-string; a name or an empty text is none."""
     file = tmp_path / "said.py"

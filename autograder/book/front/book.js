@@ -152,8 +152,9 @@
   }
 
   async function compare(question, text) {
+    if (!text.trim()) return;
     const content = await load(question.dataset.picture).catch(() => null);
-    if (!content || !text.trim()) return;
+    if (!content) return void (question.querySelector(".verdict").textContent = book.words.failed);
     answers[question.id] = { text, right: agree(written(text), content.value), done: true };
     keep();
     await compared(question, content);
@@ -252,9 +253,9 @@
       document.execCommand("copy");
       field.remove();
     }
-    const before = button.textContent;
+    button.dataset.words ??= button.textContent; // pressed again while it says so, it still knows its own words
     button.textContent = book.words.copied;
-    setTimeout(() => (button.textContent = before), 1500);
+    setTimeout(() => (button.textContent = button.dataset.words), 1500);
   }
 
   document.addEventListener("click", (event) => {
@@ -283,8 +284,11 @@
   }
 
   async function readOn(name) {
-    const { rest } = await load(document.getElementById(name).dataset.picture);
-    reveal(name, rest);
+    try {
+      reveal(name, (await load(document.getElementById(name).dataset.picture)).rest);
+    } catch {
+      document.querySelector(`.waiting[data-after="${name}"] p`).textContent = book.words.failed;
+    }
   }
 
   document.addEventListener("submit", (event) => {
@@ -313,7 +317,14 @@
     hits.sort((a, b) => Number(words.every((w) => b[1].toLowerCase().includes(w))) - Number(words.every((w) => a[1].toLowerCase().includes(w))));
     list.replaceChildren(...hits.slice(0, 12).map((hit) => result(hit, words[0])));
     list.hidden = !hits.length;
-    document.querySelector(".search [role=status]").textContent = words.length && entries ? (hits.length ? format(book.words.found, hits.length) : book.words.none) : "";
+    tellFound(words.length && entries ? (hits.length ? format(book.words.found, hits.length) : book.words.none) : "", hits.length > 0);
+  }
+
+  /** Says how many places were found; eyes need it only where there is no list to be seen. */
+  function tellFound(text, listed) {
+    const status = document.querySelector(".search [role=status]");
+    status.textContent = text;
+    status.classList.toggle("hidden", listed || !text);
   }
 
   function result([address, title, text], word) {
@@ -325,7 +336,7 @@
     return item;
   }
 
-  search?.addEventListener("focus", () => entries ?? script(`${root}search.js`), { once: true });
+  search?.addEventListener("focus", () => entries ?? script(`${root}search.js`).catch(() => tellFound(book.words.failed, false)), { once: true });
   search?.addEventListener("input", look);
   search?.addEventListener("keydown", (event) => {
     if (event.key === "Escape") (search.value = ""), look();

@@ -37,8 +37,12 @@ def require_internals(module: object = torch) -> None:
             found = getattr(found, name, None)
         if found is None:
             raise SetupError(
-                f"This needs torch.{path}, which PyTorch {torch.__version__} does not have. "
-                "Install another release with `pip install torch`; 2.6 to 2.15 have been tried."
+                in_english(
+                    "This needs {name}, which PyTorch {version} does not have. "
+                    "Install another release with `pip install torch`; 2.6 to 2.15 have been tried.",
+                    name=f"torch.{path}",
+                    version=torch.__version__,
+                )
             )
 
 

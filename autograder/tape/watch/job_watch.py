@@ -7,6 +7,7 @@ from contextlib import ContextDecorator
 from typing import Literal, Self
 
 from autograder.errors import InputError
+from autograder.locale.translations import in_english
 from autograder.tape.recording.verdict_types import Harm
 from autograder.tape.watch.call_listener import CallListener
 from autograder.tape.watch.watch_session import WatchSession
@@ -79,5 +80,7 @@ def watch(check: Check = "versions") -> JobWatch:
         InputError: `check` is neither.
     """
     if check not in CHECKS:
-        raise InputError(f'check={check!r} is not known here. Write "versions" or "bytes".')
+        raise InputError(
+            in_english('{given} is not known here. Write "versions" or "bytes".', given=f"check={check!r}")
+        )
     return JobWatch(check)
