@@ -17,8 +17,8 @@ from autograder.book.record.own_programs import own_page, own_questions
 from autograder.course.catalogue import lessons
 from autograder.course.paths import HOME, NOTEBOOKS
 from autograder.errors import InputError, UnfinishedError
-from autograder.locale.languages import LANGUAGES, SOURCE, known_language, speaking
-from autograder.locale.translations import in_english, translated
+from autograder.locale.languages import LANGUAGES, SOURCE, speaking
+from autograder.locale.translations import in_english, known_language, translated
 from autograder.view.assets import pictures, read_asset
 
 KEPT = HOME / "book"

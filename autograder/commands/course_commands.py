@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.locale.languages import language_of_file, speaking
-from autograder.locale.translations import translatable, translated
+from autograder.locale.translations import known_language, translatable, translated
 from autograder.printable import printable
 
 STATUSES = (translatable("correct"), translatable("incorrect"), translatable("not attempted"))
@@ -43,7 +43,6 @@ def add_to(verbs: Any) -> None:
 
 def _lab(chosen: argparse.Namespace) -> int:
     from autograder.course.lab import open_lab
-    from autograder.locale.languages import known_language
 
     spoken = known_language(chosen.language)
     return open_lab(

@@ -13,7 +13,8 @@ from autograder.commands.number_options import count
 from autograder.desk.roster import FILE as ROSTER
 from autograder.errors import InputError
 from autograder.grade.sandbox.isolation.levels import LEVELS
-from autograder.locale.languages import LANGUAGES, known_language, language, speaking
+from autograder.locale.languages import LANGUAGES, language, speaking
+from autograder.locale.translations import known_language
 from autograder.printable import printable
 
 if TYPE_CHECKING:

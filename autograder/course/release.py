@@ -21,7 +21,7 @@ from autograder.course.variants.declared_changes import NOTHING, read_changes
 from autograder.course.variants.variant import vary
 from autograder.course.variants.variant_outcomes import check_numbers
 from autograder.errors import UnfinishedError
-from autograder.locale.languages import known_language
+from autograder.locale.translations import known_language
 
 
 class ReleaseError(UnfinishedError):

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
 
-from autograder.errors import InputError
-
 SOURCE = "en"
 LANGUAGES = {SOURCE: "English", "zh-CN": "简体中文"}
 VARIABLE = "AUTOGRADER_LANGUAGE"
@@ -19,31 +17,6 @@ METADATA = "autograder_language"
 """The key in a notebook's metadata, so that a hand-in says in which language its feedback is to be."""
 
 _spoken: ContextVar[str | None] = ContextVar("spoken", default=None)
-
-
-class LanguageError(InputError):
-    """A language that the course does not have."""
-
-
-def known_language(name: str) -> str:
-    """Returns the language's own name among `LANGUAGES`; case and the kind of hyphen do not matter.
-
-    Raises:
-        LanguageError: the course is not translated into it.
-    """
-    wanted = name.replace("_", "-").casefold()
-    found = [language for language in LANGUAGES if language.casefold() == wanted]
-    if not found:
-        from autograder.locale.translations import in_english  # which asks this module for the language
-
-        raise LanguageError(
-            in_english(
-                "The course is not translated into {wanted}. It has {known}; docs/translating.md says how to add one.",
-                wanted=repr(name),
-                known=", ".join(LANGUAGES),
-            )
-        )
-    return found[0]
 
 
 def language() -> str:

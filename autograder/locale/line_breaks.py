@@ -15,6 +15,9 @@ PIECE = re.compile(rf"[{OPENING}]*(?:[{WIDE}]|[^\s{WIDE}{OPENING}{CLOSING}]+)?[{
 FULL_WIDTH = "（《「【，。、；：！？）》」】"
 BLANK = re.compile(rf" (?=[{FULL_WIDTH}])|(?<=[{FULL_WIDTH}]) |(?<=[{WIDE}]) (?=[{WIDE}])")
 
+SEAM = re.compile(rf"((?<=[{CLOSING}])|(?<=[{WIDE}])(?=\n *[{WIDE}{OPENING}]))\n *(?![\s|#<>]|[-+*] |\d+[.)] |```)")
+"""A line end inside a paragraph of Markdown where no blank may stand: beside full-width punctuation, or between wide letters."""
+
 
 def columns(words: str) -> int:
     """Returns the width of a text in columns: two for a wide (East Asian) letter, none for a combining mark."""
@@ -51,3 +54,8 @@ def _pieces(text: str, width: int) -> Iterator[str]:
 def join_lines(lines: Iterable[str]) -> str:
     """Returns wrapped lines as one text: no blank stands between two wide letters, or beside full-width punctuation."""
     return BLANK.sub("", " ".join(line.strip() for line in lines))
+
+
+def join_wide(markdown: str) -> str:
+    """Returns a paragraph or a list of Markdown, with its wide lines joined; items, rows, headings and tags stay apart."""
+    return SEAM.sub("", markdown)

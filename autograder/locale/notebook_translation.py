@@ -13,6 +13,7 @@ from nbformat import NotebookNode
 from nbgrader.utils import compute_checksum
 
 from autograder.locale.languages import METADATA, speaking
+from autograder.locale.line_breaks import join_wide
 from autograder.locale.translations import translated
 
 Translate = Callable[[str], str]
@@ -56,7 +57,7 @@ def translate_notebook(notebook: NotebookNode, spoken: str, translate: Translate
     found.metadata[METADATA] = spoken
     for cell in found.cells:
         if cell.cell_type == "markdown":
-            cell.source = "\n".join(translate(block) if _is_prose(block) else block for block in _blocks(cell.source))
+            cell.source = _translated_markdown(cell.source, translate)
         elif cell.cell_type == "code":
             cell.source = _with_comments(cell.source, translate)
         if "checksum" in cell.metadata.get("nbgrader", {}):
@@ -78,7 +79,13 @@ def markdown_texts(markdown: str) -> list[str]:
 def markdown_in_language(markdown: str, spoken: str) -> str:
     """Returns a page in one of the course's languages; what is not translated stays English."""
     with speaking(spoken):
-        return "\n".join(translated(block) if _is_prose(block) else block for block in _blocks(markdown))
+        return _translated_markdown(markdown, translated)
+
+
+def _translated_markdown(markdown: str, translate: Translate) -> str:
+    """Returns Markdown with its paragraphs translated; a browser would show a line end between Chinese words as a blank."""
+    blocks = [join_wide(translate(block)) if _is_prose(block) else block for block in _blocks(markdown)]
+    return "\n".join(blocks)
 
 
 def _is_prose(block: str) -> bool:

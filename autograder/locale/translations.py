@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from autograder.locale.languages import SOURCE, language
+from autograder.errors import InputError
+from autograder.locale.languages import LANGUAGES, SOURCE, language
 from autograder.locale.line_breaks import BLANK
 
 if TYPE_CHECKING:
@@ -32,6 +33,10 @@ class Completeness(NamedTuple):
     texts: int
     translated: int
     fuzzy: int
+
+
+class LanguageError(InputError):
+    """A language that the course does not have."""
 
 
 def translated(text: str, /, **values: object) -> str:
@@ -87,6 +92,25 @@ def _retold(english: str, spoken: str, end: str = "{sentence}") -> str | None:
             values = {name: retold(value) for name, value in found.groupdict().items()}
             return translated(end, sentence=BLANK.sub("", text.format(**values)) if values else text)
     return None
+
+
+def known_language(name: str) -> str:
+    """Returns the language's own name among `LANGUAGES`; case and the kind of hyphen do not matter.
+
+    Raises:
+        LanguageError: the course is not translated into it.
+    """
+    wanted = name.replace("_", "-").casefold()
+    found = [language for language in LANGUAGES if language.casefold() == wanted]
+    if not found:
+        raise LanguageError(
+            in_english(
+                "The course is not translated into {wanted}. It has {known}; docs/translating.md says how to add one.",
+                wanted=repr(name),
+                known=", ".join(LANGUAGES),
+            )
+        )
+    return found[0]
 
 
 def join_names(things: list[str]) -> str:

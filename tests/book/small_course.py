@@ -53,14 +53,12 @@ def small_notebook(folder: Path) -> Path:
         _solution("prediction_late", 'prediction_late = "..."'),
         _check("prediction_late", f'@predicted("prediction_late")\n{PROGRAM}'),
         new_markdown_cell(SECRET, id="told"),
-        new_code_cell(
-            f"@observed\n{PROGRAM.replace('late', 'seen').replace('h.add_(1)', 'h = h + 1')}", id="seen-cell"
-        ),
+        new_code_cell(f"@observed\n{PROGRAM.replace('late', 'seen').replace('h.add_(1)', 'h = h + 1')}", id="seen"),
         new_markdown_cell("## 2 · A number", id="number-text"),
         _solution("prediction_slope", "prediction_slope = ...  # a number"),
         _check("prediction_slope", f'@predicted_value("prediction_slope")\n{SLOPE}'),
         new_markdown_cell(NUMBER, id="number-told"),
-        new_markdown_cell("## 3 · Repair it", id="repair-text"),
+        new_markdown_cell("## Repair it", id="Repair-it"),
         _solution("repair", "def repair(w):\n    a = w.exp()\n    a += 1\n    return a"),
         _check("repair", "def given(w):\n    return w.exp() + 1\n\n\ncheck('repair', like=given, w=leaf(2))"),
         new_markdown_cell("## 4 · Order", id="order-text"),

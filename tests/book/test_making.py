@@ -9,7 +9,7 @@ import pytest
 from autograder.book.make_book import BookAddressError, make_book, require_addresses
 from autograder.book.output_folder import MARK, BookFolderError, write_book
 from autograder.errors import UnfinishedError
-from autograder.locale.languages import LanguageError
+from autograder.locale.translations import LanguageError
 
 
 def test_other_people_s_folders_stay_as_they_are(tmp_path):

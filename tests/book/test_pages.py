@@ -80,7 +80,17 @@ def test_every_anchor_stands_in_the_first_page(book):
     """A link to a section, a question or a picture finds its place before any question is answered."""
     page = BeautifulSoup(str(book[f"{NAME}.html"]), "html.parser")
     known = {element["id"] for element in page.select("[id]")}
-    assert {"opening", "late-text", "prediction_late", "told", "seen", "repair-text", "repair"} <= known
+    assert {"opening", "late-text", "prediction_late", "told", "seen", "Repair-it", "repair"} <= known
+
+
+def test_an_anchor_stands_once_in_a_page(book, chinese_book):
+    """Else an address leads to the first of two: a cell is often called as the program in it, or as its heading."""
+    for path in (f"{NAME}.html", f"outcomes/{NAME}.html", "glossary.html"):
+        for page in (book[path], chinese_book[path]):
+            found = [one["id"] for one in BeautifulSoup(str(page), "html.parser").find_all(id=True)]
+            assert sorted(set(found)) == sorted(found)
+    assert 'figure class="picture" id="seen"' in str(book[f"outcomes/{NAME}.html"])
+    assert 'class="prose" id="Repair-it"' in str(book[f"{NAME}.html"])
 
 
 def test_an_exercise_names_the_command_that_opens_it(book, chinese_book):
@@ -148,10 +158,11 @@ def test_a_message_is_wrapped_by_the_reader_s_screen():
 
 
 def test_the_search_finds_words_and_no_markup():
-    """An entry has an address, a title and plain words; a script that ends early cannot come of it."""
+    """An entry has an address, a title and plain words, whole where a link or code is part of a line; a script cannot end early."""
     index = SearchIndex()
     index.add("a.html#b", "B", "<p>two <code>words</code> &lt;/script&gt;</p>")
-    assert [("a.html#b", "B", "two words </script>")] == index.entries
+    index.add("a.html#c", "叶子", "<h2>叶子</h2><p>需要<a href='#g'>梯度</a>的<code>w</code></p>")
+    assert [("a.html#b", "B", "two words </script>"), ("a.html#c", "叶子", "需要梯度的w")] == index.entries
     assert index.script().startswith("book.receiveIndex([[")
 
 

@@ -16,8 +16,8 @@ from autograder.book.make_book import require_addresses
 from autograder.check.blame import describe
 from autograder.errors import AutograderError
 from autograder.grade.batch.feedback.feedback_page import page_html
-from autograder.locale.languages import METADATA, known_language, speaking
-from autograder.locale.translations import in_english, retold
+from autograder.locale.languages import METADATA, speaking
+from autograder.locale.translations import in_english, known_language, retold
 from autograder.tape import explain_program
 from autograder.tape.internals.support import require_internals
 from autograder.tape.recording.verdict_types import Harm, Place

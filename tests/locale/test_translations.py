@@ -15,9 +15,18 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from autograder.course.canonical import canonical, read
 from autograder.course.catalogue import lessons as known_lessons
 from autograder.course.paths import NOTEBOOKS, lessons
-from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, LanguageError, known_language, language, speaking
+from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, language, speaking
+from autograder.locale.line_breaks import join_wide
 from autograder.locale.notebook_translation import texts, translate_notebook
-from autograder.locale.translations import FOLDER, po_files, read_po, texts_in, translated
+from autograder.locale.translations import (
+    FOLDER,
+    LanguageError,
+    known_language,
+    po_files,
+    read_po,
+    texts_in,
+    translated,
+)
 from autograder.view.assets import front_end_texts
 from tests.translations.collect import spoken_in, templates
 from tests.translations.readme import LINK, SOURCE_FILE, readme_file, readme_in
@@ -212,6 +221,17 @@ def test_terms_are_said_alike_everywhere(spoken: str) -> None:
         and not any(word in other for word in words.split("|"))
     ]
     assert different == []
+
+
+def test_lines_of_chinese_are_joined() -> None:
+    """A browser shows a line end as a blank, which Chinese has not; items, rows, headings and English lines stay as they are."""
+    assert join_wide("一行。\n`x` 是\n名字，\n*那*是 y\n的值") == "一行。`x` 是名字，*那*是 y\n的值"
+    assert (
+        join_wide("1. **一。** 运行。\n   然后看。\n2. 二。\n- 三：\n| 四。")
+        == "1. **一。** 运行。然后看。\n2. 二。\n- 三：\n| 四。"
+    )
+    assert join_wide("One line,\nand another.") == "One line,\nand another."
+    assert not re.search(r"[，。；：？！]\n(?=[\w`])(?!\d+\.)", readme_in("zh-CN"))
 
 
 def test_chinese_punctuation_is_full_width() -> None:

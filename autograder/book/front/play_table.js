@@ -186,9 +186,10 @@ book.kernel = null;
       if (this.cards.get(line.card).fixed) return item;
       item.classList.add("free");
       item.append(
-        this.move("↑", book.words.up, line, at, at - 1),
-        this.move("↓", book.words.down, line, at, at + 1),
-        this.press("×", book.words.putBack, line, () => this.show(this.lines.toSpliced(at, 1), ".spare button")),
+        element("span", { className: "moves" },
+          this.move("↑", book.words.up, line, at, at - 1),
+          this.move("↓", book.words.down, line, at, at + 1),
+          this.press("×", book.words.putBack, line, () => this.show(this.lines.toSpliced(at, 1), ".spare button"))),
       );
       return item;
     }

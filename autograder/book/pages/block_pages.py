@@ -104,7 +104,9 @@ class BlockPages:
         return html, html
 
     def _prose(self, block: ProseBlock) -> str:
-        return f'<div class="prose" id="{block.id}">{markdown_html(block.markdown, ROOT_MARK)}</div>'
+        anchor = f' id="{block.id}"'
+        html = markdown_html(block.markdown, ROOT_MARK).replace(anchor, "")  # an English heading may have its cell's id
+        return f'<div class="prose"{anchor}>{html}</div>'
 
     def _task(self, block: ExerciseBlock) -> str:
         table = f"{self.lesson}/{block.id}-table" if block.table else ""
@@ -116,9 +118,9 @@ class BlockPages:
         name = _program_name(block)
         pictures = [self._figure(shown.recording, self._unique(name), shown.counters) for shown in block.recordings]
         shown = [_display(display) for display in block.displays]
-        return str(
-            self.macros.code(block, "" if pictures else code_html(block.source), "".join(shown), "".join(pictures))
-        )
+        source = "" if pictures else code_html(block.source)
+        anchor = "" if block.id in self._names else block.id  # a picture of that name is what its address leads to
+        return str(self.macros.code(block, anchor, source, "".join(shown), "".join(pictures)))
 
     def _figure(self, recording: Recording, name: str, counters: bool = False) -> str:
         picture, scene = self._draw(recording, name, counters)

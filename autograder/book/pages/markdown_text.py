@@ -12,6 +12,9 @@ from latex2mathml.converter import convert
 
 from autograder.view.scene.code_tokens import highlight
 
+INLINE = re.compile(r"</?(?:a|b|code|del|em|span|strong)\b[^>]*>")
+"""Tags inside a line of text, which part no words."""
+
 
 class LessonRenderer(mistune.HTMLRenderer):
     """What the course writes is trusted, `<details>` included."""
@@ -72,7 +75,7 @@ def headings(markdown: str) -> list[tuple[int, str]]:
 
 def plain(html: str) -> str:
     """Returns the words of a piece of HTML."""
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", html)).split())
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", INLINE.sub("", html))).split())
 
 
 def code_html(source: str) -> str:

@@ -15,7 +15,7 @@ class SearchIndex:
 
     def add(self, address: str, title: str, html: str) -> None:
         """Adds what stands at an address, such as "glossary.html#Leaf"; `html` as the page shows it at first."""
-        self.entries.append((address, title, plain(html)))
+        self.entries.append((address, title, plain(html).removeprefix(title).lstrip()))
 
     def script(self) -> str:
         """Returns the script."""

@@ -83,7 +83,7 @@ def _surroundings(spoken: str) -> bytes:
     whole = hashlib.sha256(f"{importlib.metadata.version('torch')} {spoken}".encode())
     for file in po_files(spoken):
         whole.update(file.read_bytes())
-    for room in ("tape", "play", "check", "course", "view", "book/record"):
+    for room in ("tape", "play", "check", "course", "view", "locale", "book/record"):
         for file in sorted((PACKAGE / room).rglob("*.*")):
             if file.suffix in (".py", ".toml"):
                 whole.update(file.read_bytes())
