@@ -208,6 +208,7 @@ class Viewer {
     const picture = make("div", { className: "picture" }, make("div", { className: "above" }, this.trail, this.sizes), this.graph);
     this.root.append(make("div", { className: "top" }, controls, this.badge), this.sentence, this.question,
       make("div", { className: "panes" }, this.code, picture, this.memory), this.gradients, this.legend(), this.links);
+    this.root.classList.toggle("bare", scene.views[0].shapes.length === 0); // nothing that requires grad: no graph at any step
     if (this.asking) this.ask();
   }
 
@@ -370,7 +371,7 @@ class Viewer {
     const refused = frame.kind === "end" && scene.is_refused;
     this.badge.className = `badge ${refused ? "refused" : shown && !this.asking ? shown[0] : "unknown"}`;
     const forecast = this.asking ? say("your prediction first") : refused ? `✗ ${say("not passed")}` : shown ? `${SIGNS[shown[0]]} ${shown[1]}` : say("no graph yet");
-    const lead = refused ? say("The check: ") : frame.kind === "end" ? say("Outcome: ") : frame.kind === "visit" ? say("Backward is running") : say("If you call backward now: ");
+    const lead = refused ? say("The check: ") : frame.kind === "end" ? say("Outcome: ") : frame.kind === "visit" ? say("Backward is running") : shown?.[0] === "raises-forward" ? say("This line: ") : say("If you call backward now: ");
     this.badge.replaceChildren(lead, ...(frame.kind === "visit" ? [] : [make("b", {}, forecast)]));
     this.root.classList.toggle("ended", frame.kind === "end");
     if (this.answer && frame.kind === "end") this.mark();

@@ -10,11 +10,13 @@ import msgspec
 
 from autograder.check.blame import describe, describe_unrecorded
 from autograder.check.expected import Expected
+from autograder.check.lost_paths import describe_fault, find_cut
 from autograder.check.message import Incorrect, Unfinished
 from autograder.check.subject.subjects import Subject
 from autograder.tape.oracle.gradient_comparison import nested
 from autograder.tape.recording.schema import Forecast, Recording, Step
 from autograder.tape.recording.unrecorded_writes import unrecorded_writes
+from autograder.tape.recording.verdict_types import GraphFault
 from autograder.view import draws_here, show
 from autograder.view.text.gradient_values import is_wrong
 
@@ -37,20 +39,37 @@ class Attempt:
 
     def __init__(self, subject: Subject, expected: Expected) -> None:
         self._subject, self._expected = subject, expected
+        self._fault: GraphFault | None = None
 
     @cached_property
     def recording(self) -> Recording | None:
-        """What autograd held; None where nothing draws, or it cannot be recorded."""
-        return self._subject.recording(self._expected.call) if draws_here() else None
+        """What autograd held; None where nothing draws, it cannot be recorded, or no tensor was there to draw."""
+        found = self._subject.recording(self._expected.call) if draws_here() else None
+        return found if found and any(step.tensors or step.nodes or step.writes for step in found.steps) else None
 
-    def blame(self) -> str:
-        """Describes the first write of this run that harmed a saved tensor, else the last one that its history does not tell of."""
+    def blame(self, leaf: str = "", is_missing: bool = False) -> str:
+        """Describes the line to look at, "" for none: a write, and where no write can be the reason, a fault of the graph.
+
+        Args:
+            leaf: whose gradient is wrong, as the check calls it; "" where a value is, or an error was raised.
+            is_missing: no gradient arrived at the leaf; then it is no write's doing.
+        """
         if self.recording is None:
             return ""
-        if self.recording.verdict.harms:
-            return describe(self.recording.verdict.harms[0])
-        missing = list(unrecorded_writes(self.recording))
+        return ("" if is_missing else self._write(self.recording)) or self._graph(self.recording, leaf, is_missing)
+
+    def _write(self, recording: Recording) -> str:
+        """Describes the first write of this run that harmed a saved tensor, else the last one that its history does not tell of."""
+        if recording.verdict.harms:
+            return describe(recording.verdict.harms[0])
+        missing = list(unrecorded_writes(recording))
         return describe_unrecorded(missing[-1].place) if missing else ""
+
+    def _graph(self, recording: Recording, leaf: str, is_missing: bool) -> str:
+        """Describes the line at which what depends on a leaf leaves the graph, without a leaf the first fault; the picture opens there."""
+        faults = recording.verdict.graph_faults
+        self._fault = find_cut(recording, leaf, is_missing=is_missing) if leaf else next(iter(faults), None)
+        return describe_fault(self._fault) if self._fault else ""
 
     def show(self, wrong: Incorrect) -> None:
         """Shows the verdict first, then the picture."""
@@ -58,6 +77,7 @@ class Attempt:
             wrong.print_first()
             shown = self._beside_expected(self.recording) if wrong.judges_gradients else self.recording
             verdict = msgspec.structs.replace(shown.verdict, refusal=wrong.verdict)
+            verdict = msgspec.structs.replace(verdict, graph_faults=(self._fault,) if self._fault else ())
             show(msgspec.structs.replace(shown, verdict=verdict))
 
     def _beside_expected(self, found: Recording) -> Recording:

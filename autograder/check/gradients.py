@@ -14,8 +14,8 @@ from autograder.check.values import ABSOLUTE, close, format_values
 from autograder.locale.translations import translated
 
 
-def compare_gradients(exercise: str, report: Report, expected: Expected, blame: Callable[[], str]) -> None:
-    """Raises Incorrect at the first leaf whose gradient is missing, wrong, or not wanted; `blame` describes the write that did it."""
+def compare_gradients(exercise: str, report: Report, expected: Expected, blame: Callable[..., str]) -> None:
+    """Raises Incorrect at the first leaf whose gradient is missing, wrong, or not wanted; `blame` describes the line that did it."""
     for name, right in expected.gradients.items():
         got = report.gradients.get(name)
         if got is None and right.abs().max() <= ABSOLUTE:
@@ -26,7 +26,8 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, blame: 
                     translated("{exercise}: no gradient arrived at {name}", exercise=exercise, name=name),
                     saw=translated("{name}.grad is None", name=name),
                     expected=translated("the gradient of the value with respect to {name}", name=name),
-                    look_at=translated("where the path from the result back to {name} is cut", name=name),
+                    look_at=blame(name, True)
+                    or translated("where the path from the result back to {name} is cut", name=name),
                 ),
                 judges_gradients=True,
             )
@@ -53,7 +54,7 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, blame: 
 
 
 def _raise_wrong_gradient(
-    exercise: str, name: str, got: Array, right: torch.Tensor, expected: Expected, blame: Callable[[], str]
+    exercise: str, name: str, got: Array, right: torch.Tensor, expected: Expected, blame: Callable[..., str]
 ) -> NoReturn:
     memory = ", ".join(expected.call.memory_cotangents)
     if memory:  # the same call was right before backward started in the caller's memory, too
@@ -68,7 +69,7 @@ def _raise_wrong_gradient(
         verdict = translated("the gradient of {name} is wrong, and nothing warned you", name=name)
         values = format_values(array(right), got)
         wanted = translated("{values}, the slope found by finite differences", values=values)
-        where = blame() or translated(
+        where = blame(name) or translated(
             "each path from the result back to {name}: one is cut, or gives another slope", name=name
         )
     raise Incorrect(

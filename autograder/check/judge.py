@@ -22,7 +22,7 @@ def judge(
     *,
     given: str | None,
     without: tuple[str, ...] = (),
-    blame: Callable[[], str] = str,
+    blame: Callable[..., str] = lambda *_: "",
 ) -> None:
     """Raises the first reason why the report is not what was expected.
 
@@ -32,7 +32,7 @@ def judge(
         expected: the same call's values and gradients, found without the learner's function.
         given: the normal form of the original program.
         without: names that the answer must not use.
-        blame: describes the write that made a gradient wrong, "" for none; called only where there may be one.
+        blame: describes the line that made a gradient wrong, "" for none; takes the leaf, and whether its gradient is missing.
 
     Raises:
         NotAttempted: the answer is still the original program.
@@ -76,13 +76,13 @@ def _compare_parameters(exercise: str, report: Report, expected: Expected) -> No
         )
 
 
-def _compare_values(exercise: str, report: Report, expected: Expected, blame: Callable[[], str]) -> None:
+def _compare_values(exercise: str, report: Report, expected: Expected, blame: Callable[..., str]) -> None:
     values = expected.values
     _compare_structure(exercise, report, [*values.outputs, *values.others])
     for name, right in values.outputs.items():
         got = report.outputs.get(name)
         if got is None:
-            _raise_no_value(exercise, name, report.others.get(name, "nothing"), right)
+            _raise_no_value(exercise, name, report.others.get(name, "nothing"), right, blame)
         if not same(got, right):
             # Where nothing is drawn, the numbers asked for are the answer, and the message must not give them away.
             drawn = bool(expected.call.arguments)
@@ -122,7 +122,7 @@ def _where_none_comes_from() -> str:
     )
 
 
-def _where_values_differ(name: str, got: Array, right: Array, expected: Expected, blame: Callable[[], str]) -> str:
+def _where_values_differ(name: str, got: Array, right: Array, expected: Expected, blame: Callable[..., str]) -> str:
     if not expected.call.arguments:
         return translated("the program above, line by line: which lines change this one?")
     if (got.dtype, got.shape) != (right.dtype, right.shape):
@@ -135,7 +135,7 @@ def _where_values_differ(name: str, got: Array, right: Array, expected: Expected
     return translated("what the task asks for: a repair keeps the values")
 
 
-def _raise_no_value(exercise: str, name: str, kind: str, right: Array) -> NoReturn:
+def _raise_no_value(exercise: str, name: str, kind: str, right: Array, blame: Callable[..., str]) -> NoReturn:
     if kind == "ellipsis":
         raise Incorrect(
             message(
@@ -155,7 +155,7 @@ def _raise_no_value(exercise: str, name: str, kind: str, right: Array) -> NoRetu
             expected=translated("{dtype} of shape {shape}", dtype=right.dtype, shape=right.shape)
             if right.shape
             else translated("a number, which stands without quotes"),
-            look_at=_where_none_comes_from() if nothing else translated("the return line"),
+            look_at=(blame() or _where_none_comes_from()) if nothing else translated("the return line"),
         )
     )
 

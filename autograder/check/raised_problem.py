@@ -23,18 +23,24 @@ REFUSED = Meaning(
     translatable("every saved tensor unchanged since it was saved"),
     translatable("the write that comes after the operation that saved it"),
 )
+NO_START = Meaning(
+    translatable("backward has nothing to start from"),
+    translatable("a result that is computed, with recording on, from a leaf that requires grad"),
+)
 BY_PHRASE = {
     "modified by an inplace operation": REFUSED,
     "leaf Variable": Meaning(
         translatable("a leaf is written in place"), translatable("a leaf that keeps its value while autograd records")
     ),
-    "does not have a grad_fn": Meaning(
-        translatable("backward has nothing to start from"),
-        translatable("a result that is computed, with recording on, from a leaf that requires grad"),
-    ),
+    "does not have a grad_fn": NO_START,
     "returns multiple views": Meaning(
         translatable("one of several views is written in place"),
         translatable("a write into the base, or into a view that was made alone"),
+    ),
+    "is no nn.Module": Meaning(
+        translatable("the class is no module"),
+        translatable("a class that is a module: class Name(nn.Module)"),
+        translatable("the line that begins with class"),
     ),
     "_forward_unimplemented": Meaning(
         translatable("the module has no forward"),
@@ -67,6 +73,9 @@ IN_BACKWARD = Meaning(
 )
 OWN_CODE = Meaning(translatable("your own code raises an error"), translatable("a function that runs on these inputs"))
 
+CAUSED_ELSEWHERE = (REFUSED, NO_START, NO_GRAD)
+"""What the line that raises is seldom the reason for."""
+
 
 def raise_problem(exercise: str, problem: CallProblem, blame: Callable[[], str]) -> NoReturn:
     """Raises the exception of an answer as a verdict; `blame` describes the write that backward refused, "" for none."""
@@ -76,7 +85,8 @@ def raise_problem(exercise: str, problem: CallProblem, blame: Callable[[], str])
     if problem.type == "KeyboardInterrupt":
         _raise_unfinished(exercise, where)
     found = meaning_of(problem)
-    look_at = (blame() if found is REFUSED else "") or (translated(found.look_at) if found.look_at else where)
+    named = blame() if found in CAUSED_ELSEWHERE else ""
+    look_at = named or (translated(found.look_at) if found.look_at else where)
     text = problem.message.partition(" Hint: ")[0]
     told = message(
         f"{exercise}: {translated(found.verdict)}",

@@ -1,7 +1,9 @@
 """Links from a lesson's words to the glossary: each term leads to its entry where a section uses it first.
 
 The headings of the glossary's notebook are the only list of terms; in another language, their translations are. The links are
-made when a lesson is released, so that nobody writes them, and made again after a lesson is translated.
+made when a lesson is released, so that nobody writes them, and made again after a lesson is translated. A link's title, which a
+pointer at rest shows, is the first sentence of the entry: JupyterLab 4.6 opens the glossary at its top the first time, because
+it looks for the heading before the cells are there.
 """
 
 from __future__ import annotations
@@ -47,9 +49,10 @@ CALLS = {"Backward", "Clone", "Detach"}
 """Terms that are also the name of a method; of the others, code is linked where the heading is code."""
 
 HEADING = r"(?P<heading>^#.*$)"
-OPAQUE = r"(?P<opaque>(?s:```.*?```)|<[^>]*>|\$[^$]*\$|!?\[[^\]]*\]\([^)]*\))"
+TARGET = r"""\((?:[^)"]|"[^"]*")*\)"""
+OPAQUE = rf"(?P<opaque>(?s:```.*?```)|<[^>]*>|\$[^$]*\$|!?\[[^\]]*\]{TARGET})"
 CODE = r"`(?P<code>[^`\n]+)`"
-LINK = re.compile(rf"\[([^\]]+)\]\({re.escape(GLOSSARY)}#[^)]*\)")
+LINK = re.compile(rf"\[([^\]]+)\](?=\({re.escape(GLOSSARY)}#){TARGET}")
 STRESSED = re.compile(rf"{OPAQUE}|{CODE}|(?P<stress>\*\*?)(?P<inside>[^*\s][^*\n]*)(?P=stress)", re.MULTILINE)
 
 
@@ -60,11 +63,19 @@ class Term(NamedTuple):
         anchor: what JupyterLab makes of its heading.
         code: its name in code, such as "no_grad"; None where it has none.
         words: a pattern for it in a text; "" where only its code is linked.
+        sentence: the first one of its entry, as plain text; "" where there is none.
     """
 
     anchor: str
     code: str | None
     words: str
+    sentence: str
+
+    @property
+    def target(self) -> str:
+        """Where a link to it leads, with the title, as Markdown."""
+        title = f' "{self.sentence}"' if self.sentence else ""
+        return f"({GLOSSARY}#{self.anchor}{title})"
 
 
 class GlossaryLinks:
@@ -74,8 +85,8 @@ class GlossaryLinks:
         longest_first = sorted((term for term in terms if term.words), key=lambda term: -len(term.words))
         groups = {f"term{number}": term for number, term in enumerate(longest_first)}
         words = [f"(?P<{group}>{term.words})" for group, term in groups.items()]
-        self._anchors = {group: term.anchor for group, term in groups.items()}
-        self._anchors_of_code = {term.code: term.anchor for term in terms if term.code}
+        self._terms = groups
+        self._terms_of_code = {term.code: term for term in terms if term.code}
         self._pattern = re.compile(
             "|".join((HEADING, OPAQUE, OTHER_SENSES, CODE, *words)), re.MULTILINE | re.IGNORECASE
         )
@@ -91,21 +102,21 @@ class GlossaryLinks:
     def _link(self, found: re.Match[str]) -> str:
         if found["heading"]:
             self._seen.clear()
-        anchor = self._anchors_of_code.get(code_name(found["code"] or "")) or self._anchors.get(found.lastgroup or "")
-        if anchor is None or anchor in self._seen:
+        term = self._terms_of_code.get(code_name(found["code"] or "")) or self._terms.get(found.lastgroup or "")
+        if term is None or term.anchor in self._seen:
             return found[0]
-        self._seen.add(anchor)
-        return f"[{found[0]}]({GLOSSARY}#{anchor})"
+        self._seen.add(term.anchor)
+        return f"[{found[0]}]{term.target}"
 
 
 def _stress_inside(found: re.Match[str]) -> str:
     """Returns stressed words that begin or end with a link as one link around the stressed words; any other text as it is."""
     inside = found["inside"] or ""
-    targets = re.findall(r"\]\(([^)]*)\)", inside)
+    targets = re.findall(rf"\]({TARGET})", inside)
     if len(targets) != 1 or not (inside.startswith("[") or inside.endswith(")")) or not LINK.search(inside):
         return found[0]
     stress, words = found["stress"], LINK.sub(r"\1", inside)
-    return f"[{stress}{words}{stress}]({targets[0]})"
+    return f"[{stress}{words}{stress}]{targets[0]}"
 
 
 def with_glossary_links(notebook: NotebookNode, glossary: Path = OWN_GLOSSARY) -> NotebookNode:
@@ -144,9 +155,9 @@ def lesson_in_language(notebook: NotebookNode, spoken: str) -> NotebookNode:
 def glossary_terms(spoken: str, glossary: Path = OWN_GLOSSARY) -> tuple[Term, ...]:
     """Returns the entries of the glossary in one of the course's languages."""
     cells = read(glossary).cells if glossary.exists() else []
-    headings = [cell.source.splitlines()[0] for cell in cells if cell.source.startswith("## ")]
+    entries = [cell.source.partition("\n\n") for cell in cells if cell.source.startswith("## ")]
     with speaking(spoken):
-        return tuple(_term(heading[3:], translated(heading)[3:]) for heading in headings)
+        return tuple(_term(heading[3:], translated(heading)[3:], translated(body)) for heading, _, body in entries)
 
 
 def code_name(code: str) -> str:
@@ -154,8 +165,8 @@ def code_name(code: str) -> str:
     return re.sub(r"^(torch)?\.|\(\)$|=(True|False)$", "", code).lower()
 
 
-def _term(title: str, heading: str) -> Term:
-    """Returns the entry with this English title and this heading."""
+def _term(title: str, heading: str, body: str) -> Term:
+    """Returns the entry with this English title, this heading, and the text below it."""
     if title.startswith("`") or title in COMMON:
         words = ""
     elif heading == title:
@@ -163,4 +174,5 @@ def _term(title: str, heading: str) -> Term:
     else:
         words = re.escape(re.split("[（(]", heading)[0].lower())
     code = title.strip("`.").lower() if title.startswith("`") or title in CALLS else None
-    return Term(re.sub(r"\s+", "-", heading.replace("`", "")), code, words)
+    sentence = re.sub(r"[`*]|^More:.*", "", body.partition("\n")[0]).replace('"', "'")
+    return Term(re.sub(r"\s+", "-", heading.replace("`", "")), code, words, sentence)

@@ -51,12 +51,18 @@ def find_backward(recording: Recording) -> int | None:
     return next((step.index for step in recording.steps if step.freed), recording.steps[-1].index)
 
 
+def lines_of_refusal(recording: Recording) -> dict[Place, str]:
+    """Returns the lines that a check refused a program for although they harm nothing, each with what it does, in English."""
+    verdict = recording.verdict
+    return {fault.place: fault.sentence for fault in verdict.graph_faults} if verdict.refusal else {}
+
+
 def list_frames(recording: Recording) -> list[Frame]:
     """Returns the frames: statements in order, backward's visits after the statement that called it, the verdict last."""
     frames: list[Frame] = []
-    caller = find_backward(recording)
+    caller, told = find_backward(recording), lines_of_refusal(recording)
     for step in recording.steps:
-        if has_changes(step) or step is recording.steps[-1] or step.index == caller:
+        if has_changes(step) or step is recording.steps[-1] or step.index == caller or step.place in told:
             frames.append(Frame(len(frames) + 1, "step", step.place, step))
         for visit in recording.backward:
             if step.index == (caller if visit.step is None else visit.step):

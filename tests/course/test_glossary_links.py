@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 from urllib.parse import unquote
 
@@ -16,12 +17,17 @@ from autograder.locale.languages import LANGUAGES, METADATA
 from autograder.locale.notebook_translation import in_language
 
 LESSONS = [path for path in lessons(NOTEBOOKS) if path.parent.name != "start"]
-LINK = re.compile(r'<a href="../start/glossary.ipynb#([^"]*)">(.*?)</a>')
+LINK = re.compile(r'<a href="../start/glossary.ipynb#([^"]*)" title="([^"]+)">(.*?)</a>')
 
 
 def page(source: str) -> str:
     """Returns a Markdown text as HTML, by a reader of Markdown that knows nothing of the links."""
     return str(mistune.html(source))
+
+
+def words(markup: str) -> str:
+    """Returns HTML without its tags, a quotation mark as the one that may stand inside another."""
+    return html.unescape(re.sub(r"<[^>]*>", "", markup)).replace('"', "'")
 
 
 def sections(notebook) -> list[str]:
@@ -34,7 +40,8 @@ def sections(notebook) -> list[str]:
 def glossary(tmp_path):
     """A glossary of three entries."""
     path = tmp_path / "glossary.ipynb"
-    titles = ("# Glossary", "## Leaf\n\nNo operation made it.", "## `.data`\n\nBlind.", "## Saved tensor\n\nKept.")
+    leaf = "## Leaf\n\n**No operation** `[f(x)]` made it.\nMore."
+    titles = ("# Glossary", leaf, "## `.data`\n\nBlind.", "## Saved tensor")
     write(new_notebook(cells=[new_markdown_cell(title) for title in titles]), path)
     return path
 
@@ -42,17 +49,19 @@ def glossary(tmp_path):
 @pytest.mark.parametrize("spoken", sorted(LANGUAGES))
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
 def test_every_link_leads_to_a_heading_once_in_a_section(path, spoken):
-    """In each lesson and language, a link's anchor is what JupyterLab makes of a heading: its words, joined by hyphens."""
+    """In each lesson and language, a link's anchor is what JupyterLab makes of a heading: its words, joined by hyphens.
+
+    Its title is how the text below that heading begins.
+    """
     glossary = in_language(read(NOTEBOOKS / "start" / "glossary.ipynb"), spoken)
-    titles = [re.findall(r"<h2>(.*?)</h2>", page(cell.source)) for cell in glossary.cells]
-    anchors = {re.sub(r"<[^>]*>", "", title).replace(" ", "-") for found in titles for title in found}
-    linked = [
-        [anchor for anchor, _ in LINK.findall(page(part))] for part in sections(lesson_in_language(read(path), spoken))
-    ]
+    entries = [re.findall(r"<h2>(.*?)</h2>\n<p>(.*?)\n", page(cell.source)) for cell in glossary.cells]
+    known = {words(heading).replace(" ", "-"): words(line) for found in entries for heading, line in found}
+    linked = [LINK.findall(page(part)) for part in sections(lesson_in_language(read(path), spoken))]
     assert 10 <= sum(map(len, linked))
     for found in linked:
-        assert anchors >= {unquote(anchor) for anchor in found}
-        assert len(set(found)) == len(found)
+        anchors = [unquote(anchor) for anchor, _, _ in found]
+        assert [html.unescape(title) for _, title, _ in found] == [known[anchor] for anchor in anchors]
+        assert len(set(anchors)) == len(anchors)
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
@@ -73,9 +82,10 @@ def test_the_first_use_in_each_section_is_linked(glossary):
     lesson = new_notebook(cells=[new_markdown_cell(source), new_code_cell("leaf"), new_markdown_cell("Two leaves.")])
     linked = with_glossary_links(lesson, glossary)
     to = "(../start/glossary.ipynb#"
-    expected = source.replace("**leaf**", f"[**leaf**]{to}Leaf)").replace(" `.data`", f" [`.data`]{to}.data)")
+    leaf = f'{to}Leaf "No operation [f(x)] made it.")'
+    expected = source.replace("**leaf**", f"[**leaf**]{leaf}").replace(" `.data`", f' [`.data`]{to}.data "Blind.")')
     expected = expected.replace("Saved tensors", f"[Saved tensors]{to}Saved-tensor)")
-    assert [expected, "leaf", f"Two [leaves]{to}Leaf)."] == [cell.source for cell in linked.cells]
+    assert [expected, "leaf", f"Two [leaves]{leaf}."] == [cell.source for cell in linked.cells]
     assert lesson == without_glossary_links(linked)
 
 
@@ -92,7 +102,7 @@ def test_stress_is_inside_a_link(glossary, source, linked):
     """A page shows no asterisk: beside a Chinese letter, those around a link would stress nothing."""
     lesson = new_notebook(cells=[new_markdown_cell(source)], metadata={METADATA: "zh-CN"})
     found = with_glossary_links(lesson, glossary)
-    assert linked == re.sub(r"\(\.\.[^)]*\)", "(#)", found.cells[0].source)
+    assert linked == re.sub(r'\(\.\.[^"]*"[^"]*"\)', "(#)", found.cells[0].source)
     assert lesson == without_glossary_links(found)
 
 

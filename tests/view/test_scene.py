@@ -6,13 +6,17 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
+import torch
 
+from autograder.locale.line_breaks import columns
+from autograder.tape import record
 from autograder.tape.recording.schema import RecordingError, from_json, to_json
 from autograder.tape.recording.verdict_types import Gradient
 from autograder.view.draw.static_frame import freeze
 from autograder.view.keys import Key
 from autograder.view.scene.composition import Scene, build_scene
 from autograder.view.scene.gradient_panel import draw_gradients
+from autograder.view.shapes import MONO
 from autograder.view.text import gradient_values
 
 TAGS = {"g", "rect", "path", "text", "tspan", "circle", "title"}
@@ -180,3 +184,24 @@ def test_a_long_gradient_lists_each_element_once(recorded):
 
     assert ["w.grad[19]", *(f"w.grad[{i}]" for i in range(11))] == [row[2][2] for row in rows]
     assert "and 8 more, none of them wrong" == panel[-1][2]
+
+
+def in_place_in_a_list():
+    """A tensor that gets more names with every write, and another node each time."""
+    state = torch.ones(2, requires_grad=True) * 1
+    seen = []
+    for _ in range(3):
+        state += 1
+        seen = [*seen, state]
+    state.sum().backward()
+
+
+def test_a_name_that_grows_never_meets_what_stands_beside_it():
+    """Every block that shows a tensor's name is wide enough for the longest one that any frame gives it."""
+    scene = build_scene(record(in_place_in_a_list))
+    values = [shape for shape in shapes(scene) if "value" == shape[1].get("class")]
+    assert len(values) >= 5
+    for _, _, _field, name, size, *_ in values:
+        longest = max(columns(frame.changes.get(name[1]["k"], "")) for frame in scene.frames)
+        assert name[1]["x"] + longest * MONO <= size[1]["x"]
+    assert max(len(frame.changes.get(values[-1][3][1]["k"], "")) for frame in scene.frames) > len("state, seen[0]")

@@ -136,6 +136,8 @@ class _Run:
     def _callable(self) -> tuple[Callable[..., Any], dict[str, Any]]:
         if not isinstance(self.target, type):
             return self.target, self.request.options
+        if not issubclass(self.target, torch.nn.Module):
+            raise TypeError(f"{self.target.__name__} is no nn.Module")
         module = self.target(**self.request.options).double()
         if not self.request.differentiate:
             module.requires_grad_(False)  # only then: a module that detached its own weight must be seen as it is

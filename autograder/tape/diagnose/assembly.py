@@ -8,15 +8,19 @@ import torch
 from msgspec import structs
 
 from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.graph_faults.fault_words import NAMES, how_it_cuts
 from autograder.tape.diagnose.verdict import verdict_of
 from autograder.tape.observe.backward_trace import backward_steps
 from autograder.tape.observe.forecast import with_hindsight
+from autograder.tape.observe.gradient_flow import NO_GRAD, Cut
 from autograder.tape.observe.state import RunState
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.run.programs.program import Program
+
+SOURCES = 8  # values that one line takes out of the graph and that a recording names
 
 
 def assemble(program: Program, evidence: Evidence, cloned_saves: ClonedSavesRun) -> Recording:
@@ -46,6 +50,21 @@ def freeze(
         saved=tuple(save.record() for save in state.graph.saves if save.record_id is not None),
         backward=trace,
         verdict=verdict,
+        lost=tuple(_lost_history(cut, state) for cut in state.flow.cuts.values() if _loses(cut)),
+    )
+
+
+def _loses(cut: Cut) -> bool:
+    """Whether a line may keep a gradient from something: a comparison whose result was only looked at keeps none."""
+    return bool(cut.joined) or cut.how in (*NAMES, NO_GRAD)
+
+
+def _lost_history(cut: Cut, state: RunState) -> schema.LostHistory:
+    """Returns a line at which values left the graph; of a line in a long loop, the first few of these."""
+    sources = list(cut.sources.values())[:SOURCES]
+    nodes = tuple(node for _, node in sources if node is not None)
+    return schema.LostHistory(
+        cut.place, how_it_cuts(cut, state), tuple(one.id for one, _ in sources), nodes, bool(cut.joined)
     )
 
 

@@ -194,6 +194,22 @@ class BackwardStep(msgspec.Struct, frozen=True):
     step: int | None = None
 
 
+class LostHistory(msgspec.Struct, frozen=True):
+    """A line at which values leave the graph although they have a history, such as one with `.detach()` or `.item()`.
+
+    Attributes:
+        sentence: what the line does with them, in English.
+        tensors, nodes: the values that it reads, and the nodes that made these.
+        is_used: whether such a value met the graph again.
+    """
+
+    place: Place
+    sentence: str
+    tensors: tuple[int, ...]
+    nodes: tuple[int, ...]
+    is_used: bool
+
+
 class Recording(msgspec.Struct, frozen=True):
     """Everything a picture, a report or a lesson needs to know of one run."""
 
@@ -207,6 +223,7 @@ class Recording(msgspec.Struct, frozen=True):
     saved: tuple[SavedEdge, ...]
     backward: tuple[BackwardStep, ...]
     verdict: Verdict
+    lost: tuple[LostHistory, ...] = ()
 
 
 class RecordingError(InputError):

@@ -17,7 +17,7 @@ MOST_LINES = 16
 NEAR = 3
 """Lines before and after the one that runs which are shown before any other."""
 
-MARKS = {"failed": "✗", "hit": "✎", "unseen": "✎", "saved": "◦"}
+MARKS = {"failed": "✗", "hit": "✎", "unseen": "✎", "lost": "✂", "saved": "◦"}
 """State of a line → the mark beside it; of several states the first one here decides."""
 
 

@@ -21,7 +21,7 @@ from autograder.view.scene.node_graph import MARGIN, NodeGraph
 from autograder.view.scene.recording_index import RecordingIndex, index_recording
 from autograder.view.shapes import Drawing
 from autograder.view.text.headline import is_refused, meaning, title
-from autograder.view.text.sentences import decisive_frame, forecast_word
+from autograder.view.text.sentences import Sentences, decisive_frame, forecast_word
 
 MOST_HIGHLIGHTS, MOST_LINKS = 6, 6
 """Parts that are highlighted while backward visits a node, and arrows from saved tensors to lines, at most."""
@@ -208,7 +208,7 @@ def _frame(tracker: StateTracker, frame: Frame, changes: States) -> SceneFrame:
         effect=tracker.sentences.describe_effect(frame),
         changes={str(key): value for key, value in changes.items()},
         now=[str(key) for key in _highlights(frame, changes, tracker.versions)],
-        forecast=_forecast(frame),
+        forecast=_forecast(frame, tracker.sentences),
         links=_links(tracker) if frame.kind == "step" else [],
         kind=frame.kind,
     )
@@ -224,8 +224,10 @@ def _highlights(frame: Frame, changes: States, versions: dict[Key, int | None]) 
     return parts + [key for key in changes if key.label == "version" and versions[key]]
 
 
-def _forecast(frame: Frame) -> tuple[str, str] | None:
-    """Returns the forecast of a frame: the outcome and the badge's word."""
+def _forecast(frame: Frame, sentences: Sentences) -> tuple[str, str] | None:
+    """Returns the forecast of a frame: the outcome and the badge's word; where the program stops in forward, that it does."""
+    if frame.kind == "step" and frame.step and sentences.stops_in_forward(frame.step):
+        return "raises-forward", forecast_word("raises-forward")
     forecast = frame.step.forecast if frame.kind == "step" and frame.step else None
     return (forecast.outcome, forecast_word(forecast.outcome)) if forecast else None
 

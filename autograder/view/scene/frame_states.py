@@ -6,7 +6,7 @@ from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording, SavedEdge
 from autograder.tape.recording.verdict_types import Place
 from autograder.view.keys import Key
-from autograder.view.playback import ChangeSet, Frame, Playback
+from autograder.view.playback import ChangeSet, Frame, Playback, lines_of_refusal
 from autograder.view.scene.blocks import LONGEST as LONGEST_NAME
 from autograder.view.scene.blocks import counter_mark
 from autograder.view.scene.memory_lanes import value_columns
@@ -171,6 +171,8 @@ class StateTracker:
                 marks.append((write.place, "unseen" if any(map(self._is_silent, write.harmed)) else "hit"))
         if error and step is self.playback.recording.steps[-1] and error.line == step.place.line:
             marks.append((step.place, "failed"))
+        if step.place in lines_of_refusal(self.playback.recording):
+            marks.append((step.place, "lost"))
         new: States = {}
         for place, mark in marks:
             key = self.line_key(place)

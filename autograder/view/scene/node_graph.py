@@ -23,7 +23,7 @@ from autograder.view.scene.link_routes import draw_link, route_saved
 from autograder.view.scene.recording_index import RecordingIndex
 from autograder.view.shapes import SMALL, Shape, group, path, text
 
-MARGIN = 26
+MARGIN = 30
 
 MOST_LEAVES = 40
 """Leaves that the view of the whole program shows at most, whether a node uses them or not."""

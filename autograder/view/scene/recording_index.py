@@ -82,8 +82,11 @@ def _add_state(index: RecordingIndex, state: TensorState | None, names: TensorNa
     if state is None:
         return
     block, name = _block_of(state), names.label(state.tensor)
-    if columns(name) >= columns(index.names.get(block, "")):
-        index.names[block] = name
+    # The blocks of the nodes that made it before show its name, too.
+    earlier = (Key("node", node) for node in index.playback.makers.get(state.tensor, ()))
+    for one in (block, *earlier):
+        if columns(name) >= columns(index.names.get(one, "")):
+            index.names[one] = name
     index.values[block] = max(index.values.get(block, 0), columns(state.values))
 
 

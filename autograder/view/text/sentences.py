@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from autograder.locale.translations import join_names, join_sentences, translatable, translated
+from autograder.locale.translations import join_names, join_sentences, retold, translatable, translated
 from autograder.tape.recording.schema import Recording, SavedEdge, Step
 from autograder.tape.recording.unrecorded_writes import unrecorded_writes
 from autograder.tape.recording.verdict_types import Outcome
-from autograder.view.playback import Frame, Playback
+from autograder.view.playback import Frame, Playback, lines_of_refusal
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import is_wrong, short_values
 from autograder.view.text.headline import about_refused, headline, is_refused
@@ -71,6 +71,7 @@ class Sentences:
             return ""
         hurt = dict.fromkeys(edge for write in frame.step.writes for edge in write.harmed)
         parts = list(dict.fromkeys(self._harm(self.playback.saved[edge]) for edge in hurt))
+        parts += [told for told in [self._lost(frame.step)] if told]
         more = [translated("The same holds for {count} more.", count=len(parts) - MOST)] if len(parts) > MOST else []
         return join_sentences(parts[:MOST] + more)
 
@@ -80,6 +81,10 @@ class Sentences:
         if error is None or step is not self.playback.recording.steps[-1]:
             return False
         return error.line == step.place.line and not step.freed
+
+    def stops_in_forward(self, step: Step) -> bool:
+        """Returns whether the program ended at this statement before any backward: there is nothing to forecast any more."""
+        return self.playback.recording.verdict.outcome == "raises-forward" and self._stops(step)
 
     def _stop(self, step: Step) -> str:
         return translated("Line {line} stops: {error}", line=step.place.line, error=self._error(240))
@@ -164,6 +169,11 @@ class Sentences:
             "the check will pass and the gradient will be wrong.", node=node, tensor=tensor, version=version,
         )  # fmt: skip
 
+    def _lost(self, step: Step) -> str:
+        """Returns what the line does that a check refused the program for; "" for every other line."""
+        told = lines_of_refusal(self.playback.recording).get(step.place, "").removesuffix(".")
+        return translated("Line {line}: {told}.", line=step.place.line, told=retold(told)) if told else ""
+
     def _freed(self, step: Step) -> str:
         """Returns the sentence about saved tensors that backward freed."""
         if not step.freed:
@@ -226,7 +236,12 @@ class Sentences:
 
 
 def decisive_frame(recording: Recording, frames: list[Frame]) -> int:
-    """Returns the number of the frame of the last harmful write, else of the error in forward, else of the verdict."""
+    """Returns the number of the frame of the line that a check names, else of the last harmful write, else of the error in
+    forward, else of the verdict.
+    """
+    told = [f.number for f in frames if f.kind == "step" and f.place in lines_of_refusal(recording)]
+    if told:
+        return told[-1]
     writes = [f for f in frames if f.kind == "step" and f.step and f.step.writes]
     harmful = [f.number for f in writes if f.step and any(w.harmed for w in f.step.writes)]
     # A write that autograd never learned of harms no saved tensor; the verdict, or a check that refused it, still knows its line.
