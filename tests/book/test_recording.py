@@ -6,6 +6,7 @@ import nbformat
 import pytest
 
 from autograder.book.record.block_cache import blocks_of
+from autograder.book.record.book_shell import start_shell
 from autograder.book.record.lesson_blocks import CodeBlock, ExerciseBlock, ProseBlock, QuestionBlock
 from autograder.book.record.notebook_recorder import RecordingFailedError, record_notebook
 from tests.book.small_course import PROGRAM, small_notebook
@@ -53,6 +54,12 @@ def test_a_demonstration_keeps_its_recording(blocks):
     shown = [one.recording for block in blocks if isinstance(block, CodeBlock) for one in block.recordings]
     assert ["correct"] == [recording.verdict.outcome for recording in shown]
     assert "h = h + 1" in shown[0].programs[0].source
+
+
+@pytest.mark.parametrize(("cell", "shown"), [("6 * 7", "Out[0]: 42\n"), ("6 * 7;", ""), ("6 * 7;  \n", "")])
+def test_a_semicolon_hides_a_value(blocks, cell, shown):
+    """As in a notebook: what a plot's function returns is not shown beside the plot."""
+    assert shown == start_shell().run(cell).printed
 
 
 def test_a_cell_that_fails_stops_the_book(tmp_path):

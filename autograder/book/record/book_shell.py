@@ -40,7 +40,8 @@ class BookShell(InteractiveShell):
     def run(self, text: str) -> CellResult:
         """Runs a cell. A check in it draws the same numbers each time, so that a book is the same each time."""
         with use_seed(SEED), capture_output() as captured:
-            result = self.run_cell(text, store_history=False)
+            # IPython 9 finds the semicolon that hides a value in its history, of which this shell keeps none.
+            result = self.run_cell(text, store_history=False, silent=text.rstrip().endswith(";"))
         shown = [output.data for output in captured.outputs]
         recordings = [
             msgspec.json.decode(data[RECORDING_TYPE], type=ShownRecording) for data in shown if RECORDING_TYPE in data
