@@ -40,11 +40,12 @@ class Attempt:
     def __init__(self, subject: Subject, expected: Expected) -> None:
         self._subject, self._expected = subject, expected
         self._fault: GraphFault | None = None
+        self._knows_gradients = False
 
     @cached_property
     def recording(self) -> Recording | None:
         """What autograd held; None where nothing draws, it cannot be recorded, or no tensor was there to draw."""
-        found = self._subject.recording(self._expected.call) if draws_here() else None
+        found = self._subject.recording(self._expected.call, self._knows_gradients) if draws_here() else None
         return found if found and any(step.tensors or step.nodes or step.writes for step in found.steps) else None
 
     def blame(self, leaf: str = "", is_missing: bool = False) -> str:
@@ -54,6 +55,7 @@ class Attempt:
             leaf: whose gradient is wrong, as the check calls it; "" where a value is, or an error was raised.
             is_missing: no gradient arrived at the leaf; then it is no write's doing.
         """
+        self._knows_gradients = bool(leaf)
         if self.recording is None:
             return ""
         return ("" if is_missing else self._write(self.recording)) or self._graph(self.recording, leaf, is_missing)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from autograder.locale.translations import retold, translated
-from autograder.tape.recording.schema import LostHistory, Recording
+from autograder.tape.recording.schema import LostHistory, Node, Recording
 from autograder.tape.recording.verdict_types import GraphFault
 
 
@@ -15,8 +15,9 @@ def find_cut(recording: Recording, leaf: str, *, is_missing: bool) -> GraphFault
         is_missing: no gradient arrived at all, so that a value may have left the graph for good: it was returned.
     """
     named, own = _tensors_named(recording, leaf), {step.place for step in recording.steps}
+    nodes = {node.id: node for node in recording.nodes}
     # What the check itself detaches stands at no line that ran.
-    above = [lost for lost in recording.lost if lost.place in own and named & _tensors_above(recording, lost)]
+    above = [lost for lost in recording.lost if lost.place in own and named & _tensors_above(lost, nodes)]
     used = [lost for lost in above if lost.is_used] or (above if is_missing else [])
     return GraphFault("lost history", used[-1].place, used[-1].sentence, "") if used else None
 
@@ -34,13 +35,12 @@ def _tensors_named(recording: Recording, leaf: str) -> set[int]:
     return {tensor for tensor in named if tensor is not None}
 
 
-def _tensors_above(recording: Recording, lost: LostHistory) -> set[int]:
+def _tensors_above(lost: LostHistory, nodes: dict[int, Node]) -> set[int]:
     """Returns the tensors from which the values at a line were computed, with these."""
-    nodes = {node.id: node for node in recording.nodes}
     found, stack, seen = set(lost.tensors), list(lost.nodes), set()
     while stack:
-        node = nodes[stack.pop()]
-        if node.id not in seen:
+        node = nodes.get(stack.pop())  # a recording from a student's process may name any
+        if node is not None and node.id not in seen:
             seen.add(node.id)
             found |= set() if node.tensor is None else {node.tensor}
             stack.extend(below for below in node.inputs if below is not None)

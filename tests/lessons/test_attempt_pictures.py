@@ -12,6 +12,7 @@ from autograder.course.author_cells import exercises
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.view.notebook import drawn_mimebundle
 from autograder.view.scene.composition import build_scene
+from autograder.view.text.gradient_values import is_wrong
 from tests.lessons.solving import verdict
 
 WRONG = [
@@ -336,3 +337,20 @@ def test_a_value_that_is_only_looked_at_is_not_blamed(shown):
     )
     assert "look at line 6: " in " ".join(str(verdict(path, known, answer)).split())
     assert 6 == scene_line(shown[0])
+
+
+class Quick:
+    """Stands in for the search of slopes, which takes many runs, and fails where it is begun."""
+
+    def __init__(self, *_):
+        raise AssertionError("finite differences are taken although the check has the gradients")
+
+
+def test_a_picture_does_not_search_what_the_check_knows(shown, monkeypatch):
+    """A write past the counter is found by one run with private copies; the right gradients are the check's own."""
+    monkeypatch.setattr("autograder.tape.oracle.untracked_writes.FiniteDifferences", Quick)
+    path, known, answer = next(one.values for one in WRONG if "attend: silences the counter" == one.id)
+    told = str(verdict(path, known, answer.source))
+    assert "look at   line 5: weights.data.masked_fill_" in told
+    assert all(is_wrong(shown[0].verdict.gradients[name]) for name in ("q", "k"))
+    assert 5 == scene_line(shown[0])

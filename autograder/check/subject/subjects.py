@@ -38,8 +38,11 @@ class Subject(Protocol):
         """Returns what autograd held while `program` ran; None where that was in another process."""
         ...
 
-    def recording(self, request: Call) -> Recording | None:
-        """Returns what autograd held during such a call; None where it cannot be recorded."""
+    def recording(self, request: Call, knows_gradients: bool = False) -> Recording | None:
+        """Returns what autograd held during such a call; None where it cannot be recorded.
+
+        With `knows_gradients`, the caller has the right gradients.
+        """
         ...
 
     def uses(self, function: Callable[..., Any]) -> bool:
@@ -84,10 +87,12 @@ class LocalSubject:
         """Returns what autograd held while `program` ran; None before that."""
         return self._program
 
-    def recording(self, request: Call) -> Recording | None:
+    def recording(self, request: Call, knows_gradients: bool = False) -> Recording | None:
         """Returns what autograd held during such a call, with fresh inputs each time that it runs."""
         with _isolate_state():
-            return record_call(self.target, lambda: _Run(self.target, request).gradients())
+            return record_call(
+                self.target, lambda: _Run(self.target, request).gradients(), knows_gradients=knows_gradients
+            )
 
 
 class _Run:

@@ -74,5 +74,6 @@ def _parts(recording: Recording) -> int:
         recording.steps,
         recording.backward,
         recording.storages,
+        recording.lost,
     )
     return sum(len(part) for part in parts)

@@ -123,7 +123,9 @@ class _Worker:
     def _attempt(self, request: messages.AskAttempt) -> messages.Answer:
         subject = LocalSubject(self._target(request.name))
         with self.shell.separate_outputs(0):
-            found = encoded_attempt(lambda: subject.recording(request.call), request.seconds, request.spared_bytes)
+            found = encoded_attempt(
+                lambda: subject.recording(request.call, request.knows_gradients), request.seconds, request.spared_bytes
+            )
         return messages.AttemptAnswer(found)
 
     def _program(self, request: messages.AskProgram) -> messages.Answer:

@@ -69,6 +69,7 @@ class AskAttempt(msgspec.Struct, frozen=True, tag="attempt"):
     call: Call
     seconds: float
     spared_bytes: int
+    knows_gradients: bool = False
 
 
 class AskProgram(msgspec.Struct, frozen=True, tag="program"):

@@ -26,11 +26,14 @@ class Scope:
         calls: the run ends before the backward call after so many; None for all of it.
         shown: the number (from 0) of the backward call to record; -1 for the last, None for the one that decides the outcome.
         check_gradients: whether every loss is varied, and its gradients compared with the slopes found.
+        knows_gradients: whether the caller has the right gradients; where private copies of what is saved already show that one is
+            wrong, no loss is varied then, which would take ten times as long as all other runs.
     """
 
     calls: int | None = None
     shown: int | None = None
     check_gradients: bool = False
+    knows_gradients: bool = False
 
 
 WHOLE = Scope()

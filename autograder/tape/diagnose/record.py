@@ -127,10 +127,15 @@ def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tup
     trace = BackwardTrace(first=first)
     run_again(program, trace, nullcontext, seconds, last)
     effect = UntrackedEffect()
-    if plain.error is None:
+    if plain.error is None and not (scope.knows_gradients and _differ(plain, meant)):
         budget.stage = "taking finite differences"
         effect = effect_of_untracked_writes(program, observer, seconds, last, asked=scope.check_gradients)
     return Evidence(plain, observed, meant, observer, effect, trace, excerpt=excerpt), cloned_saves
+
+
+def _differ(plain: Run, meant: Run) -> bool:
+    """Whether a gradient of a run is not that of the run with private copies of what is saved."""
+    return first_difference(gradients_of(plain), gradients_of(meant), UNWITNESSED) is not None
 
 
 def _meant(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[ClonedSavesRun, Run]:
@@ -145,7 +150,7 @@ def _meant(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[
     whole = len(plain.calls) if plain.is_cut or plain.error is not None else None
     if scope.shown is None and plain.error is None and len(plain.calls) > FEW:
         beginning = run(FEW)
-        if first_difference(gradients_of(plain), gradients_of(beginning[1]), UNWITNESSED) is not None:
+        if _differ(plain, beginning[1]):
             return beginning
     return run(whole)
 

@@ -25,13 +25,13 @@ class AttemptRecordings:
     def __init__(self, worker: WorkerClient, seconds: float) -> None:
         self._worker, self._left = worker, seconds
 
-    def recording(self, name: str, call: Call) -> Recording | None:
+    def recording(self, name: str, call: Call, knows_gradients: bool = False) -> Recording | None:
         """Returns what autograd held during a call, as the worker says; None where it cannot be recorded."""
         limits = self._worker.limits
         if self._left <= 0 or self._worker.seconds_left < limits.submission_seconds / PART:
             return None
         start, seconds = time.monotonic(), min(self._left, LONGEST, limits.cell_seconds / PART)
-        request = messages.AskAttempt(name, call, seconds, limits.memory_bytes // PART)
+        request = messages.AskAttempt(name, call, seconds, limits.memory_bytes // PART, knows_gradients)
         try:
             answer = self._worker.ask(request, messages.AttemptAnswer)
         except (WorkerEnded, KeyError):

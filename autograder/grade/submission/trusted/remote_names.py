@@ -196,9 +196,9 @@ class RemoteSubject:
         """Returns False: what a test defines is in no reach of the worker."""
         return False
 
-    def recording(self, request: Call) -> Recording | None:
+    def recording(self, request: Call, knows_gradients: bool = False) -> Recording | None:
         """Returns what autograd held during a call, as the worker says; None after one that was stopped. Evidence only."""
-        return self._recordings.recording(self._name, request) if self._has_ended else None
+        return self._recordings.recording(self._name, request, knows_gradients) if self._has_ended else None
 
     def program_recording(self) -> Recording | None:
         """Returns None: the program ran in the worker."""
