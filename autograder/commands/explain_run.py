@@ -52,7 +52,7 @@ class ExplainRun:
             from autograder.api import write_text
             from autograder.tape import explain_program
             from autograder.tape.diagnose.excerpt import Scope
-            from autograder.tape.diagnose.unfollowed import UnfollowedError
+            from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
             from autograder.tape.recording.json_object import unknown_json
             from autograder.tape.repair.patch_file import apply_best_repair
             from autograder.tape.run.budget import QUIET, Budget
@@ -69,7 +69,7 @@ class ExplainRun:
                 recording = explain_program(
                     self.factory, repair=not chosen.no_repair, budget=budget, scope=scope, first=self.first_answer
                 )
-        except UnfollowedError as error:
+        except UnknownOutcomeError as error:
             if chosen.json:
                 print(json.dumps(unknown_json(self.factory.file, str(error))))
             raise
@@ -103,7 +103,7 @@ class ExplainRun:
             _exit_code(recording),
             self.answer(replace(recording, verdict=replace(verdict, notes=(*verdict.notes, UNFINISHED)))),
         )
-        self.untold = translated("{answer}. Looking for repairs.", answer=first_answer(verdict))
+        self.untold = translated("{answer}. Looking for repairs.", answer=first_answer(recording))
         if time.monotonic() - self.ready > SOON:
             self.tell("")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from autograder.tape.recording.verdict_types import Fix
 from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_module
 from autograder.tape.repair.with_repairs import explain_program
-from autograder.tape.run.programs.changed_imports import ChangedImports
+from autograder.tape.run.programs.changed_imports import changed_imports
 from autograder.tape.run.programs.command_line import CommandLine
 from tests.commands import autograder
 from tests.corpus.script_runs import in_child, run_script, same_training
@@ -84,6 +85,39 @@ def test_one_fault_here_and_one_in_an_import(tmp_path):
     assert 0 == autograder("explain", "train.py", cwd=tmp_path).returncode
 
 
+INITIAL = """import torch
+
+
+def shift(layer):
+    b = layer.bias.view(1, -1)
+    b[:, 1] += 3.0
+"""
+BY_PATH = """import importlib.util
+import torch
+spec = importlib.util.spec_from_file_location("start", "parts/start.py")
+start = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(start)
+torch.manual_seed(0)
+net = torch.nn.Linear(4, 3)
+start.shift(net)
+net(torch.ones(2, 4)).pow(2).sum().backward()
+"""
+
+
+def test_a_forward_that_stops_in_another_file_is_named_and_repaired_there(tmp_path):
+    """The error's line is that of the file, its code is shown, and a repair is offered, also of a file that is loaded by its path."""
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "start.py").write_text(INITIAL)
+    (tmp_path / "train.py").write_text(BY_PATH)
+    done = autograder("explain", "train.py", "--apply", cwd=tmp_path)
+
+    assert "RuntimeError at parts/start.py, line 6: a view of a leaf" in done.stdout
+    assert ">    6 |     b[:, 1] += 3.0" in done.stdout
+    assert "Repair at line 6 of parts/start.py, write under no_grad (run: same losses and gradients" in done.stdout
+    assert BY_PATH == (tmp_path / "train.py").read_text()
+    assert 0 == subprocess.run([sys.executable, "train.py"], cwd=tmp_path, check=False).returncode
+
+
 def test_a_changed_text_is_imported_only_inside(tmp_path, monkeypatch):
     """Inside, the module has the other text, whatever its compiled form says; the file itself stays as it is."""
     path = tmp_path / "module_with_a_value.py"
@@ -96,7 +130,7 @@ def test_a_changed_text_is_imported_only_inside(tmp_path, monkeypatch):
         return module_with_a_value.value
 
     def inside() -> int:
-        with ChangedImports({str(path): "value = 2\n"}):
+        with changed_imports({str(path): "value = 2\n"}):
             return value()
 
     assert [1, 2, 1] == [in_child(value), in_child(inside), in_child(value)]

@@ -43,8 +43,8 @@ def is_long(plain: Run, scope: Scope) -> bool:
     """Whether only a part of the run is recorded in full; calls in several threads come in another order each time."""
     if any(call.thread for call in plain.calls):
         return False
-    is_much = plain.is_cut or sum(call.nodes for call in plain.calls) > LONG
-    return scope.shown is not None or (is_much and len(plain.calls) > 1)
+    is_much = len(plain.calls) > 1 and sum(call.nodes for call in plain.calls) > LONG
+    return scope.shown is not None or plain.is_cut or is_much
 
 
 def calls_beyond_error(error: object, calls: Sized) -> int | None:
@@ -66,9 +66,9 @@ def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope) -> Excerpt:
     if decisive is None:
         decisive = _decisive(plain, cloned_saves)
     if decisive is None:
-        return Excerpt(calls, min(calls, checked), 1, min(SHOWN, calls))
+        return Excerpt(calls, min(calls, checked), 1, min(SHOWN, calls), not plain.is_cut)
     first = _made_since(plain.calls, decisive)
-    return Excerpt(calls, min(calls, checked), first + 1, max(first, min(decisive, calls - 1)) + 1)
+    return Excerpt(calls, min(calls, checked), first + 1, max(first, min(decisive, calls - 1)) + 1, not plain.is_cut)
 
 
 def _asked(plain: Run, scope: Scope) -> int | None:

@@ -19,7 +19,7 @@ from autograder.tape.diagnose.excerpt import (
     excerpt_of,
     is_long,
 )
-from autograder.tape.diagnose.unfollowed import refuse_unfollowed
+from autograder.tape.diagnose.unknown_outcome import refuse_uncompared, refuse_unfollowed
 from autograder.tape.internals.compiler import eager_random_numbers
 from autograder.tape.observe.backward_trace import BackwardTrace
 from autograder.tape.observe.observer import Observer
@@ -31,10 +31,9 @@ from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Excerpt, Outcome, Verdict
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.engine import Listener
-from autograder.tape.run.once import SECONDS, CompilingTookTooLong, Run, run_once
+from autograder.tape.run.once import SECONDS, CompilingTookTooLong, Run, is_out_of_time, run_once
 from autograder.tape.run.programs.program import Program, from_file, from_function, from_source
 from autograder.tape.run.programs.source_text import ProgramError
-from autograder.tape.run.time_limit import TimeUp
 
 # Of the time that is left, the first run may take so much, and the one with private copies so much of what is left then.
 FIRST, SECOND = 0.4, 0.6
@@ -82,7 +81,7 @@ def record_program(program: Program, seconds: float = SECONDS, scope: Scope = WH
 
     Raises:
         ProgramError: it could not be run; where it did not end in time, `recording` holds its first seconds.
-        UnfollowedError: what decides the outcome happened in another process.
+        UnknownOutcomeError: what decides the outcome happened in another process.
     """
     with budget_in_force().in_force() as budget:
         plain = _first_run(program, seconds, scope)
@@ -93,6 +92,7 @@ def record_program(program: Program, seconds: float = SECONDS, scope: Scope = WH
         if plain.compiled:
             evidence = _beside_compiled(program, plain, evidence, patience, most)
         refuse_unfollowed(program.file, evidence)
+        refuse_uncompared(program.file, evidence)
         budget.stage = "telling the cause"
         return assemble(program, evidence, cloned_saves)
 
@@ -107,7 +107,7 @@ def _first_run(program: Program, seconds: float, scope: Scope) -> Run:
     except CompilingTookTooLong:
         pass
     except ProgramError as error:
-        if isinstance(error.__cause__, TimeUp):
+        if is_out_of_time(error):
             error.recording = _beginning(program)
         raise
     run = run_once(program, seconds=min(seconds, FIRST * budget.left), calls=scope.calls, partial=True)

@@ -16,6 +16,7 @@ from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
 from autograder.tape.recording.verdict_types import Harm, Verdict
 from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.once import is_out_of_time
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
@@ -50,7 +51,13 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
         yield in_english(
             "Two runs with the same seed differ: the program is not deterministic, so the right gradient is uncertain."
         )
-    if error is not None and plain.error is None:
+    if error is None or plain.error is not None:
+        return
+    if is_out_of_time(error):
+        yield in_english(
+            "The time was up before the run with copies of every saved tensor was; the right gradients are not known."
+        )
+    else:
         yield in_english(
             "The run with copies of every saved tensor raised {error}; the right gradients are not known.",
             error=type(error).__name__,
@@ -105,9 +112,9 @@ def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
     if excerpt is None:
         return
     calls = in_english("The program made {calls} backward calls", calls=f"{excerpt.calls:,}")
-    if evidence.plain.is_cut:
+    if not excerpt.ended:
         calls = in_english(
-            "The time was up when the program had made {calls} backward calls", calls=f"{excerpt.calls:,}"
+            "The time was up before the program's end; backward calls until then: {calls}", calls=f"{excerpt.calls:,}"
         )
     shown = in_english("number {first} is recorded line by line.", first=excerpt.first)
     if excerpt.last > excerpt.first:

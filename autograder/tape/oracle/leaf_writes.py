@@ -1,4 +1,4 @@
-"""What a program would do if PyTorch let it write into a leaf: the write happens as under `torch.no_grad()`."""
+"""What a program would do if PyTorch let it make the writes that it refuses: into a leaf, or one of several views."""
 
 from __future__ import annotations
 
@@ -25,13 +25,34 @@ class PermittedLeafWrites(TorchFunctionMode):
             if REFUSED not in str(error):
                 raise
             written, *others = tensors([args, kwargs or {}])
-            if any(other.requires_grad for other in others if other is not written):
+            # `view[0] += 1` ends in assigning the view to itself, which brings no history into it.
+            if any(other.requires_grad for other in others if not shares_memory(written, other)):
                 if isinstance(written, torch.nn.Parameter) or not written.is_leaf:
                     raise
                 _give_history(written)
                 return func(*args, **(kwargs or {}))
             with torch.no_grad():
                 return func(*args, **(kwargs or {}))
+
+
+class SeparateViews(TorchFunctionMode):
+    """Gives each of several views that one call returns (`split`, `chunk`, `unbind`) memory of its own, so that it may be written.
+
+    PyTorch refuses such a write in backward's graph ("the output of a function that returns multiple views"), so a program that
+    stops there has not yet read it through the tensor that was split.
+    """
+
+    def __torch_function__(self, func, _types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if not isinstance(result, list | tuple) or not torch.is_grad_enabled():
+            return result
+        views = [isinstance(one, torch.Tensor) and one._is_view() and one.requires_grad for one in result]
+        return type(result)(one.clone() for one in result) if views and all(views) else result
+
+
+def shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether two tensors are of one storage."""
+    return one is other or one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
 def _give_history(leaf: torch.Tensor) -> None:

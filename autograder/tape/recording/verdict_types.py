@@ -21,11 +21,25 @@ class Place(msgspec.Struct, frozen=True):
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """The exception that the program ended with; `line` is the innermost line of the user's own file, None if none of it ran."""
+    """The exception that the program ended with.
+
+    Attributes:
+        line: the innermost line of the user's own code, None if none of it ran.
+        file: the file that the line is in, as `Place.file`; "" where it is not known: it is the program's own then.
+    """
 
     type: str
     message: str
     line: int | None
+    file: str = ""
+
+    def is_in(self, file: str) -> bool:
+        """Whether the line is in this file."""
+        return self.line is not None and self.file in ("", file)
+
+    def is_at(self, place: Place) -> bool:
+        """Whether it happened at this line."""
+        return self.is_in(place.file) and self.line == place.line
 
 
 class Harm(msgspec.Struct, frozen=True):
@@ -152,12 +166,14 @@ class Excerpt(msgspec.Struct, frozen=True):
     Attributes:
         calls: how many backward calls the run made; of the first `checked` of them the gradients were compared with the right ones.
         first, last: the numbers, from 1, of the backward calls that were recorded, with what the program did since the one before.
+        ended: whether the program reached its end; not so where the time was up before.
     """
 
     calls: int
     checked: int
     first: int
     last: int
+    ended: bool = True
 
 
 class Verdict(msgspec.Struct, frozen=True):

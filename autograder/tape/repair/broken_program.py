@@ -51,8 +51,14 @@ class BrokenProgram:
         places = [place for harm in self.verdict.harms for place in harm.mutated_at if place.file == self.file]
         lines = [place.line for place in places]
         if self.verdict.error and self.verdict.outcome == "raises-forward":
-            lines.append(self.verdict.error.line or 0)
+            lines += self.error_lines
         return self.at(lines)
+
+    @cached_property
+    def error_lines(self) -> list[int]:
+        """The line of this file that raised, alone; none where it is another file's."""
+        error = self.verdict.error
+        return [error.line] if error and error.line and error.is_in(self.file) else []
 
     @cached_property
     def callers(self) -> list[ast.stmt]:

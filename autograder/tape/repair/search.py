@@ -80,9 +80,9 @@ class Search:
 
     def run_reference(self) -> Reference:
         """Returns what the program did and was meant to do, from two runs."""
-        source = self.factory.source
-        twice = self.verdict.error is not None and "second time" in self.verdict.error.message
-        plain, meant = self.run(source), MeantRun(keeps_graph=twice)
+        source, message = self.factory.source, self.verdict.error.message if self.verdict.error else ""
+        twice, views = "second time" in message, "returns multiple views" in message
+        plain, meant = self.run(source), MeantRun(keeps_graph=twice, separates_views=views)
         self.scope = self.scope_after(plain)
         self.run(source, meant)
         return Reference(plain, meant, self.right_gradients() if len(plain.calls) == 1 else ())

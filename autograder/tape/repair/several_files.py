@@ -27,11 +27,12 @@ class FoundRepair:
 
 
 def editable_files(factory: ProgramFactory, verdict: Verdict) -> list[ProgramFactory]:
-    """Returns a factory for each file that a harm names, the one that writes first, and the program's own last at the latest."""
+    """Returns a factory for each file that a harm or the error names, the one that writes first, and the program's own."""
     written = [place.file for harm in verdict.harms for place in harm.mutated_at]
     saved = [harm.saved_at.file for harm in verdict.harms]
+    raised = [verdict.error.file] if verdict.error and verdict.error.file else []
     found = []
-    for file in dict.fromkeys([*written, *saved, factory.original.file]):
+    for file in dict.fromkeys([*written, *saved, *raised, factory.original.file]):
         if file == factory.original.file:
             found.append(factory)
         elif can_be_imported(factory, file):

@@ -49,6 +49,7 @@ class Run:
     error: BaseException | None = None
     in_backward: bool = False
     line: int | None = None
+    file: str = ""
     final: dict[int, torch.Tensor | None] = field(default_factory=dict)
     compiled: bool = False
     gave_up_compiling: bool = False
@@ -60,7 +61,7 @@ class Run:
         """Returns the exception as plain data."""
         if self.error is None:
             return None
-        return Problem(type(self.error).__name__, message_of(self.error), self.line)
+        return Problem(type(self.error).__name__, message_of(self.error), self.line, self.file)
 
 
 class CompilingTookTooLong(ProgramError):
@@ -138,7 +139,7 @@ def run_live(
             raise
         except (Exception, SystemExit, KeyboardInterrupt, TimeUp) as error:
             run.error = error
-            run.line, run.in_backward = where(error, program)
+            run.file, run.line, run.in_backward = where(error, program)
             close_checkpoints(error)
         run.children = children.known()
         # Threads may take turns in another order in each run; what one thread does keeps its order.
@@ -170,7 +171,13 @@ def _keep_complete(run: Run) -> None:
     """Makes of a run that ran out of time what it did until then, if there was a complete backward call."""
     complete = [call for call in run.calls if not isinstance(call.error, TimeUp)]
     if complete:
-        run.calls, run.error, run.line, run.in_backward, run.is_cut = complete, None, None, False, True
+        run.calls, run.error, run.is_cut = complete, None, True
+        run.file, run.line, run.in_backward = "", None, False
+
+
+def is_out_of_time(error: BaseException | None) -> bool:
+    """Whether a run ended because its time was up, and had no complete backward call to keep."""
+    return isinstance(error, ProgramError) and isinstance(error.__cause__, TimeUp)
 
 
 def _left_in(target: torch.Tensor) -> torch.Tensor | None:
@@ -190,19 +197,19 @@ def _copied(value: object) -> object:
     return value
 
 
-def where(error: BaseException, program: Program) -> tuple[int | None, bool]:
-    """Returns the innermost line of the user's own file, and whether a backward call was under way.
+def where(error: BaseException, program: Program) -> tuple[str, int | None, bool]:
+    """Returns the file and the innermost line of the user's own code, and whether a backward call was under way.
 
     The backward of the compiler, which it traces while it compiles a forward, is none of the program's.
     """
-    line, in_backward, compiling = None, False, False
+    file, line, in_backward, compiling = "", None, False, False
     for frame, number in traceback.walk_tb(error.__traceback__):
         name = frame.f_code.co_filename
         if program.owns(name):
-            line, compiling = number, False
+            file, line, compiling = program.shown(name), number, False
         compiling = compiling or is_compiler_file(name)
         in_backward = in_backward or (not compiling and is_backward_call(name, frame.f_code.co_name))
-    return line, in_backward
+    return file, line, in_backward
 
 
 def _refuse(run: Run, program: Program, given: str, complaints: str, in_compiler: bool, partial: bool) -> None:
@@ -214,7 +221,7 @@ def _refuse(run: Run, program: Program, given: str, complaints: str, in_compiler
         in_compiler: whether the time was up while the compiler ran.
         partial: whether one backward call would have been enough.
     """
-    error, at = run.error, f"{program.file}, line {run.line}" if run.line else program.file
+    error, at = run.error, f"{run.file}, line {run.line}" if run.line else program.file
     gradients = [gradient for call in run.calls for gradient in call.gradients if gradient is not None]
     if error is None and not all(map(has_values, gradients)):
         raise ProgramError(

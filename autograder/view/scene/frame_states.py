@@ -169,7 +169,7 @@ class StateTracker:
         for write in step.writes:
             if write.harmed:
                 marks.append((write.place, "unseen" if any(map(self._is_silent, write.harmed)) else "hit"))
-        if error and step is self.playback.recording.steps[-1] and error.line == step.place.line:
+        if error and step is self.playback.recording.steps[-1] and error.is_at(step.place):
             marks.append((step.place, "failed"))
         if step.place in lines_of_refusal(self.playback.recording):
             marks.append((step.place, "lost"))

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from autograder.locale.translations import translated
-from autograder.tape.recording.verdict_types import Place, Verdict
+from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.verdict_types import Place
+from autograder.view.text.harm_sentences import where
 
 
-def first_answer(verdict: Verdict) -> str:
+def first_answer(recording: Recording) -> str:
     """Returns the outcome and the line that did it, such as "silently-wrong, line 12: h.data.mul_(2)"."""
+    verdict, file = recording.verdict, recording.programs[0].file
     places = [place for harm in verdict.harms for place in harm.mutated_at]
+    error = verdict.error
     if places:
-        return translated("{outcome}, {where}", outcome=verdict.outcome, where=_where(places[0]))
-    line = verdict.error.line if verdict.error else None
-    return translated("{outcome}, line {line}", outcome=verdict.outcome, line=line) if line else verdict.outcome
-
-
-def _where(place: Place) -> str:
-    return translated("line {line}: {text}", line=place.line, text=place.text)
+        place = translated("{where}: {text}", where=where(places[0], file), text=places[0].text)
+    elif error and error.line:
+        place = where(Place(error.file or file, error.line, ""), file)
+    else:
+        return verdict.outcome
+    return translated("{outcome}, {where}", outcome=verdict.outcome, where=place)

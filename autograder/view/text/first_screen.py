@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -14,7 +15,7 @@ from autograder.tape.recording.verdict_types import Fix, Place, note_on_change
 from autograder.view.shapes import clip
 from autograder.view.text.fix_words import also_fixed, kind_of_fix, where_fixed
 from autograder.view.text.gradient_values import gradient_line
-from autograder.view.text.harm_sentences import consequence, how_far_off, sentence_of_harm, where
+from autograder.view.text.harm_sentences import consequence, how_far_off, sentence_of_harm, where_each
 from autograder.view.text.headline import is_compared, short_message, title, words_on_runs
 from autograder.view.text.report import error_line
 
@@ -125,7 +126,8 @@ def _outcome(recording: Recording) -> list[str]:
     verdict = recording.verdict
     lines = [title(verdict)]
     if verdict.error:
-        lines += _wrapped(error_line(verdict.error, short_message(verdict.error.message)), 2)
+        file = recording.programs[0].file if recording.programs else ""
+        lines += _wrapped(error_line(verdict.error, file, short_message(verdict.error.message)), 2)
     return lines
 
 
@@ -139,12 +141,14 @@ def _harm(recording: Recording) -> list[str]:
 
 
 def _code(recording: Recording) -> list[str]:
-    """Returns the lines around the first write, and the one that saved, or around a line that cuts the graph."""
+    """Returns the lines around the first write, and the one that saved, or around a line that stops or cuts the graph."""
     verdict = recording.verdict
     if verdict.harms:
         write, saved = verdict.harms[0].mutated_at[0], verdict.harms[0].saved_at
     elif verdict.graph_faults:
         write = saved = verdict.graph_faults[0].place
+    elif verdict.outcome == "raises-forward" and verdict.error and verdict.error.line:
+        write = saved = Place(verdict.error.file or recording.programs[0].file, verdict.error.line, "")
     else:
         return []
     sources = {program.file: program.source.splitlines() for program in recording.programs}
@@ -187,11 +191,11 @@ def _kept_and_others(recording: Recording) -> list[str]:
 def _others(recording: Recording) -> list[str]:
     """Returns where the harms after the first are."""
     harms, file = recording.verdict.harms, recording.programs[0].file
-    counts: dict[str, int] = {}
-    for harm in harms[1:]:
-        for place in harm.mutated_at:
-            counts[where(place, file)] = counts.get(where(place, file), 0) + 1
-    others = ", ".join(f"{line}{f' ({count})' if count > 1 else ''}" for line, count in counts.items())
+    counts = Counter((place.file, place.line) for harm in harms[1:] for place in harm.mutated_at)
+    lines = where_each((Place(*place, "") for place in counts), file)
+    others = ", ".join(
+        f"{line}{f' ({count})' if count > 1 else ''}" for line, count in zip(lines, counts.values(), strict=True)
+    )
     also = translated("1 more saved tensor is overwritten at {lines}.", lines=others)
     if len(harms) > 2:
         more = f"{len(harms) - 1:,}"

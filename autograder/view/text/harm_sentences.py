@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from autograder.locale.translations import join_names, join_sentences, translatable, translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict
@@ -39,7 +41,7 @@ SENTENCES: dict[str, str] = {
 def sentence_of_harm(harm: Harm, recording: Recording) -> str:
     """Returns what a harm is, in one sentence without a full stop."""
     file = recording.programs[0].file
-    lines = join_names([where(place, file) for place in harm.mutated_at])
+    lines = join_names(where_each(harm.mutated_at, file))
     words = translated(
         SENTENCES.get(harm.kind, OVERWRITES),
         code=f"`{clip(harm.mutated_at[0].text, CODE)}`" if len(harm.mutated_at) == 1 else translated("the program"),
@@ -64,6 +66,15 @@ def where(place: Place, file: str) -> str:
     if place.file == file:
         return translated("line {line}", line=place.line)
     return translated("{file}, line {line}", file=place.file, line=place.line)
+
+
+def where_each(places: Iterable[Place], file: str) -> list[str]:
+    """Returns the number of each line, with the name of its file where that is not the one of the line before."""
+    named, found = file, []
+    for place in places:
+        found.append(where(place, named))
+        named = place.file
+    return found
 
 
 def keeper(harm: Harm, recording: Recording) -> str:

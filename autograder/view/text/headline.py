@@ -56,6 +56,8 @@ def headline(verdict: Verdict) -> str:
     seen = sorted({fault.place.line for fault in verdict.graph_faults})
     if seen:
         return translated("no write harmed a saved value; but see line {line}", line=seen[0])
+    if verdict.excerpt is not None and not verdict.excerpt.ended:
+        return translated("no write harmed a saved value before the time was up")
     return translated("no write harmed a saved value")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from autograder.locale.translations import join_sentences, retold, translated
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Fix, Harm, Outcome, Problem
+from autograder.tape.recording.verdict_types import Fix, Harm, Outcome, Place, Problem
 from autograder.view.playback import Playback
 from autograder.view.shapes import clip
 from autograder.view.text.fix_words import also_fixed, kind_of_fix, where_fixed
@@ -41,14 +41,24 @@ def _head(recording: Recording) -> list[str]:
     elif verdict.refusal:
         lines.append("  " + translated("The check says: {verdict}.", verdict=verdict.refusal))
     if verdict.error:
-        lines.append(f"  {error_line(verdict.error, clip(short_message(verdict.error.message), 4 * WIDTH))}")
+        message = clip(short_message(verdict.error.message), 4 * WIDTH)
+        lines.append(
+            f"  {error_line(verdict.error, recording.programs[0].file if recording.programs else '', message)}"
+        )
     return lines
 
 
-def error_line(error: Problem, message: str) -> str:
-    """Returns an error's type, its line where that is known, and its message."""
+def error_line(error: Problem, file: str, message: str) -> str:
+    """Returns an error's type, its line where that is known, and its message.
+
+    Args:
+        file: the program's own file, which need not be named.
+    """
     if not error.line:
         return f"{error.type}: {message}"
+    if not error.is_in(file):
+        place = where(Place(error.file, error.line, ""), file)
+        return translated("{type} at {place}: {message}", type=error.type, place=place, message=message)
     return translated("{type} at line {line}: {message}", type=error.type, line=error.line, message=message)
 
 

@@ -80,7 +80,7 @@ class Sentences:
         error = self.playback.recording.verdict.error
         if error is None or step is not self.playback.recording.steps[-1]:
             return False
-        return error.line == step.place.line and not step.freed
+        return error.is_at(step.place) and not step.freed
 
     def stops_in_forward(self, step: Step) -> bool:
         """Returns whether the program ended at this statement before any backward: there is nothing to forecast any more."""

@@ -2,6 +2,7 @@
 
 import re
 import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -9,14 +10,17 @@ import pytest
 from autograder.tape.diagnose import excerpt
 from autograder.tape.diagnose.excerpt import FEW, Scope
 from autograder.tape.diagnose.record import record_program
+from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError, refuse_uncompared
 from autograder.tape.repair import search
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.tape.repair.with_repairs import explain_program
 from autograder.tape.run.budget import QUIET, Budget
 from autograder.tape.run.engine import LastCall
-from autograder.tape.run.once import run_once
+from autograder.tape.run.once import Run, run_once
 from autograder.tape.run.programs.program import from_source
 from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.time_limit import TimeUp
+from autograder.view.text.first_screen import as_screen
 from tests.commands import autograder
 
 TRAINING = """
@@ -131,6 +135,28 @@ def test_a_right_loop_is_compared_to_its_end():
         verdict.excerpt.last,
     )
     assert any("12 backward calls" in note for note in verdict.notes)
+
+
+def test_a_run_that_is_cut_after_its_first_backward_says_so():
+    """Nothing is said of what comes after: neither in the headline, nor in the data, nor in the notes."""
+    found = record_program(from_source(training(2, "== 1", "mul_(2)")), scope=Scope(calls=1))
+
+    assert ("correct", 1, False) == (found.verdict.outcome, found.verdict.excerpt.calls, found.verdict.excerpt.ended)
+    assert "correct: no write harmed a saved value before the time was up" == as_screen(found).splitlines()[0]
+    assert any("before the program's end; backward calls until then: 1" in note for note in found.verdict.notes)
+
+
+@pytest.mark.parametrize(("observed", "is_refused"), [(Run(is_cut=True), True), (Run(), False)])
+def test_no_outcome_is_named_where_nothing_was_compared(observed, is_refused):
+    """The copies ran out of time, and the observed run too: "correct" would rest on nothing. One of them is enough."""
+    late = ProgramError("too late")
+    late.__cause__ = TimeUp()
+    evidence = SimpleNamespace(
+        outcome="correct", cloned_saves=Run(error=late), observed=observed, plain=Run(calls=[None], is_cut=True)
+    )
+    expected = pytest.raises(UnknownOutcomeError, match="backward calls until then: 1") if is_refused else nullcontext()
+    with expected:
+        refuse_uncompared("train.py", evidence)
 
 
 def test_one_step_can_be_asked_for(tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from autograder.tape import explain_json, record
-from autograder.tape.diagnose.unfollowed import UnfollowedError
+from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
 
 HEAD = """
 import os, subprocess, sys, torch
@@ -64,7 +64,7 @@ FOLLOWED = {
 @pytest.mark.parametrize("body", UNFOLLOWED.values(), ids=UNFOLLOWED)
 def test_no_outcome_is_named_where_another_process_decides_it(body):
     """A wrong gradient in a child, or a child's write into what this process needs, is never "correct" and blames no line here."""
-    with pytest.raises(UnfollowedError, match="Explain that"):
+    with pytest.raises(UnknownOutcomeError, match="Explain that"):
         record(HEAD + body)
 
 

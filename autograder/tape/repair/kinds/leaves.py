@@ -92,7 +92,11 @@ def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:
     error = program.verdict.error
     if error and "only for scalar outputs" in error.message:
         for call in every(ast.Call, program.source.tree):
-            if called(call) == "backward" and isinstance(call.func, ast.Attribute) and call.lineno == error.line:
+            if (
+                called(call) == "backward"
+                and isinstance(call.func, ast.Attribute)
+                and call.lineno in program.error_lines
+            ):
                 at = program.source.dot(call.func)
                 yield Candidate("backward from a sum", (Edit(at, at, ".sum()"),), SUMMED)
 

@@ -113,7 +113,7 @@ def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
     error = program.verdict.error
     if not error or "second time" not in error.message:
         return
-    for last in program.at([error.line or 0]):
+    for last in program.at(program.error_lines):
         for place in [last, *first_statements(program.source, last)]:
             carried = {name for loop in loops(program.source, last) for name in carried_names(loop)}
             for count in range(1, 5):

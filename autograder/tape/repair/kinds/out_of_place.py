@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from autograder.locale.translations import in_english
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.source.edits import Edit, EditableSource, Edits, before, insert, replace
-from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called, calls, of_module
+from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called, calls, of_module, trace
 
 MAKERS = {
     "zero_": "torch.zeros_like({0})",
@@ -23,6 +23,27 @@ def expand_augmented_assignment(program: BrokenProgram) -> Iterator[Candidate]:
     for write in program.writes:
         if isinstance(write.node, ast.AugAssign) and not write.path:
             yield Candidate("out of place", expand_operator(program.source, write.node))
+
+
+def rebind_item(program: BrokenProgram) -> Iterator[Candidate]:
+    """`layers[i] += y` becomes `layers[i] = layers[i] + y`, and `layers[i].add_(y)` likewise: the list then holds a new tensor.
+
+    Where `layers` is a tensor, that is a write as well; a run tells.
+    """
+    for write in program.blamed:
+        item = written_item(write)
+        if item is not None and isinstance(write.node, ast.AugAssign):
+            yield Candidate("out of place", expand_operator(program.source, write.node))
+        elif item is not None and isinstance(write.statement, ast.Expr) and write.statement.value is write.node:
+            named = insert(program.source, write.node, f"{program.source.of(item)} = ")
+            yield Candidate("out of place", (named, *drop_underscores(program.source, write)))
+
+
+def written_item(write: InPlaceWrite) -> ast.Subscript | None:
+    """Returns the item of a list, dictionary or tensor that is written, as in `layers[i] += y`; None where it is something else."""
+    methods = list(chain(write.node))
+    item = methods[-1].func.value if methods else write.target
+    return item if isinstance(item, ast.Subscript) and trace(item)[1] == ("[]",) else None
 
 
 def expand_operator(source: EditableSource, node: ast.AugAssign) -> Edits:

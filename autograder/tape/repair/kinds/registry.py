@@ -27,6 +27,7 @@ AROUND_A_STEP: tuple[Kind, ...] = (
 
 KINDS: tuple[Kind, ...] = (
     out_of_place.expand_augmented_assignment,
+    out_of_place.rebind_item,
     out_of_place.call_without_underscore,
     out_of_place.rebind_filled,
     out_of_place.rebind_masked,

@@ -17,7 +17,7 @@ def detach_shared(program: BrokenProgram) -> Iterator[Candidate]:
     error = program.verdict.error
     if not error or program.verdict.outcome != "raises-backward":
         return
-    for last in program.at([error.line or 0]):
+    for last in program.at(program.error_lines):
         if sum(map(calls_backward, program.source.block(last))) < 2:
             continue
         for statement in computing(program.source, last):

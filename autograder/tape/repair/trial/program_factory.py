@@ -9,7 +9,7 @@ from functools import partial
 
 from autograder.tape.repair.trial.cell_obstacles import obstacle_in_cell
 from autograder.tape.repair.trial.live_functions import LiveFunctions
-from autograder.tape.run.programs.changed_imports import ChangedImports
+from autograder.tape.run.programs.changed_imports import changed_imports
 from autograder.tape.run.programs.command_line import NO_ARGUMENTS, CommandLine, module_file
 from autograder.tape.run.programs.notebook_text import notebook_text
 from autograder.tape.run.programs.program import Program, from_cell, from_file_text, from_function, from_source
@@ -106,10 +106,13 @@ def factory_of_import(program: Program, file: str) -> ProgramFactory:
         ProgramError: the file cannot be read.
     """
     imported = ImportedFile(file, os.path.abspath(file), read_source(file))
+    places = [imported.path]
+    if program.scratch:  # what is loaded by a path of the working folder lies in its copy
+        places.append(program.scratch.root + imported.path)
 
     def make(text: str) -> Program:
         def call(backwards: Callable[[], int]) -> object:
-            with ChangedImports({imported.path: text}):
+            with changed_imports(dict.fromkeys(places, text)):
                 return program.call(backwards)
 
         return replace(program, call=call)

@@ -4,51 +4,38 @@ from __future__ import annotations
 
 import linecache
 import os
-import sys
 import types
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
 
 from autograder.tape.run.programs.source_text import compiled
 
 
-class ChangedImports(MetaPathFinder):
-    """Inside, `import` finds these texts instead of the files; nothing is written, and afterwards the files count again.
+@contextmanager
+def changed_imports(texts: dict[str, str]) -> Iterator[None]:
+    """Inside, these texts are loaded instead of the files; nothing is written, and afterwards the files count again.
 
-    Attributes:
-        texts: the texts by the files' real paths.
+    The loader of Python files is changed, not `sys.meta_path`: `importlib.util.spec_from_file_location`, by which programs load a
+    file by its path, asks no finder (docs.python.org, `importlib`).
+
+    Args:
+        texts: the texts by the files' paths.
     """
+    changed = {os.path.realpath(path): text for path, text in texts.items()}
+    lines = {path: linecache.cache.get(path) for path in changed}
+    get_code = SourceFileLoader.get_code
 
-    def __init__(self, texts: dict[str, str]):
-        self.texts = {os.path.realpath(path): text for path, text in texts.items()}
+    def get_changed_code(loader: SourceFileLoader, fullname: str) -> types.CodeType | None:
+        text = changed.get(os.path.realpath(loader.path))
+        return get_code(loader, fullname) if text is None else compiled(text, loader.path)
 
-    def __enter__(self) -> None:
-        self.lines = {path: linecache.cache.get(path) for path in self.texts}
-        sys.meta_path.insert(0, self)
-
-    def __exit__(self, *_: object) -> None:
-        sys.meta_path.remove(self)
-        for path, known in self.lines.items():
+    SourceFileLoader.get_code = get_changed_code  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
+        for path, known in lines.items():
             linecache.cache.pop(path, None)
             if known:
                 linecache.cache[path] = known
-
-    def find_spec(self, fullname: str, path=None, target=None) -> ModuleSpec | None:
-        """Returns how to load a module whose text is changed, None for any other."""
-        spec = PathFinder.find_spec(fullname, path, target)
-        place = os.path.realpath(spec.origin) if spec and spec.origin else ""
-        if spec is None or place not in self.texts:
-            return None
-        spec.loader = _TextLoader(fullname, spec.origin or place, self.texts[place])
-        return spec
-
-
-class _TextLoader(SourceFileLoader):
-    """Loads a module from a text, past the file and its compiled form."""
-
-    def __init__(self, fullname: str, path: str, text: str):
-        super().__init__(fullname, path)
-        self.text = text
-
-    def get_code(self, fullname: str) -> types.CodeType:
-        return compiled(self.text, self.path)

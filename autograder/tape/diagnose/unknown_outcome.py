@@ -1,25 +1,26 @@
-"""Where something of autograd happened in a process that nobody follows: then no outcome is named."""
+"""Where what decides the outcome was not seen, in a process that nobody follows or for lack of time: then none is named."""
 
 from __future__ import annotations
 
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.run.once import is_out_of_time
 from autograder.tape.run.programs.source_text import ProgramError
 
 
-class UnfollowedError(ProgramError):
-    """What decides the outcome happened in another process; the message says what was seen."""
+class UnknownOutcomeError(ProgramError):
+    """What decides the outcome was not seen; the message says why."""
 
 
 def refuse_unfollowed(file: str, evidence: Evidence) -> None:
     """Raises where other processes did what an answer would have to mention; a harm that was seen here is reported all the same.
 
     Raises:
-        UnfollowedError: the message is one sentence.
+        UnknownOutcomeError: the message is one sentence.
     """
     children, outcome = evidence.plain.children, evidence.outcome
     if outcome == "silently-wrong" and children.forked and _wrote_into_shared_memory(evidence):
-        raise UnfollowedError(
+        raise UnknownOutcomeError(
             in_english(
                 "{file}: another process that the program started wrote into shared memory which backward needed; its line "
                 "is not known, because only this process is followed. Explain that part in one process: call its function "
@@ -30,7 +31,7 @@ def refuse_unfollowed(file: str, evidence: Evidence) -> None:
     if outcome != "correct":
         return
     if children.called_backward:
-        raise UnfollowedError(
+        raise UnknownOutcomeError(
             in_english(
                 "{file}: another process that the program started called backward, and nothing can be said of it, because "
                 "only this process is followed. Explain that part in one process: call its function itself, or set "
@@ -39,11 +40,30 @@ def refuse_unfollowed(file: str, evidence: Evidence) -> None:
             )
         )
     if children.pythons and not evidence.plain.calls:
-        raise UnfollowedError(
+        raise UnknownOutcomeError(
             in_english(
                 "{file}: the program started another Python program and never called backward itself, so nothing was "
                 "checked. Explain that other program.",
                 file=file,
+            )
+        )
+
+
+def refuse_uncompared(file: str, evidence: Evidence) -> None:
+    """Raises where the time was up before any gradient was compared: that no fault was seen until then says nothing.
+
+    Raises:
+        UnknownOutcomeError: the message is one sentence.
+    """
+    late = is_out_of_time(evidence.cloned_saves.error)
+    observed = evidence.observed
+    if evidence.outcome == "correct" and late and (observed.is_cut or is_out_of_time(observed.error)):
+        raise UnknownOutcomeError(
+            in_english(
+                "{file}: the time was up before the gradients could be compared; backward calls until then: {calls}. "
+                "Make the run shorter, or give it more time with --budget.",
+                file=file,
+                calls=len(evidence.plain.calls),
             )
         )
 
