@@ -40,8 +40,13 @@ def rebind_item(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def written_item(write: InPlaceWrite) -> ast.Subscript | None:
-    """Returns the item of a list, dictionary or tensor that is written, as in `layers[i] += y`; None where it is something else."""
+    """Returns the item of a list, dictionary or tensor that is written, as in `layers[i] += y`; None where it is something else.
+
+    `detach_` writes no value: assigned to an item, what it returns would cut the item's gradient.
+    """
     methods = list(chain(write.node))
+    if "detach_" in map(called, methods):
+        return None
     item = methods[-1].func.value if methods else write.target
     return item if isinstance(item, ast.Subscript) and trace(item)[1] == ("[]",) else None
 
