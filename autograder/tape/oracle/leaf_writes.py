@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch.overrides import TorchFunctionMode
 
+from autograder.tape.internals.tensor_fields import is_view
 from autograder.tape.run.function_mode import tensors
 
 REFUSED = "leaf Variable that requires grad is being used in an in-place operation"  # PyTorch 2.13 and 2.15
@@ -35,19 +36,21 @@ class PermittedLeafWrites(TorchFunctionMode):
                 return func(*args, **(kwargs or {}))
 
 
-class SeparateViews(TorchFunctionMode):
-    """Gives each of several views that one call returns (`split`, `chunk`, `unbind`) memory of its own, so that it may be written.
+class SingleViews(TorchFunctionMode):
+    """Takes each of several views that one call returns (`split`, `chunk`, `unbind`) by a call of its own, so that it may be written.
 
-    PyTorch refuses such a write in backward's graph ("the output of a function that returns multiple views"), so a program that
-    stops there has not yet read it through the tensor that was split.
+    PyTorch refuses a write into "the output of a function that returns multiple views"; a write into a view of the same elements
+    that was taken alone reaches what was split, and its history (torch 2.13, docs "Tensor Views").
     """
 
     def __torch_function__(self, func, _types, args=(), kwargs=None):
         result = func(*args, **(kwargs or {}))
-        if not isinstance(result, list | tuple) or not torch.is_grad_enabled():
+        if not isinstance(result, list | tuple) or not all(isinstance(one, torch.Tensor) for one in result):
             return result
-        views = [isinstance(one, torch.Tensor) and one._is_view() and one.requires_grad for one in result]
-        return type(result)(one.clone() for one in result) if views and all(views) else result
+        split = next(tensors([args, kwargs or {}]), None)
+        if split is None or not all(is_view(one) and one.requires_grad and shares_memory(split, one) for one in result):
+            return result
+        return type(result)(split.as_strided(one.shape, one.stride(), one.storage_offset()) for one in result)
 
 
 def shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -82,7 +82,7 @@ class Search:
         """Returns what the program did and was meant to do, from two runs."""
         source, message = self.factory.source, self.verdict.error.message if self.verdict.error else ""
         twice, views = "second time" in message, "returns multiple views" in message
-        plain, meant = self.run(source), MeantRun(keeps_graph=twice, separates_views=views)
+        plain, meant = self.run(source), MeantRun(keeps_graph=twice, takes_views_singly=views)
         self.scope = self.scope_after(plain)
         self.run(source, meant)
         return Reference(plain, meant, self.right_gradients() if len(plain.calls) == 1 else ())

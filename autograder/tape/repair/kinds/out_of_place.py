@@ -44,10 +44,11 @@ def written_item(write: InPlaceWrite) -> ast.Subscript | None:
 
     `detach_` writes no value: assigned to an item, what it returns would cut the item's gradient.
     """
-    methods = list(chain(write.node))
-    if "detach_" in map(called, methods):
-        return None
-    item = methods[-1].func.value if methods else write.target
+    item = write.target
+    for call in chain(write.node):
+        if called(call) == "detach_":
+            return None
+        item = call.func.value  # type: ignore[attr-defined]
     return item if isinstance(item, ast.Subscript) and trace(item)[1] == ("[]",) else None
 
 

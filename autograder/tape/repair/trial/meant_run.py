@@ -10,7 +10,7 @@ from torch import Tensor
 
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
-from autograder.tape.oracle.leaf_writes import PermittedLeafWrites, SeparateViews
+from autograder.tape.oracle.leaf_writes import PermittedLeafWrites, SingleViews
 from autograder.tape.repair.trial.trial_run import TrialRun
 from autograder.tape.repair.trial.unused_gradients import UnusedGradients
 from autograder.tape.run.engine import Backward
@@ -27,12 +27,12 @@ class MeantRun(TrialRun):
 
     Attributes:
         keeps_graph: whether the graph is kept for a second call.
-        separates_views: whether several views of one call get memory of their own, so that they can be written.
+        takes_views_singly: whether each of several views of one call is taken alone, so that it can be written.
         thrown_away: how many leaves end with a gradient of older values that the program would have cleared.
     """
 
     keeps_graph: bool = False
-    separates_views: bool = False
+    takes_views_singly: bool = False
     thrown_away: int = 0
     _later: UnusedGradients = field(default_factory=UnusedGradients)
     _outdated: list[set[int]] = field(default_factory=list)
@@ -46,7 +46,7 @@ class MeantRun(TrialRun):
     @contextlib.contextmanager
     def around(self, program: Program) -> Iterator[None]:
         """The context of the program's own code."""
-        views = SeparateViews() if self.separates_views else contextlib.nullcontext()
+        views = SingleViews() if self.takes_views_singly else contextlib.nullcontext()
         with self._copies.around(), PermittedLeafWrites(), views, super().around(program):
             yield
         for call, outdated in zip(self.calls, self._outdated, strict=False):

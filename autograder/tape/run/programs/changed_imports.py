@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.machinery import SourceFileLoader
 
+from autograder.tape.internals.entry_points import replaced
 from autograder.tape.run.programs.source_text import compiled
 
 
@@ -30,11 +31,10 @@ def changed_imports(texts: dict[str, str]) -> Iterator[None]:
         text = changed.get(os.path.realpath(loader.path))
         return get_code(loader, fullname) if text is None else compiled(text, loader.path)
 
-    SourceFileLoader.get_code = get_changed_code  # type: ignore[method-assign]
     try:
-        yield
+        with replaced(SourceFileLoader, "get_code", get_changed_code):
+            yield
     finally:
-        SourceFileLoader.get_code = get_code  # type: ignore[method-assign]
         for path, known in lines.items():
             linecache.cache.pop(path, None)
             if known:
