@@ -56,6 +56,16 @@ def test_every_other_gradient_has_to_be_kept(parts):
     assert 0 == run.thrown_away
 
 
+def test_what_becomes_of_a_gradient_after_the_end_of_a_run_is_not_asked():
+    """The run ends before the third call, so nobody knows whether a step would have used the gradient of the old `a`."""
+    text = HEAD.format(rounds=9, cleared="", late="")
+    whole, cut = MeantRun(), MeantRun()
+    run_trial(factory_of_text(text, "train.py").original, whole)
+    run_trial(factory_of_text(text, "train.py").original, cut, calls=2)
+    assert ([1, 2], 0) == ([len(call.gradients) for call in whole.calls[:2]], whole.thrown_away)
+    assert ([1, 1], 1) == ([len(call.gradients) for call in cut.calls], cut.thrown_away)
+
+
 def test_nothing_is_waited_for_before_the_first_call():
     """Without a backward there is nothing to throw away."""
     assert {} == UnusedGradients().waiting

@@ -70,6 +70,9 @@ class Listener:
     def after_backward(self, call: Backward) -> None:
         """Called when the engine has stopped, even if it raised."""
 
+    def ended_early(self) -> None:
+        """Called where the run ends because its next backward need not be run."""
+
     def keep_graph(self, asked: bool) -> bool:
         """Returns whether the engine keeps the graph; `asked` is what the program asked for."""
         return asked
@@ -168,6 +171,7 @@ def _told(
             _add_targets(here.running[-1], [] if inputs else leaves_below(tuple(outputs)))
             return original(outputs, *rest, **kwargs)
         if len(calls) == most:
+            listener.ended_early()
             raise LastCall
         budget.progress(len(calls))
         call = _started(outputs, grad_tensors, keep_graph, create_graph, inputs, kwargs)

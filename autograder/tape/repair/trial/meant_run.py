@@ -74,6 +74,10 @@ class MeantRun(TrialRun):
         super().after_backward(call)
         self._later.after_backward()
 
+    def ended_early(self) -> None:
+        """Asks for no gradient of old values of which it is not known whether the program would have used it."""
+        self._later.end_early()
+
     def given(self, call: Backward) -> list[tuple[Tensor, Tensor]]:
         """Returns the gradients of a call, without those of old values."""
         return [(leaf, gradient) for leaf, gradient in super().given(call) if id(leaf) not in self._before]

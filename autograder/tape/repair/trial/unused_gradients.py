@@ -32,12 +32,7 @@ class UnusedGradients:
 
     def before_backward(self, call: Backward) -> list[Tensor]:
         """Returns the leaves that get a gradient of older values from this call."""
-        for key, (leaf, value) in list(self.waiting.items()):
-            if fingerprint(leaf) != value:
-                del self.waiting[key]  # a step used it
-            elif leaf.grad is None or not leaf.grad.any():
-                self.unused.add(key)
-                del self.waiting[key]
+        self._settle()
         self._outdated = [] if call.returns else list(self._older(call))
         self._calls.append((next_sequence_number(), dict(zip(map(id, call.targets), call.keys, strict=False))))
         return self._outdated
@@ -45,6 +40,20 @@ class UnusedGradients:
     def after_backward(self) -> None:
         """Waits for what becomes of the gradients that the call gave."""
         self.waiting |= {id(leaf): (leaf, fingerprint(leaf)) for leaf in self._outdated}
+
+    def end_early(self) -> None:
+        """Asks for none of the gradients that wait: what the program would have done with them is not known."""
+        self._settle()
+        self.unused |= self.waiting.keys()
+
+    def _settle(self) -> None:
+        """Looks at what became of the gradients that waited."""
+        for key, (leaf, value) in list(self.waiting.items()):
+            if fingerprint(leaf) != value:
+                del self.waiting[key]  # a step used it
+            elif leaf.grad is None or not leaf.grad.any():
+                self.unused.add(key)
+                del self.waiting[key]
 
     def _older(self, call: Backward) -> Iterable[Tensor]:
         """Yields the leaves that were written since an earlier call, and were read before that call for this one."""
