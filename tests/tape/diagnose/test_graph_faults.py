@@ -48,6 +48,23 @@ def test_nothing_is_said_of_what_is_meant(name: str):
     assert ("correct", ()) == (verdict.outcome, verdict.graph_faults)
 
 
+def test_an_optimizer_that_an_error_kept_from_its_step_is_none_that_is_missing():
+    """The first optimizer also holds an unused layer, the second one's step was to come: of neither anything is said."""
+    source = """
+        critic, actor, unused = nn.Linear(2, 1), nn.Linear(2, 2), nn.Linear(2, 1)
+        first = torch.optim.SGD([*critic.parameters(), *unused.parameters()], lr=0.1)
+        second = torch.optim.SGD(actor.parameters(), lr=0.1)
+        value = critic(actor(torch.ones(3, 2)))
+        value.pow(2).mean().backward(retain_graph=True)
+        first.step()
+        (-value.mean()).backward()
+        second.step()
+        """
+    verdict = verdict_of(HEAD + dedent(source).lstrip("\n"))
+
+    assert ("raises-backward", ()) == (verdict.outcome, verdict.graph_faults)
+
+
 def test_each_kind_is_shown():
     """Every kind of fault that is looked for has a program here."""
     from autograder.tape.diagnose.graph_faults.fault_registry import KINDS

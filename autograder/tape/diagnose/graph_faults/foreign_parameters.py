@@ -13,7 +13,12 @@ KIND = "optimizer of other parameters"
 
 
 def find(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yields the step of an optimizer that holds parameters no backward reached, while those it reached are held by none."""
+    """Yields the step of an optimizer that holds parameters no backward reached, while those it reached are held by none.
+
+    An optimizer is known from its first step: where an error stopped the program, those of other parameters may have been to come.
+    """
+    if evidence.outcome.startswith("raises"):
+        return
     state, flow = evidence.state, evidence.state.flow
     written = {write.memory for write in state.writes if write.changed and write.call > 0 and not write.in_backward}
     idle = [one for number, one in flow.held.items() if number not in flow.reached]
