@@ -8,7 +8,7 @@ import pytest
 from autograder import view
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Check, Fix, Gradient, Harm, Place, Verdict
-from autograder.view.text.first_screen import LINES, WIDTH
+from autograder.view.text.first_screen import LINES, WIDTH, changed_lines
 from autograder.view.text.headline import headline
 
 COPIES, DIFFERENCES = "copies of saved tensors", "finite differences"
@@ -130,3 +130,11 @@ def test_a_page_opens_with_the_harm_and_the_repair(recorded):
         assert page.index("Repair at line 9") < page.index("<img")
     assert "Repair at line 9" not in view.as_html(fixed, predict=True).partition("<img")[0]
     assert "<pre>" not in view.as_html(base).partition("<img")[0]
+
+
+def test_lines_that_a_repair_leaves_alone_are_not_shown():
+    """Of a repair with two distant changes, only these are listed, with one line for what stands between."""
+    before = "x += y\n" + "same\n" * 20 + "z += y\n"
+    fix = Fix("out of place", 1, before, before.replace("x += y", "x = x + y").replace("z += y", "z = z + y"), True)
+
+    assert ["- x += y", "+ x = x + y", "…", "- z += y", "+ z = z + y"] == changed_lines(fix)

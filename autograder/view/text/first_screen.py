@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from difflib import SequenceMatcher
 
 from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import join_sentences, retold, translatable, translated
@@ -238,7 +239,8 @@ def _repair(recording: Recording, most: int = DIFF) -> list[str]:
     best, others = fixes[0], len(fixes) - 1
     changed = changed_lines(best)
     if len(changed) > most:
-        changed = [*changed[: most - 1], translated("… {count} more lines", count=len(changed) - most + 1)]
+        shown = changed[: most - 1] if changed[most - 2] != "…" else changed[: most - 2]
+        changed = [*shown, translated("… {count} more lines", count=len(changed) - len(shown))]
     return [*_repair_title(best, others), *(f"  {line}" for line in changed)]
 
 
@@ -253,13 +255,22 @@ def _repair_title(best: Fix, others: int) -> list[str]:
         return _wrapped(none, 3)
     known = {"place": where_fixed(best), "kind": kind, "effect": translated(best.effect), "count": others}
     if not others:
-        return [translated("Repair at {place}, {kind} (run: {effect}):", **known)]
-    return [translated("Repair at {place}, {kind} (run: {effect}; {count} more):", **known)]
+        return _wrapped(translated("Repair at {place}, {kind} (run: {effect}):", **known))
+    return _wrapped(translated("Repair at {place}, {kind} (run: {effect}; {count} more):", **known))
 
 
 def changed_lines(fix: Fix) -> list[str]:
-    """Returns a repair as the lines that it removes, marked -, and those that it adds, marked +; then those of further files."""
-    lines = [
-        f"{sign} {_cut(line)}" for sign, text in (("-", fix.before), ("+", fix.after)) for line in text.splitlines()
-    ]
+    """Returns a repair as the lines that it removes, marked -, and those that it adds, marked +; then those of further files.
+
+    For what stays the same between two changes there is one line, "…".
+    """
+    before, after = fix.before.splitlines(), fix.after.splitlines()
+    lines: list[str] = []
+    for kind, *places in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        start, stop, new_start, new_stop = places
+        if kind == "equal":
+            lines.append("…")
+        else:
+            lines += [f"- {_cut(line)}" for line in before[start:stop]]
+            lines += [f"+ {_cut(line)}" for line in after[new_start:new_stop]]
     return lines + [line for one in fix.more for line in (also_fixed(one), *changed_lines(one))]
