@@ -13,7 +13,10 @@ import torch
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.repair.repairs import Repairs, find_repairs
 from autograder.tape.repair.source.fix_text import apply_fix
+from autograder.tape.repair.trial.meaning import Reference, changed_losses
+from autograder.tape.repair.trial.meant_run import MeantRun
 from autograder.tape.repair.trial.program_factory import factory_of_text
+from autograder.tape.repair.trial.trial_run import CallValues, TrialRun
 from tests.commands import autograder
 
 LOOP = """import torch
@@ -230,3 +233,22 @@ def test_apply_writes_nothing_that_changes_what_is_computed(tmp_path):
     assert "train.py is left as it is: no repair keeps every loss and gradient." == done.stderr.splitlines()[-1]
     assert CLOSURE == path.read_text()
     assert [path] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("losses", "said"),
+    [
+        ([3.0, 2.0], "backward starts from 3, not 1."),
+        ([1.0, 3.0], "backward call 2 starts from 3, not 2."),
+        ([1.0, 2.0], None),
+    ],
+)
+def test_the_first_backward_that_starts_from_another_number_is_named(losses, said):
+    """Of two calls that were meant to start from 1 and 2; the first needs no number, and nothing is said where both do."""
+
+    def calls(numbers: list[float]) -> list[CallValues]:
+        return [CallValues([torch.tensor(one, dtype=torch.float64)]) for one in numbers]
+
+    meant, trial = MeantRun(calls=calls([1.0, 2.0])), TrialRun(calls=calls(losses))
+
+    assert said == changed_losses(Reference(TrialRun(error="refused"), meant), trial)

@@ -127,12 +127,19 @@ def changed_losses(reference: Reference, trial: TrialRun) -> str | None:
     calls = known_calls(reference, trial)
     if not reference.ran or keeps_losses(reference, trial) or calls is None:
         return None
-    pairs = [pair for meant, now in calls for pair in zip(meant.losses, now.losses, strict=False)]
-    first = next((pair for pair in pairs if not same(*pair)), None)
-    return (
-        in_english("backward starts from {now}, not {meant}.", now=text(first[1]), meant=text(first[0]))
-        if first
-        else None
+    for number, (meant, now) in enumerate(calls, 1):
+        for one, other in zip(meant.losses, now.losses, strict=False):
+            if not same(one, other):
+                return changed_loss(number, one, other)
+    return None
+
+
+def changed_loss(number: int, meant: Tensor, now: Tensor) -> str:
+    """Returns a sentence on one backward call, counted from 1, that starts from another number."""
+    if number == 1:
+        return in_english("backward starts from {now}, not {meant}.", now=text(now), meant=text(meant))
+    return in_english(
+        "backward call {number} starts from {now}, not {meant}.", number=number, now=text(now), meant=text(meant)
     )
 
 
