@@ -252,3 +252,29 @@ def test_the_first_backward_that_starts_from_another_number_is_named(losses, sai
     meant, trial = MeantRun(calls=calls([1.0, 2.0])), TrialRun(calls=calls(losses))
 
     assert said == changed_losses(Reference(TrialRun(error="refused"), meant), trial)
+
+
+UNSEEN = """import torch
+w = torch.tensor([0.3, -0.2], requires_grad=True)
+sgd = torch.optim.SGD([w], lr=0.1)
+for step in range(2):
+    h = torch.tanh(w * 2)
+    h.data.mul_(0.5)
+    sgd.zero_grad()
+    h.sum().backward()
+    sgd.step()
+"""
+
+
+def test_a_write_that_the_loss_contains_unseen_is_repaired_in_a_loop_too():
+    """Copies of the saved tensors give slopes of another loss, and so other updates: the repair trains as plain PyTorch does by hand."""
+    factory = factory_of_text(UNSEEN, "train.py")
+    first = find_repairs(factory, record_program(factory.original).verdict).fixes[0]
+
+    assert ("h = h.mul(0.5)", True, "") == (first.after.strip(), first.proven, first.changes)
+    values = [{}, {}]
+    for text, space in zip(
+        (apply_fix(UNSEEN, first), UNSEEN.replace("h.data.mul_(0.5)", "h = h * 0.5")), values, strict=True
+    ):
+        exec(text, space)
+    assert torch.equal(values[0]["w"], values[1]["w"])

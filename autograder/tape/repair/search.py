@@ -11,6 +11,7 @@ from torch import Tensor
 
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.excerpt import WHOLE, Scope, calls_beyond_error
+from autograder.tape.diagnose.oracle_answers import DIFFERENCES
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.verdict_types import Problem, Verdict
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
@@ -85,7 +86,9 @@ class Search:
         plain, meant = self.run(source), MeantRun(keeps_graph=twice, takes_views_singly=views)
         self.scope = self.scope_after(plain)
         self.run(source, meant)
-        return Reference(plain, meant, self.right_gradients() if len(plain.calls) == 1 else ())
+        if len(plain.calls) == 1:
+            return Reference(plain, meant, self.right_gradients())
+        return Reference(plain, meant, contradicted=slopes_differ(self.verdict))
 
     def scope_after(self, plain: TrialRun) -> Scope:
         """Returns how far runs go: where an error ended the program, what is repaired may train for hours."""
@@ -209,14 +212,21 @@ class Search:
 
         They know those at the end: after several calls and updates, a right program has others.
         """
-        if self.reference.gradients_known or len(self.reference.plain.calls) > 1:
+        if self.reference.gradients_known:
             return True
+        if len(self.reference.plain.calls) > 1:
+            return not slopes_differ(seen)
         known = {name: one.true for name, one in self.verdict.gradients.items() if one.true is not None}
         return all(near(true, seen.gradients[name].got) for name, true in known.items() if name in seen.gradients)
 
     def is_late(self) -> bool:
         """Whether the budget is spent."""
         return budget_in_force().is_spent
+
+
+def slopes_differ(verdict: Verdict) -> bool:
+    """Whether finite differences found a gradient that is not the slope of the loss that ran."""
+    return any(check.oracle == DIFFERENCES and check.answer == "no" for check in verdict.checks)
 
 
 def near(one: object, other: object) -> bool:

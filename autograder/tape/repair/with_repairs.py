@@ -8,11 +8,11 @@ from msgspec import structs
 
 from autograder.tape.diagnose.cell_recording import record_cell
 from autograder.tape.diagnose.excerpt import WHOLE, Scope
-from autograder.tape.diagnose.oracle_answers import DIFFERENCES
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair.repairs import find_repairs
+from autograder.tape.repair.search import slopes_differ
 from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_cell
 from autograder.tape.run.budget import SECONDS, Budget, budget_in_force
 from autograder.tape.run.programs.program import from_cell
@@ -49,8 +49,7 @@ def explain_program(
 
 def _is_of_a_formula(verdict: Verdict) -> bool:
     """Whether a gradient is wrong that no write has touched: then no other way of writing is to be tried."""
-    differs = any(check.oracle == DIFFERENCES and check.answer == "no" for check in verdict.checks)
-    return verdict.outcome == "silently-wrong" and differs and not verdict.harms
+    return verdict.outcome == "silently-wrong" and slopes_differ(verdict) and not verdict.harms
 
 
 def with_repairs(recording: Recording, factory: ProgramFactory) -> Recording:

@@ -23,11 +23,13 @@ class Reference:
         plain: the run as it is, up to its error.
         meant: the run in which every saved tensor is a private copy: the same values, and gradients that no write can change.
         right: the gradients that the verdict calls right, where the program makes one backward call.
+        contradicted: whether finite differences found, of several calls, that a gradient is not the slope of the loss that ran.
     """
 
     plain: TrialRun
     meant: MeantRun
     right: tuple[Tensor, ...] = ()
+    contradicted: bool = False
 
     @property
     def ran(self) -> bool:
@@ -48,6 +50,8 @@ class Reference:
         """
         if self.plain.error is not None:
             return True
+        if self.contradicted:
+            return False
         given = [gradient for call in self.meant.calls[:1] for gradient in call.gradients]
         return bool(different(self.plain.values, self.meant.values)) and among(list(self.right), given, near=True)
 
@@ -163,7 +167,7 @@ def changed_values(reference: Reference, trial: TrialRun, unsteady: Sequence[str
             )
         )
     meant = reference.meant
-    if reference.ran:
+    if reference.ran and not reference.contradicted:  # else updates by other gradients have moved the values apart
         names = [name for name in different(meant.values, trial.values) if name not in unsteady]
         names = [name for name in names if not is_gradient(name, meant)]
         known = [(name, text(trial.values[name]), text(meant.values[name])) for name in names]
