@@ -37,6 +37,10 @@ class Problem(msgspec.Struct, frozen=True):
         """Whether the line is in this file."""
         return self.line is not None and self.file in ("", file)
 
+    def place(self, own: str) -> Place | None:
+        """Returns where it happened, None where that is not known; `own` is the program's own file."""
+        return Place(self.file or own, self.line, "") if self.line else None
+
     def is_at(self, place: Place) -> bool:
         """Whether it happened at this line."""
         return self.is_in(place.file) and self.line == place.line

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Place
 from autograder.view.text.harm_sentences import where
 
 
@@ -12,11 +11,11 @@ def first_answer(recording: Recording) -> str:
     """Returns the outcome and the line that did it, such as "silently-wrong, line 12: h.data.mul_(2)"."""
     verdict, file = recording.verdict, recording.programs[0].file
     places = [place for harm in verdict.harms for place in harm.mutated_at]
-    error = verdict.error
+    raised = verdict.error.place(file) if verdict.error else None
     if places:
         place = translated("{where}: {text}", where=where(places[0], file), text=places[0].text)
-    elif error and error.line:
-        place = where(Place(error.file or file, error.line, ""), file)
+    elif raised:
+        place = where(raised, file)
     else:
         return verdict.outcome
     return translated("{outcome}, {where}", outcome=verdict.outcome, where=place)

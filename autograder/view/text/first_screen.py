@@ -148,8 +148,12 @@ def _code(recording: Recording) -> list[str]:
         write, saved = verdict.harms[0].mutated_at[0], verdict.harms[0].saved_at
     elif verdict.graph_faults:
         write = saved = verdict.graph_faults[0].place
-    elif verdict.outcome == "raises-forward" and verdict.error and verdict.error.line:
-        write = saved = Place(verdict.error.file or recording.programs[0].file, verdict.error.line, "")
+    elif (
+        verdict.outcome == "raises-forward"
+        and verdict.error
+        and (at := verdict.error.place(recording.programs[0].file))
+    ):
+        write = saved = at
     else:
         return []
     sources = {program.file: program.source.splitlines() for program in recording.programs}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from autograder.locale.translations import join_sentences, retold, translated
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Fix, Harm, Outcome, Place, Problem
+from autograder.tape.recording.verdict_types import Fix, Harm, Outcome, Problem
 from autograder.view.playback import Playback
 from autograder.view.shapes import clip
 from autograder.view.text.fix_words import also_fixed, kind_of_fix, where_fixed
@@ -54,12 +54,10 @@ def error_line(error: Problem, file: str, message: str) -> str:
     Args:
         file: the program's own file, which need not be named.
     """
-    if not error.line:
+    place = error.place(file)
+    if place is None:
         return f"{error.type}: {message}"
-    if not error.is_in(file):
-        place = where(Place(error.file, error.line, ""), file)
-        return translated("{type} at {place}: {message}", type=error.type, place=place, message=message)
-    return translated("{type} at line {line}: {message}", type=error.type, line=error.line, message=message)
+    return translated("{type} at {place}: {message}", type=error.type, place=where(place, file), message=message)
 
 
 def _steps(recording: Recording) -> list[list[str]]:
