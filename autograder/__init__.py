@@ -21,17 +21,24 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
+    from autograder import graded
     from autograder.installation.requirements import require
 
     require("explain")
+    if name == "explain" and graded.is_graded():
+        return graded.explain
     return getattr(importlib.import_module(_HOMES[name]), name)
 
 
 def load_ipython_extension(shell: Any) -> None:
     """Makes the cell magic `%%explain` known; IPython calls it for `%load_ext autograder`."""
+    from autograder import graded
     from autograder.installation.requirements import require
 
     require("explain")
+    if graded.is_graded():
+        graded.load_magic(shell)
+        return
     from autograder.api import load_magic
 
     load_magic(shell)

@@ -53,7 +53,13 @@ ROOMS = {
     "desk": {"view", "course", "grade"},
     "book": {"tape", "view", "play", "check", "course", "run_in_fork"},
 }
-EVERYWHERE = {"errors", "installation", "locale", "printable"}  # what a user may be told, and what is installed here
+EVERYWHERE = {
+    "errors",
+    "graded",
+    "installation",
+    "locale",
+    "printable",
+}  # what a user may be told, and what is installed here
 FILES = {
     ".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): file
     for file in (ROOT / "autograder").rglob("*.py")

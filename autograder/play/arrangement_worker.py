@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from autograder.errors import message_of
 from autograder.locale.translations import translated
 from autograder.play.arrangement_run import run
 from autograder.play.board_scene import board_scene
@@ -99,7 +100,7 @@ def judged_scene(
     try:
         judged = run(program, arrangement, names, ONE_RUN)
     except ProgramError as error:
-        return board_scene(program, arrangement, None, problem=str(error), **options)
+        return board_scene(program, arrangement, None, problem=message_of(error), **options)
     return board_scene(program, arrangement, judged.recording, **options)
 
 

@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from autograder.errors import InputError
+from autograder.locale.translations import in_english
 from autograder.play.cards import LineCard, LineForm, PlayProgram
 from autograder.play.line_forms import forms_of
 
@@ -27,7 +28,9 @@ def program_from_text(name: str, text: str, before: Iterable[str] = ()) -> PlayP
     fixed = [LineCard(f"{number}", (LineForm("as written", line),), True) for number, line in enumerate(before)]
     lines = list(statements(text, name))
     if len(lines) < 2:
-        raise Unplayable(f"{name} has fewer than two lines, so none can be moved. Give a longer program.")
+        raise Unplayable(
+            in_english("{name} has fewer than two lines, so none can be moved. Give a longer program.", name=name)
+        )
     cards = [LineCard(f"{number}", forms_of(line)) for number, line in enumerate(lines, len(fixed))]
     return PlayProgram(name, (*fixed, *cards))
 
@@ -45,7 +48,9 @@ def program_from_function(name: str, source: str, before: Iterable[str] = ()) ->
     tree = _parsed(textwrap.dedent(source), name)
     function = next((node for node in tree.body if isinstance(node, ast.FunctionDef)), None)
     if function is None:
-        raise Unplayable(f"{name} is no function, so it has no lines that could be moved. Name a function.")
+        raise Unplayable(
+            in_english("{name} is no function, so it has no lines that could be moved. Name a function.", name=name)
+        )
     body = function.body[1:] if ast.get_docstring(function) else function.body
     lines = textwrap.dedent(source).splitlines()
     text = textwrap.dedent("\n".join(lines[body[0].lineno - 1 : body[-1].end_lineno]) if body else "")
@@ -90,4 +95,10 @@ def _parsed(text: str, name: str) -> ast.Module:
     try:
         return ast.parse(text)
     except SyntaxError as error:
-        raise Unplayable(f"{name} is not Python: {error.msg} on line {error.lineno}. Correct that line.") from None
+        told = in_english(
+            "{file} is not Python: {reason} on line {line}. Correct that line.",
+            file=name,
+            reason=error.msg,
+            line=error.lineno,
+        )
+        raise Unplayable(told) from None

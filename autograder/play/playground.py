@@ -72,9 +72,10 @@ def open_playground(playground: Playground) -> None:
     if not draws_here():
         print(saved_forms(playground.program, "")["text/plain"])
         return
-    from autograder.view.live import PictureWidget
 
     def alive(place: str) -> Any:
+        from autograder.view.live import PictureWidget
+
         playground.warm_up()
         playground.place = place
         picture = PictureWidget(scene=msgspec.to_builtins(playground.scene(playground.program.as_given)))

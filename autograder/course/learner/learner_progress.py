@@ -67,7 +67,10 @@ class Store:
             return {}
         except (OSError, msgspec.MsgspecError):
             self._complain(
-                f"The progress file {self.file} cannot be read, so it counts as empty. Delete it to start over."
+                translated(
+                    "The progress file {file} cannot be read, so it counts as empty. Delete it to start over.",
+                    file=self.file,
+                )
             )
             return {}
 
@@ -76,7 +79,11 @@ class Store:
             replace_file(self.file, json.dumps(content).encode())
         except OSError as error:
             self._complain(
-                f"Progress cannot be saved: {self.file} cannot be written ({error.strerror}). The lesson still works."
+                translated(
+                    "Progress cannot be saved: {file} cannot be written ({reason}). The lesson still works.",
+                    file=self.file,
+                    reason=error.strerror,
+                )
             )
 
     def _complain(self, sentence: str) -> None:

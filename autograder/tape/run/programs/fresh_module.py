@@ -7,6 +7,7 @@ import sys
 import types
 from collections.abc import Callable
 
+from autograder.errors import message_of
 from autograder.locale.translations import in_english
 from autograder.tape.run.programs.source_text import ProgramError, is_own_file
 
@@ -41,10 +42,10 @@ def run_module(code: types.CodeType, module: types.ModuleType, shown: str, *, gu
         exec(code, module.__dict__)
     except ImportError as error:
         cure = in_english("Install what it imports, or correct the name.")
-        if "relative import" in str(error):
+        if "relative import" in message_of(error):
             cure = in_english("Start it as a module of its package: `autograder explain -m PACKAGE.MODULE`.")
         raise ProgramError(
-            in_english("{shown} cannot be imported: {reason}. {cure}", shown=shown, reason=str(error), cure=cure)
+            in_english("{shown} cannot be imported: {reason}. {cure}", shown=shown, reason=message_of(error), cure=cure)
         ) from error
     except Exception as error:
         if not guarded:
@@ -54,7 +55,7 @@ def run_module(code: types.CodeType, module: types.ModuleType, shown: str, *, gu
                 "{shown} cannot be imported: {error}: {reason}.",
                 shown=shown,
                 error=type(error).__name__,
-                reason=str(error),
+                reason=message_of(error),
             )
         ) from error
 

@@ -1,0 +1,129 @@
+"""The programs of a lesson's exercises and predictions as cards to play with, found by their ids."""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from autograder.check.subject import inputs
+from autograder.check.subject.inputs import Generator, TensorInput
+from autograder.course.paths import NOTEBOOKS, lessons
+from autograder.errors import InputError
+from autograder.locale.translations import in_english
+from autograder.play.cards import PlayProgram
+from autograder.play.play_program import program_from_function, program_from_lines
+
+if TYPE_CHECKING:
+    from autograder.course.author_cells import AuthorExercise
+
+SEED = 0
+"""The inputs of an exercise's program are the same each time that it is opened."""
+
+HELPERS = ("constant", "frozen", "indices", "leaf", "result")
+
+
+def find_program(name: str) -> PlayProgram:
+    """Returns the program of an exercise or a prediction.
+
+    Raises:
+        InputError: no lesson has one of that name, or its lines cannot be moved.
+    """
+    # nbformat takes a second of processor time to import (5.10, by way of jsonschema), which a lesson's first cell need not wait for
+    from autograder.course.author_cells import exercises
+
+    known = {found.id: found for path in lessons(NOTEBOOKS) for found in exercises(path)}
+    found = known.get(name) or known.get(f"prediction_{name}")
+    if found is None:
+        near = difflib.get_close_matches(name, known, n=1)
+        if near:
+            raise InputError(
+                in_english("There is no program {name}. Did you mean {near}?", name=repr(name), near=repr(near[0]))
+            )
+        raise InputError(in_english("There is no program {name}. Name an exercise.", name=repr(name)))
+    return program_of(found)
+
+
+def program_of(exercise: AuthorExercise) -> PlayProgram:
+    """Returns the program of one exercise: what is predicted, what is to be repaired, or lines to be put in order.
+
+    Raises:
+        InputError: its lines cannot be moved.
+    """
+    predicted = next(_functions(exercise.check, decorated=True), None)
+    if predicted is not None:
+        return program_from_function(exercise.id, ast.unparse(predicted))
+    stub = next(_functions(exercise.stub), None)
+    if stub is None:
+        raise InputError(
+            in_english("{exercise} has no program made of lines. Try one that is a function.", exercise=exercise.id)
+        )
+    before = list(input_lines(exercise.check))
+    if "raise NotImplementedError" in exercise.stub:
+        header = exercise.stub.splitlines()[0]
+        return program_from_lines(exercise.id, commented_lines(exercise.stub), header, before)
+    return program_from_function(exercise.id, exercise.stub, before)
+
+
+def commented_lines(stub: str) -> list[str]:
+    """Returns the lines to choose from: the comments of an answer that is to be put in order, indented by one space each."""
+    rows = [line.strip() for line in stub.splitlines()]
+    return [row.removeprefix("# | ") for row in rows if row.startswith("# | ")]
+
+
+def input_lines(check: str) -> Iterator[str]:
+    """Yields statements that make the inputs of a check, with numbers drawn once."""
+    call = next((node for node in ast.walk(ast.parse(check)) if _is_check(node)), None)
+    drawn: dict[str, Any] = {}
+    for keyword in call.keywords if isinstance(call, ast.Call) else ():
+        if keyword.arg not in (None, "like", "given", "at_most", "without"):
+            drawn[str(keyword.arg)] = _evaluate(keyword.value)
+    sizes: dict[str, int] = {}
+    drawn = {name: _sized(value, sizes) for name, value in drawn.items()}
+    arguments = Generator(SEED).arguments(drawn)
+    for name, value in drawn.items():
+        if isinstance(value, TensorInput):
+            yield from _tensor_lines(name, value, arguments[name].values.tensor())
+        else:
+            yield f"{name} = {value!r}"
+
+
+def _sized(value: Any, sizes: dict[str, int]) -> Any:
+    """Returns a tensor input with a number for each named size, the first of them 2, which keeps the picture small."""
+    if not isinstance(value, TensorInput):
+        return value
+    shape = [sizes.setdefault(size, 2 + len(sizes) % 2) if isinstance(size, str) else size for size in value.shape]
+    return value._replace(shape=tuple(shape))
+
+
+def _tensor_lines(name: str, drawn: TensorInput, values: torch.Tensor) -> Iterator[str]:
+    if drawn.integers:
+        yield f"{name} = torch.tensor({values.tolist()})"
+        return
+    text = f"torch.tensor({values.mul(10).round().div(10).tolist()}"
+    if drawn.kind == "constant":
+        yield f"{name} = {text})"
+    elif drawn.kind == "result":
+        yield f"{name}_leaf = {text}, requires_grad=True)"
+        yield f"{name} = {name}_leaf * 1"
+    else:
+        yield f"{name} = {text}, requires_grad=True)"
+
+
+def _evaluate(node: ast.expr) -> Any:
+    """Returns the value of a check's argument, which calls the course's own helpers or is a literal."""
+    return eval(ast.unparse(node), {"__builtins__": {}}, {name: getattr(inputs, name) for name in HELPERS})
+
+
+def _is_check(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "check"
+
+
+def _functions(text: str, decorated: bool = False) -> Iterator[ast.FunctionDef]:
+    """Yields the functions at the top of a text."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.FunctionDef) and bool(node.decorator_list) == decorated:
+            yield node

@@ -1,0 +1,77 @@
+"""A graded lesson runs as in JupyterLab: no cell of a right hand-in ends in an error, and the server has loaded what it imports."""
+
+import json
+import sys
+
+import nbformat
+import pytest
+
+from autograder import graded
+from autograder.course.canonical import read
+from autograder.course.paths import SOLUTIONS, lessons
+from autograder.grade.rehearsal.hand_in_variants import as_handed_out, model_answers
+from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.wire import messages
+from tests.grade.conftest import LIMITS
+from tests.grade.small_course import answer, graded_cell, hand_in, points, source
+
+LESSONS = [path for path in lessons(SOLUTIONS) if path.parent.name != "start"]
+LOADED = "import sys\nprint(sorted(name for name in sys.modules if name.partition('.')[0] == 'autograder'))"
+
+
+def printed(worker, text):
+    """Returns what a cell printed."""
+    return [one["text"] for one in json.loads(worker.ask(messages.RunCell(text), messages.CellOutputs).outputs)]
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_no_cell_of_a_right_hand_in_ends_in_an_error(server, path):
+    """Neither the first cell, with all its imports, nor `play` and `can_now`, nor the plots; a prediction is still to be made."""
+    lesson = AssignmentSource(path.stem, read(path))
+    grade = SubmissionGrader(server, LIMITS).grade(lesson, nbformat.writes(model_answers(lesson)).encode(), {}, 5)
+    cells = nbformat.reads(grade.notebook, 4).cells
+    others = [cell for cell in cells if not cell.metadata.get("nbgrader", {}).get("grade")]
+    raised = [(cell.source[:60], one.evalue) for cell in others for one in cell.get("outputs", ()) if "evalue" in one]
+    assert ([], "") == (raised, grade.ended)
+    assert sum(bool(cell.get("outputs")) for cell in cells) > len(lesson.tests)
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_the_server_has_loaded_what_a_lesson_imports(server, path):
+    """Its first cell, which every submission runs, loads no further module of ours: a quarter of a second for each of them."""
+    lesson = AssignmentSource(path.stem, read(path))
+    first = next(cell.source for cell in as_handed_out(lesson).cells if cell.cell_type == "code")
+    with server.worker({}, lesson.late_modules) as worker:
+        before = printed(worker, LOADED)
+        assert [] == printed(worker, first)
+        assert before == printed(worker, LOADED)
+
+
+@pytest.mark.parametrize("magic", ["%%explain", "%%explain found", "%%time"])
+def test_a_magic_above_an_answer_leaves_it_to_be_graded(server, magic):
+    """As in JupyterLab, where the clinic proposes it: the cell runs, and what it defines is there."""
+    known = source(
+        answer("first", "pass"), answer("f", "def f(x):\n    return 2 * x"), graded_cell("test", "assert f(2) == 4")
+    )
+    answers = {"first": "%load_ext autograder\n%explain", "f": f"{magic}\ndef f(x):\n    return x + x"}
+    assert {"test": 1.0} == points(SubmissionGrader(server, LIMITS).grade(known, hand_in(known, answers), {}, 5))
+
+
+def test_an_explanation_is_refused_in_one_line(server):
+    """The search for repairs is hidden from submissions; a call that would need it says so and raises nothing."""
+    with server.worker({}) as worker:
+        assert ["While a hand-in is graded, nothing is explained.\n"] == printed(
+            worker, "import autograder\nautograder.explain('x = 1')"
+        )
+
+
+def test_only_grading_is_meant(monkeypatch):
+    """nbgrader's own word for its autograde counts; its validation, and a learner's kernel, do not."""
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+    assert not graded.is_graded()
+    monkeypatch.setenv("NBGRADER_EXECUTION", "validate")
+    assert not graded.is_graded()
+    monkeypatch.setenv("NBGRADER_EXECUTION", "autograde")
+    assert graded.is_graded()
+    assert sys.modules["autograder"].explain is graded.explain
