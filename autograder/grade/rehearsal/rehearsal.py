@@ -7,7 +7,7 @@ import msgspec
 from autograder.errors import UnfinishedError
 from autograder.grade.rehearsal.hand_in_variants import Variant, as_handed_out, grade_variants, model_answers
 from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
-from autograder.grade.rehearsal.rehearsed_cell import RehearsedCell, Tried, rehearsed
+from autograder.grade.rehearsal.rehearsed_cell import RehearsedCell, Tried, cell_as_judged, rehearsed
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.teacher.judging_plan import JudgingPlan, all_in_one_process
 from autograder.grade.submission.teacher.source import AssignmentSource
@@ -78,6 +78,11 @@ def rehearse(
         cells.append(rehearsed(source, cell, tried, forbid_one_process=forbid_one_process))
     notes = [f"with the model answers, {grade.ended}" for grade in (model_two, model_one) if grade.ended]
     plan = _plan(source, cells, model_two)
+    if plan.one and plan.one < beside.one:
+        trial = Variant("model answers, as they will be judged", model_answers(source), plan)
+        judged = _grade(grade_variants(source, [trial], processes, on_step)[trial.name], trial.name)
+        cells = [cell_as_judged(cell, judged.cells[cell.id]) if cell.id in plan.one else cell for cell in cells]
+        plan = _plan(source, cells, model_two)
     return Rehearsal(notebook=source.name, cells=tuple(cells), plan=plan, notes=tuple(notes[:1]))
 
 

@@ -71,6 +71,22 @@ def rehearsed(source: AssignmentSource, cell: SourceCell, tried: Tried, *, forbi
     )
 
 
+def cell_as_judged(cell: RehearsedCell, judged: CellGrade) -> RehearsedCell:
+    """Returns what is to be done with a test that is judged beside the answers while others are not.
+
+    It may need what those do there, and then marks nobody.
+
+    Args:
+        cell: what the rehearsal of all tests in one process found.
+        judged: the grade of its model answer when only some tests run there.
+    """
+    if (judged.points or 0.0) >= (cell.model or 0.0):
+        return cell
+    choice = "repair the test, or grade every test in one process with `--one-process`"
+    remark = f"without the other tests in its process the model answer {_got(judged)}, so it marks nobody: {choice}"
+    return msgspec.structs.replace(cell, process="nobody", remark=remark)
+
+
 def _wanted(source: AssignmentSource, cell: SourceCell, tried: Tried) -> tuple[Judged, str]:
     same = _same(tried.model_two, tried.model_one) and _same(tried.untouched_two, tried.untouched_one)
     if _full(tried.model_two) and (same or _only_warned(tried)):

@@ -7,7 +7,7 @@ import pytest
 
 from autograder.cli import main
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.rehearsal.hand_in_variants import Variant, grade_variants, with_answers
+from autograder.grade.rehearsal.hand_in_variants import Variant, grade_variants, model_answers, with_answers
 from autograder.grade.rehearsal.rehearsal import rehearse
 from autograder.grade.rehearsal.rehearsal_steps import shown_steps
 from autograder.grade.sandbox.isolation.levels import LEVELS
@@ -47,6 +47,16 @@ def rehearsed(cells, **options):
     terms = GradingTerms({"n": source}, LEVELS["bubblewrap"], LIMITS, 7)
     with ServerPool(terms.level, 1) as servers, GraderProcesses(terms, 1, servers) as processes:
         return rehearse(source, processes, **options)
+
+
+def graded_as_rehearsed(cells):
+    """Returns the tests that a source's plan runs beside its answers, and the points that its model answers get by the plan."""
+    source = AssignmentSource("n", cells)
+    terms = GradingTerms({"n": source}, LEVELS["bubblewrap"], LIMITS, 7)
+    with ServerPool(terms.level, 1) as servers, GraderProcesses(terms, 1, servers) as processes:
+        plan = rehearse(source, processes).plan
+        graded = grade_variants(source, [Variant("model", model_answers(source), plan)], processes)["model"]
+    return sorted(source.with_binders(plan.one), reverse=True), [cell.points for cell in graded.cells.values()]
 
 
 def test_what_can_be_judged_in_two_processes_is(found):
@@ -109,6 +119,35 @@ def test_a_teacher_can_forbid_one_process_and_can_settle_on_it():
     assert "may not be judged in one process" in forbidden.cells[0].remark
     settled = rehearsed(notebook(graded_cell("beside", BESIDE, autograder={"process": "one"})))
     assert ({"beside"}, []) == (set(settled.plan.one), settled.remarks)
+
+
+def test_a_test_whose_answer_reads_what_another_test_binds_is_judged_where_both_run():
+    """The model answer gets in the grade what it gets in the rehearsal; a test that binds nothing of it stays where it was."""
+    cells = nbformat.v4.new_notebook(
+        cells=[
+            answer("a", "def f(x):\n    return x * x"),
+            graded_cell("binds", "given = 3\nassert f(given) == 9"),
+            graded_cell("apart", "other = 4\nassert f(other) == 16"),
+            answer("b", "def g():\n    return f(given)\nfound = g()"),
+            graded_cell("beside", BESIDE + "\nassert found == 9"),
+        ]
+    )
+    assert (["binds", "beside"], [1.0, 1.0, 1.0]) == graded_as_rehearsed(cells)
+
+
+def test_a_test_that_fails_as_it_would_be_judged_marks_nobody():
+    """What another test does there is not always seen in its text; then the rehearsal of the plan itself tells."""
+    cells = nbformat.v4.new_notebook(
+        cells=[
+            answer("a", "def f(x):\n    return x * x"),
+            graded_cell("binds", "exec('given = 3')\nassert f(3) == 9"),
+            answer("b", "found = f(given)"),
+            graded_cell("beside", BESIDE + "\nassert found == 9"),
+        ]
+    )
+    found = rehearsed(cells)
+    assert ["beside"] == list(found.plan.nobody)
+    assert "without the other tests in its process the model answer gets 0 of 1" in found.cells[1].remark
 
 
 def test_tests_of_which_the_model_answer_writes_no_argument_keep_theirs():

@@ -80,8 +80,34 @@ class SetupCells:
         ]
 
     def binders(self, test: SourceCell) -> list[SourceCell]:
-        """Returns the earlier tests that bind a name which this one uses."""
-        return [cell for cell in self._tests() if test in self.dependents(cell)]
+        """Returns the earlier tests that bind a name which this one uses, or which the answers use that it rests on."""
+        handed_on = self._tests_behind(self._positions[id(test)])
+        return [
+            cell for cell in self._tests() if test in self.dependents(cell) or self._positions[id(cell)] in handed_on
+        ]
+
+    def _tests_behind(self, position: int) -> set[int]:
+        """Returns the tests with a value that reaches the cell at a position, straight or by way of other cells.
+
+        What a test imports or defines is not meant: the learner's process runs that part of it anyway.
+        """
+        found, waiting = set[int](), [position]
+        while waiting:
+            new = self._latest_binders(waiting.pop()) - found
+            found |= new
+            waiting += new
+        return {index for index in found if self._cells[index].kind == "test"}
+
+    def _latest_binders(self, position: int) -> set[int]:
+        """Returns the cells from which a cell has the names that it needs: the nearest before it that bind them."""
+        wanted, found = set(self._uses[position].needs), set[int]()
+        for index in reversed(range(position)):
+            use = self._uses[index]
+            bound = use.binds - (use.imports | use.defines if self._cells[index].kind == "test" else frozenset())
+            if bound & wanted:
+                found.add(index)
+                wanted -= use.certain & bound
+        return found
 
     def _tests(self) -> list[SourceCell]:
         return [cell for cell in self._cells if cell.kind == "test"]
