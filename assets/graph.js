@@ -148,13 +148,13 @@ class Viewer {
   code = make("div", { className: "pane code", role: "group", "aria-label": say("code") });
   memory = make("div", { className: "pane memory" });
   trail = make("nav", { className: "trail", "aria-label": say("opened folds") });
-  graph = make("div", { className: "pane graph", tabIndex: 0, role: "region", "aria-label": say("graph") });
+  graph = make("div", { className: "pane graph", tabIndex: 0, role: "group", "aria-label": say("graph") });
   gradients = make("div", { className: "gradients" });
   question = make("div", { className: "question" });
   links = document.createElementNS(SVG, "svg");
   sizes = make("div", { className: "sizes", role: "group", "aria-label": say("size of the graph") },
     iconButton("smaller", say("smaller"), () => this.scale(1 / ZOOM)), iconButton("fit", say("fit to the width"), () => this.scale(0)), iconButton("larger", say("larger"), () => this.scale(ZOOM)));
-  root = make("section", { className: "autograder", "aria-label": say("autograd, step by step") });
+  root = make("section", { className: "autograder", role: "group", "aria-label": say("autograd, step by step") }); // a page has many: no landmark
   resized = new ResizeObserver(() => {
     this.offerSizes();
     this.connect();
@@ -213,7 +213,7 @@ class Viewer {
   }
 
   buildCode() {
-    const lists = this.scene.programs.map(({ file, lines }) => make("ol", { className: "program", "aria-label": file },
+    const lists = this.scene.programs.map(({ file, lines, first }) => make("ol", { className: "program", "aria-label": file, style: `counter-reset: line ${first - 1}` },
       ...lines.map(({ key, tokens }) => {
         const words = tokens.map(([text, kind]) => make("span", { className: kind }, text));
         const text = tokens.map(([text]) => text).join("");

@@ -28,6 +28,7 @@ export interface SceneFrame {
 
 export interface CodeFile {
   file: string;
+  first: number;
   lines: { key: string; tokens: [text: string, kind: string][] }[];
 }
 

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 import msgspec
 
-from autograder.check.blame import describe, describe_unrecorded
+from autograder.check.blame import describe, unrecorded_line
+from autograder.check.custom_backward import find_wrong_backward
 from autograder.check.expected import Expected
-from autograder.check.lost_paths import describe_fault, find_cut
+from autograder.check.lost_paths import find_cut, find_detached, find_kept_history
 from autograder.check.message import Incorrect, Unfinished
+from autograder.check.named_lines import describe as describe_line
 from autograder.check.subject.subjects import Subject
 from autograder.tape.oracle.gradient_comparison import nested
 from autograder.tape.recording.schema import Forecast, Recording, Step
 from autograder.tape.recording.unrecorded_writes import unrecorded_writes
-from autograder.tape.recording.verdict_types import GraphFault
+from autograder.tape.recording.verdict_types import NamedLine
 from autograder.view import draws_here, show
 from autograder.view.text.gradient_values import is_wrong
 
@@ -39,7 +41,7 @@ class Attempt:
 
     def __init__(self, subject: Subject, expected: Expected) -> None:
         self._subject, self._expected = subject, expected
-        self._fault: GraphFault | None = None
+        self._named: tuple[NamedLine, ...] = ()
         self._knows_gradients = False
 
     @cached_property
@@ -60,26 +62,41 @@ class Attempt:
             return ""
         return ("" if is_missing else self._write(self.recording)) or self._graph(self.recording, leaf, is_missing)
 
+    def name_line(self, find: Callable[[Recording, str], NamedLine | None], name: str) -> str:
+        """Describes the line that `find` finds for a value, argument or leaf, "" for none; the picture opens there."""
+        return self._name(find(self.recording, name)) if self.recording else ""
+
+    def name_lines(self, lines: Iterable[int], told: str) -> None:
+        """Makes the picture open at the last of these lines, all marked; `told` is what they do, in English."""
+        places = {step.place.line: step.place for step in self.recording.steps} if self.recording else {}
+        self._named = tuple(NamedLine(places[line], told) for line in lines if line in places)
+
+    def _name(self, named: NamedLine | None) -> str:
+        self._named = (named,) if named else ()
+        return describe_line(named) if named else ""
+
     def _write(self, recording: Recording) -> str:
         """Describes the first write of this run that harmed a saved tensor, else the last one that its history does not tell of."""
-        if recording.verdict.harms:
-            return describe(recording.verdict.harms[0])
-        missing = list(unrecorded_writes(recording))
-        return describe_unrecorded(missing[-1].place) if missing else ""
+        harm, missing = next(iter(recording.verdict.harms), None), list(unrecorded_writes(recording))
+        named = unrecorded_line(harm, missing[-1].place if missing else None)
+        if named:
+            return self._name(named)
+        return describe(harm)
 
     def _graph(self, recording: Recording, leaf: str, is_missing: bool) -> str:
-        """Describes the line at which what depends on a leaf leaves the graph, without a leaf the first fault; the picture opens there."""
-        faults = recording.verdict.graph_faults
-        self._fault = find_cut(recording, leaf, is_missing=is_missing) if leaf else next(iter(faults), None)
-        return describe_fault(self._fault) if self._fault else ""
+        """Describes the line at which what depends on a leaf leaves the graph, else joins it twice; without a leaf the first fault."""
+        if leaf:
+            cut = find_cut(recording, leaf, is_missing=is_missing)
+            return self._name(cut or find_kept_history(recording, leaf) or find_wrong_backward(recording, leaf))
+        faults = [NamedLine(fault.place, fault.sentence, "lost") for fault in recording.verdict.graph_faults]
+        return self._name(faults[0] if faults else find_detached(recording))
 
     def show(self, wrong: Incorrect) -> None:
         """Shows the verdict first, then the picture."""
         if self.recording is not None:
             wrong.print_first()
             shown = self._beside_expected(self.recording) if wrong.judges_gradients else self.recording
-            verdict = msgspec.structs.replace(shown.verdict, refusal=wrong.verdict)
-            verdict = msgspec.structs.replace(verdict, graph_faults=(self._fault,) if self._fault else ())
+            verdict = msgspec.structs.replace(shown.verdict, refusal=wrong.verdict, named=self._named, graph_faults=())
             show(msgspec.structs.replace(shown, verdict=verdict))
 
     def _beside_expected(self, found: Recording) -> Recording:
@@ -90,19 +107,19 @@ class Attempt:
             for name, gradient in found.verdict.gradients.items()
         }
         verdict = msgspec.structs.replace(found.verdict, gradients=shown)
-        if verdict.outcome != "correct" or not any(map(is_wrong, shown.values())):
-            return msgspec.structs.replace(found, verdict=verdict)
-        # Right for what the answer computes is not right for the task.
-        verdict = msgspec.structs.replace(verdict, outcome="silently-wrong")
-        return msgspec.structs.replace(found, verdict=verdict, steps=_forecast_of_task(found))
+        if verdict.outcome == "correct" and any(map(is_wrong, shown.values())):
+            # Right for what the answer computes is not right for the task.
+            verdict = msgspec.structs.replace(verdict, outcome="silently-wrong")
+        steps = self._forecast_of_task(found) if verdict.outcome == "silently-wrong" else found.steps
+        return msgspec.structs.replace(found, verdict=verdict, steps=steps)
 
-
-def _forecast_of_task(found: Recording) -> tuple[Step, ...]:
-    """Returns the steps without the forecast that backward will be right, from the first write on that its history does not tell of."""
-    missing = set(unrecorded_writes(found))
-    first = next((step.index for step in found.steps if missing.intersection(step.writes)), len(found.steps))
-    wrong = Forecast("silently-wrong")
-    return tuple(
-        msgspec.structs.replace(step, forecast=wrong) if step.forecast and step.index >= first else step
-        for step in found.steps
-    )
+    def _forecast_of_task(self, found: Recording) -> tuple[Step, ...]:
+        """Returns the steps without the forecast that backward will be right, from the first line on that is named."""
+        missing = {write.place for write in unrecorded_writes(found)}
+        places = {named.place for named in self._named} or missing
+        first = next((step.index for step in found.steps if step.place in places), len(found.steps))
+        wrong = Forecast("silently-wrong")
+        return tuple(
+            msgspec.structs.replace(step, forecast=wrong) if step.forecast and step.index >= first else step
+            for step in found.steps
+        )

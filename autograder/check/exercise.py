@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from autograder.check.attempt_picture import pictured
+from autograder.check.attempt_picture import Attempt, pictured
 from autograder.check.events import failed, passed
 from autograder.check.expected import Expected, Trials
 from autograder.check.judge import judge
@@ -18,7 +18,7 @@ from autograder.check.subject.call_report import Array
 from autograder.check.subject.inputs import TensorInput
 from autograder.check.subject.learner_code import normal_form
 from autograder.check.subject.subjects import Subject
-from autograder.locale.translations import translated
+from autograder.locale.translations import in_english, translated
 
 ROUNDS = 3  # an answer that is right once by luck, or that remembers a call, is not right three times
 
@@ -64,8 +64,8 @@ def check(
                 if part is not None:
                     _judge_once(exercise, subject, part, untouched, without)
         if at_most is not None:
-            with pictured(subject, expected):
-                _require_few_bytes(exercise, subject, expected, at_most)
+            with pictured(subject, expected) as attempt:
+                _require_few_bytes(exercise, subject, expected, at_most, attempt)
     except Incorrect:
         failed(exercise)
         raise
@@ -107,21 +107,20 @@ def _judge_once(
 ) -> None:
     with pictured(subject, expected) as attempt:
         report = subject.call(expected.call)
-        judge(exercise, report, expected, given=untouched, without=without, blame=attempt.blame)
+        judge(exercise, report, expected, given=untouched, without=without, attempt=attempt)
 
 
-def _require_few_bytes(exercise: str, subject: Subject, expected: Expected, at_most: Callable[..., int]) -> None:
+def _require_few_bytes(
+    exercise: str, subject: Subject, expected: Expected, at_most: Callable[..., int], attempt: Attempt
+) -> None:
     arguments: dict[str, Array] = {name: argument.values for name, argument in expected.call.arguments.items()}
     allowed = at_most(**arguments)
     made = subject.call(msgspec.structs.replace(expected.call, cotangents={}, measure=True)).allocated
     if made is None or sum(one.nbytes for one in made) > allowed:
         largest = max(arguments, key=lambda name: arguments[name].nbytes)
         size = arguments[largest].nbytes
-        lines = [
-            translated("line {line}: {text}", line=one.line, text=one.text)
-            for one in made or ()
-            if one.line and 2 * one.nbytes > size
-        ]
+        large = {one.line: one.text for one in made or () if one.line and 2 * one.nbytes > size}
+        attempt.name_lines(large, in_english("takes new memory"))
         raise Incorrect(
             message(
                 translated("{exercise}: right, but it copies more than it needs to", exercise=exercise),
@@ -131,7 +130,9 @@ def _require_few_bytes(exercise: str, subject: Subject, expected: Expected, at_m
                     name=largest,
                 ),
                 expected=translated("at most {tensors} of that size", tensors=_count(allowed / size)),
-                look_at="; ".join(dict.fromkeys(lines))
+                look_at="; ".join(
+                    translated("line {line}: {text}", line=line, text=text) for line, text in large.items()
+                )
                 or translated("the largest copy, and how much of it backward needs"),
             )
         )

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NoReturn
 
 import torch
 
+from autograder.check.attempt_picture import Attempt
 from autograder.check.expected import Expected
+from autograder.check.lost_paths import find_reader
 from autograder.check.message import Incorrect, message
+from autograder.check.named_lines import line_of_memory
 from autograder.check.subject.call_report import Array, Report, array
 from autograder.check.values import ABSOLUTE, close, format_values
 from autograder.locale.translations import translated
 
 
-def compare_gradients(exercise: str, report: Report, expected: Expected, blame: Callable[..., str]) -> None:
-    """Raises Incorrect at the first leaf whose gradient is missing, wrong, or not wanted; `blame` describes the line that did it."""
+def compare_gradients(exercise: str, report: Report, expected: Expected, attempt: Attempt) -> None:
+    """Raises Incorrect at the first leaf whose gradient is missing, wrong, or not wanted."""
     for name, right in expected.gradients.items():
         got = report.gradients.get(name)
         if got is None and right.abs().max() <= ABSOLUTE:
@@ -26,13 +28,13 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, blame: 
                     translated("{exercise}: no gradient arrived at {name}", exercise=exercise, name=name),
                     saw=translated("{name}.grad is None", name=name),
                     expected=translated("the gradient of the value with respect to {name}", name=name),
-                    look_at=blame(name, True)
+                    look_at=attempt.blame(name, is_missing=True)
                     or translated("where the path from the result back to {name} is cut", name=name),
                 ),
                 judges_gradients=True,
             )
         if not close(got, right):
-            _raise_wrong_gradient(exercise, name, got, right, expected, blame)
+            _raise_wrong_gradient(exercise, name, got, right, expected, attempt)
     for name, argument in expected.call.arguments.items():
         got = report.gradients.get(name) if argument.kind == "frozen" else None
         if got is not None and got.tensor().abs().max() > ABSOLUTE:
@@ -45,22 +47,21 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, blame: 
                     ),
                     saw=f"{name}.grad = {format_values(got)}",
                     expected=translated("no gradient for {name}", name=name),
-                    look_at=translated(
-                        "which paths lead from the result back to {name}, and where to cut them", name=name
-                    ),
+                    look_at=attempt.name_line(find_reader, name)
+                    or translated("which paths lead from the result back to {name}, and where to cut them", name=name),
                 ),
                 judges_gradients=True,
             )
 
 
 def _raise_wrong_gradient(
-    exercise: str, name: str, got: Array, right: torch.Tensor, expected: Expected, blame: Callable[..., str]
+    exercise: str, name: str, got: Array, right: torch.Tensor, expected: Expected, attempt: Attempt
 ) -> NoReturn:
     memory = ", ".join(expected.call.memory_cotangents)
     if memory:  # the same call was right before backward started in the caller's memory, too
         verdict = translated("{name} holds new values with the wrong history", name=memory)
         wanted = translated("a gradient that takes the write into {name} into account", name=memory)
-        where = translated(
+        where = attempt.name_line(line_of_memory, next(iter(expected.call.memory_cotangents))) or translated(
             "how {name} is written: under no_grad or through .data it keeps its old history, and a detached tensor in "
             "the write has none",
             name=memory,
@@ -69,7 +70,7 @@ def _raise_wrong_gradient(
         verdict = translated("the gradient of {name} is wrong, and nothing warned you", name=name)
         values = format_values(array(right), got)
         wanted = translated("{values}, the slope found by finite differences", values=values)
-        where = blame(name) or translated(
+        where = attempt.blame(name) or translated(
             "each path from the result back to {name}: one is cut, or gives another slope", name=name
         )
     raise Incorrect(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
+from autograder.check.attempt_picture import Attempt
 from autograder.check.expected import Expected
 from autograder.check.forbidden_names import require_without
 from autograder.check.gradients import compare_gradients
 from autograder.check.message import Incorrect, message, not_attempted
+from autograder.check.named_lines import line_of_memory, line_of_parameter, line_of_value
 from autograder.check.raised_problem import raise_problem
 from autograder.check.subject.call_report import Array, Report
 from autograder.check.values import format_values, same
@@ -22,7 +24,7 @@ def judge(
     *,
     given: str | None,
     without: tuple[str, ...] = (),
-    blame: Callable[..., str] = lambda *_: "",
+    attempt: Attempt,
 ) -> None:
     """Raises the first reason why the report is not what was expected.
 
@@ -32,7 +34,7 @@ def judge(
         expected: the same call's values and gradients, found without the learner's function.
         given: the normal form of the original program.
         without: names that the answer must not use.
-        blame: describes the line that made a gradient wrong, "" for none; takes the leaf, and whether its gradient is missing.
+        attempt: knows the lines that the call ran.
 
     Raises:
         NotAttempted: the answer is still the original program.
@@ -41,11 +43,11 @@ def judge(
     _require_attempt(exercise, report, given)
     require_without(exercise, report.words, without, translated("the task above"))
     if report.problem is not None:
-        raise_problem(exercise, report.problem, blame)
-    _compare_parameters(exercise, report, expected)
-    _compare_values(exercise, report, expected, blame)
-    _compare_memory(exercise, report, expected)
-    compare_gradients(exercise, report, expected, blame)
+        raise_problem(exercise, report.problem, attempt.blame)
+    _compare_parameters(exercise, report, expected, attempt)
+    _compare_values(exercise, report, expected, attempt)
+    _compare_memory(exercise, report, expected, attempt)
+    compare_gradients(exercise, report, expected, attempt)
 
 
 def _require_attempt(exercise: str, report: Report, given: str | None) -> None:
@@ -54,7 +56,7 @@ def _require_attempt(exercise: str, report: Report, given: str | None) -> None:
         raise not_attempted(exercise, translated("your own version of it"))
 
 
-def _compare_parameters(exercise: str, report: Report, expected: Expected) -> None:
+def _compare_parameters(exercise: str, report: Report, expected: Expected, attempt: Attempt) -> None:
     wanted, got = expected.call.parameters.keys(), set(report.parameters)
     if wanted != got:
         more, less = sorted(got - wanted), sorted(wanted - got)
@@ -68,7 +70,8 @@ def _compare_parameters(exercise: str, report: Report, expected: Expected) -> No
                     "{name}: a parameter that saved weights and the caller know by this name", name=less[0]
                 )
                 if less
-                else translated(
+                else attempt.name_line(line_of_parameter, more[0])
+                or translated(
                     "{name}: an optimizer would train it, too; a tensor that is not trained is no parameter",
                     name=more[0],
                 ),
@@ -76,13 +79,13 @@ def _compare_parameters(exercise: str, report: Report, expected: Expected) -> No
         )
 
 
-def _compare_values(exercise: str, report: Report, expected: Expected, blame: Callable[..., str]) -> None:
+def _compare_values(exercise: str, report: Report, expected: Expected, attempt: Attempt) -> None:
     values = expected.values
     _compare_structure(exercise, report, [*values.outputs, *values.others])
     for name, right in values.outputs.items():
         got = report.outputs.get(name)
         if got is None:
-            _raise_no_value(exercise, name, report.others.get(name, "nothing"), right, blame)
+            _raise_no_value(exercise, name, report.others.get(name, "nothing"), right, attempt.blame)
         if not same(got, right):
             # Where nothing is drawn, the numbers asked for are the answer, and the message must not give them away.
             drawn = bool(expected.call.arguments)
@@ -93,7 +96,7 @@ def _compare_values(exercise: str, report: Report, expected: Expected, blame: Ca
                     expected=f"{name} = {format_values(right, got)}"
                     if drawn
                     else translated("another {name}", name=name),
-                    look_at=_where_values_differ(name, got, right, expected, blame),
+                    look_at=_where_values_differ(name, got, right, expected, attempt),
                 )
             )
 
@@ -122,17 +125,22 @@ def _where_none_comes_from() -> str:
     )
 
 
-def _where_values_differ(name: str, got: Array, right: Array, expected: Expected, blame: Callable[..., str]) -> str:
+def _where_values_differ(name: str, got: Array, right: Array, expected: Expected, attempt: Attempt) -> str:
     if not expected.call.arguments:
         return translated("the program above, line by line: which lines change this one?")
     if (got.dtype, got.shape) != (right.dtype, right.shape):
-        return translated("its dtype and shape: they have to be the same, too")
-    if not expected.gradients:
-        return blame() or translated(
-            "the lines that lead to {name}: this function runs backward itself, so a wrong gradient is a wrong value",
-            name=name,
+        told, line = (
+            translated("its dtype and shape: they have to be the same, too"),
+            attempt.name_line(line_of_value, name),
         )
-    return translated("what the task asks for: a repair keeps the values")
+        return translated("{line}; {told}", line=line, told=told) if line else told
+    if not expected.gradients and (told := attempt.blame()):
+        return told
+    line = attempt.name_line(line_of_value, name)
+    if expected.gradients:
+        return line or translated("what the task asks for: a repair keeps the values")
+    told = translated("this function runs backward itself, so a wrong gradient is a wrong value")
+    return translated("{line}; {told}", line=line, told=told) if line else told
 
 
 def _raise_no_value(exercise: str, name: str, kind: str, right: Array, blame: Callable[..., str]) -> NoReturn:
@@ -160,7 +168,7 @@ def _raise_no_value(exercise: str, name: str, kind: str, right: Array, blame: Ca
     )
 
 
-def _compare_memory(exercise: str, report: Report, expected: Expected) -> None:
+def _compare_memory(exercise: str, report: Report, expected: Expected, attempt: Attempt) -> None:
     for name, right in expected.values.after.items():
         got, before = report.after.get(name), expected.call.arguments[name].values
         if got is not None and same(got, right):
@@ -182,8 +190,7 @@ def _compare_memory(exercise: str, report: Report, expected: Expected) -> None:
                     name=name,
                     values=format_values(right, got),
                 ),
-                look_at=translated(
-                    "which line writes into it, and whether the name still refers to that memory by then"
-                ),
+                look_at=attempt.name_line(line_of_memory, name)
+                or translated("which line writes into it, and whether the name still refers to that memory by then"),
             )
         )

@@ -73,12 +73,12 @@ IN_BACKWARD = Meaning(
 )
 OWN_CODE = Meaning(translatable("your own code raises an error"), translatable("a function that runs on these inputs"))
 
-CAUSED_ELSEWHERE = (REFUSED, NO_START, NO_GRAD)
+CAUSED_ELSEWHERE = (REFUSED, NO_START, NO_GRAD, IN_BACKWARD)
 """What the line that raises is seldom the reason for."""
 
 
 def raise_problem(exercise: str, problem: CallProblem, blame: Callable[[], str]) -> NoReturn:
-    """Raises the exception of an answer as a verdict; `blame` describes the write that backward refused, "" for none."""
+    """Raises the exception of an answer as a verdict; `blame` describes the line that is the reason, "" for none."""
     where = translated("the function that you defined")
     if problem.line:
         where = translated("line {line}: {text}", line=problem.line, text=problem.text.strip())

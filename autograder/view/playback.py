@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal
 
 from autograder.tape.recording.schema import BackwardStep, Recording, SavedEdge, Step, TensorState, Write
-from autograder.tape.recording.verdict_types import Place
+from autograder.tape.recording.verdict_types import NamedLine, Place
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,9 @@ def find_backward(recording: Recording) -> int | None:
     return next((step.index for step in recording.steps if step.freed), recording.steps[-1].index)
 
 
-def lines_of_refusal(recording: Recording) -> dict[Place, str]:
-    """Returns the lines that a check refused a program for although they harm nothing, each with what it does, in English."""
-    verdict = recording.verdict
-    return {fault.place: fault.sentence for fault in verdict.graph_faults} if verdict.refusal else {}
+def lines_of_refusal(recording: Recording) -> dict[Place, NamedLine]:
+    """Returns the lines that a check names for a program that it refused, although they harm no saved tensor."""
+    return {named.place: named for named in recording.verdict.named}
 
 
 def list_frames(recording: Recording) -> list[Frame]:
@@ -182,6 +182,17 @@ class Playback:
                     self.called[tensor] = ", ".join(held) or self.called.get(tensor, "")
                     changed.tensors.add(tensor)
 
+    @cached_property
+    def _reached(self) -> set[int]:
+        """The nodes that some backward of this run visited, and those below them, to which an error may have kept it from coming."""
+        found, waiting = set(), [visit.node for visit in self.recording.backward]
+        while waiting:
+            node = waiting.pop()
+            if node not in found and node in self.nodes:
+                found.add(node)
+                waiting += [below for below in self.nodes[node].inputs if below is not None]
+        return found
+
     def _counter(self, edge: SavedEdge) -> int:
         """Returns the version counter of a saved tensor; -1 where no variable ever named the tensor."""
         return self.tensors[edge.tensor].counter if edge.tensor in self.tensors else -1
@@ -198,6 +209,10 @@ class Playback:
         if counter in self.versions:
             return self.versions[counter]
         return edge.version_now if edge.id in self.harmed else edge.saved_version
+
+    def is_reached(self, node: int) -> bool:
+        """Returns whether backward reaches the node in this run; yes where no backward is known that could tell."""
+        return not self.recording.backward or node in self._reached
 
     def condition(self, edge: SavedEdge) -> Literal["", "stale", "silent", "freed"]:
         """Returns the condition of a saved tensor.

@@ -59,12 +59,38 @@ def test_each_wrong_answer_has_its_picture(path, exercise, answer, shown, capsys
     elif "backward refuses a saved tensor" in told:
         pytest.fail(f"no line is named: {told}")
     require_no_praise(recording, told)
+    require_a_marked_line(recording, f"{exercise.id}: {answer.name}")
     if re.search(r"^check\(", exercise.check, re.MULTILINE):
         require_no_repair_of_gradients(exercise, told)
     if "no gradient arrived at" in told or "nothing to start from" in told:
         assert re.search(r"look at line \d+: ", told), f"no line is named: {told}"
     if (named := re.search(r"look at line (\d+): ", told)) and not re.search(r"copies more|different outcome", told):
         assert scene_line(recording) == int(named.group(1))
+
+
+UNMARKED = {
+    "clear_after_use: drops the write": "no line writes at all",
+    "fill_powers: collects the rows elsewhere": "no line writes at all",
+    "swish_in_place: uses PyTorch's own operation, out of place": "no line writes at all",
+    "silent_without_data: writes into a copy, which no node needs": "the copy is gone before the line ends",
+}
+"""Wrong answers in whose pictures no line is marked at the step where they open, and why none can be."""
+
+MARKED = {"hit", "unseen", "lost", "named", "failed"}
+
+
+def require_a_marked_line(recording, case):
+    """The picture opens at a line with a mark, and says nothing of backward there that the run then does not do."""
+    scene = build_scene(recording)
+    start, states = scene.frames[scene.start], {}
+    for frame in scene.frames[: scene.start + 1]:
+        states |= frame.changes
+    marks = set(states.get(start.line, "").split()) & MARKED
+    assert bool(marks) != (case in UNMARKED), (case, start.line, states.get(start.line))
+    if "silently-wrong" == recording.verdict.outcome and start.forecast:
+        assert "silently-wrong" == start.forecast[0]
+    if "raises-backward" != recording.verdict.outcome:
+        assert not any("backward will refuse" in frame.effect for frame in scene.frames)
 
 
 def require_no_praise(recording, told):
@@ -143,7 +169,7 @@ HARMLESS_WRITES = {
         "line 6: loss.detach()",
         "no saved value that backward reads",
     ),
-    "the same values": ({"middle": "out.detach().mul_(1)"}, "", "what changes it undetected"),
+    "the same values": ({"middle": "out.detach().mul_(1)"}, "line 6: out.detach()", "keeps for backward"),
     "before any node": (
         {"early": "a.detach().numpy()[:] = 5"},
         "line 5: a.detach()",
@@ -262,6 +288,10 @@ ODD = {
         "    class Odd:\n        def __repr__(self):\n            raise ValueError\n\n    return Odd()",
         "no tensor and no number",
     ),
+    "raises what cannot be told": (
+        "    class Odd(Exception):\n        def __str__(self):\n            raise ValueError\n\n    raise Odd",
+        "your own code raises an error",
+    ),
     "is 300 lines long": (f"{MANY}    f = d * w2\n    d[:] = 1.0\n    return f", "refuses a saved tensor"),
     "calls itself for ever": ("    return clear_after_use(d, w2)", "your own code raises an error"),
     "leaves the program": ("    raise SystemExit(3)", "your own code raises an error"),
@@ -269,12 +299,13 @@ ODD = {
 
 
 @pytest.mark.parametrize(("body", "phrase"), ODD.values(), ids=ODD)
-def test_an_odd_answer_gets_its_verdict_and_at_most_a_short_picture(body, phrase, shown):
+def test_an_odd_answer_gets_its_verdict_and_at_most_a_short_picture(body, phrase, shown, capsys):
     """Whatever an answer does, the check says why it is refused, and what is drawn of it stays small."""
     path, exercise = next(
         (path, one) for path in lessons(SOLUTIONS) for one in exercises(path) if one.id == "clear_after_use"
     )
     raised = verdict(path, exercise, f"def clear_after_use(d, w2):\n{body}\n")
+    assert 50_000 > len(capsys.readouterr().out)  # Jupyter stops sending at a megabyte a second, the verdict too
     assert Incorrect is type(raised)
     assert phrase in str(raised)
     assert len(shown) <= 1
@@ -354,3 +385,54 @@ def test_a_picture_does_not_search_what_the_check_knows(shown, monkeypatch):
     assert "look at   line 5: weights.data.masked_fill_" in told
     assert all(is_wrong(shown[0].verdict.gradients[name]) for name in ("q", "k"))
     assert 5 == scene_line(shown[0])
+
+
+OTHER_LINES = {
+    "a backward that is not the slope": (
+        "shifted_exp",
+        "def shifted_exp(w):\n    class Shifted(torch.autograd.Function):\n        @staticmethod\n        def forward(ctx, w):\n"
+        "            a = w.exp()\n            a += 1\n            ctx.save_for_backward(a)\n            return a\n\n"
+        "        @staticmethod\n        def backward(ctx, grad):\n            return grad * ctx.saved_tensors[0]\n\n"
+        "    return Shifted.apply(w)",
+        12,
+        "not the slope of what forward computes",
+    ),
+    "other memory for the caller's name": (
+        "drain",
+        "def drain(buffer, total):\n    out = total + buffer\n    buffer.data = torch.zeros_like(buffer)\n    return out",
+        3,
+        "has other memory",
+    ),
+    "a history from __init__": (
+        "AnchoredScale",
+        "class AnchoredScale(nn.Module):\n    def __init__(self, width):\n        super().__init__()\n"
+        "        self.weight = nn.Parameter(torch.full((width,), 0.5))\n        self.start = self.weight * 1\n\n"
+        "    def forward(self, x):\n        scaled = x * self.weight\n        drift = self.weight - self.start\n"
+        "        return scaled.sum(-1) + drift.square().sum()",
+        5,
+        "runs once, in __init__",
+    ),
+    "the last write into an alias that is returned": (
+        "three_states",
+        "def three_states(state, step):\n    seen = []\n    for _ in range(3):\n        seen.append(state)\n        state += step\n"
+        "    return seen",
+        5,
+        "the last write into the memory of value[0]",
+    ),
+}
+
+
+@pytest.mark.parametrize(("exercise", "answer", "line", "told"), OTHER_LINES.values(), ids=OTHER_LINES)
+def test_a_line_that_harms_no_saved_tensor_is_named_and_marked(exercise, answer, line, told, shown):
+    """The message names the line that the fault comes from; the picture opens there with a mark, where a step of it ran."""
+    path, known = next(one.values[:2] for one in WRONG if exercise == one.values[1].id)
+    message = " ".join(str(verdict(path, known, answer)).split())
+    assert f"look at line {line}: " in message
+    assert told in message
+    assert line in {named.place.line for named in shown[0].verdict.named}
+
+
+def test_a_decorated_answer_is_an_attempt():
+    """`@torch.no_grad()` above the original program changes what it does, so it is refused for that and not called untouched."""
+    path, known = next(one.values[:2] for one in WRONG if "use_and_reset" == one.values[1].id)
+    assert Incorrect is type(verdict(path, known, f"@torch.no_grad()\n{known.stub}"))

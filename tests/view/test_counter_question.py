@@ -88,8 +88,8 @@ def test_each_number_that_is_too_small_has_its_write(program):
 def test_a_hint_names_the_line_and_what_it_went_through():
     """A write through a view counts for the base; a write through .data does not, and the sentence says through what it went."""
     row = {row.name: row for row in asked(aliases).counters.rows}
-    assert "`row.mul_(2).sub_(1)`, writes through row, which shares memory" in row["t"].too_few[0].sentence
-    assert "`row.mul_(2).sub_(1)`, writes into it" in row["row"].too_few[1].sentence
+    assert "row.mul_(2).sub_(1), writes through row, which shares memory" in row["t"].too_few[0].sentence
+    assert "row.mul_(2).sub_(1), writes into it" in row["row"].too_few[1].sentence
     assert "through blind, which has a counter of its own" in row["t"].too_many.sentence
     assert "no other line writes into it" in row["copy"].too_many.sentence
     assert "no line writes into its memory" in {r.name: r for r in asked(rebound).counters.rows}["a"].too_many.sentence

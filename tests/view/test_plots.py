@@ -3,7 +3,8 @@
 import matplotlib as mpl
 import pytest
 
-from autograder.view.draw import plots
+from autograder.locale.languages import speaking
+from autograder.view.draw import plot_words, plots
 
 mpl.use("Agg")
 
@@ -54,3 +55,20 @@ def test_losses_are_drawn_with_their_ends():
     assert ["as written: 0.1 at the end", "as meant: 0.01 at the end"] == [
         t.get_text() for t in axes.get_legend().get_texts()
     ]
+
+
+@pytest.mark.parametrize(
+    ("fonts", "label", "told"),
+    [
+        (("DejaVu Serif",), "损失", "as written：最后是 0.1"),
+        ((), "loss", "as written: 0.1 at the end"),
+    ],
+)
+def test_a_plot_is_in_the_reader_s_language_where_a_font_has_its_letters(monkeypatch, fonts, label, told):
+    """The words are Chinese and each text knows where to find letters; without a font they are English, and no empty boxes."""
+    monkeypatch.setattr(plot_words, "font_families", lambda: fonts)
+    with speaking("zh-CN"):
+        axes = plots.plot_losses({"as written": [1.0, 0.1]})
+    (text,) = axes.get_legend().get_texts()
+    assert [label, told] == [axes.get_ylabel(), text.get_text()]
+    assert all({*fonts} <= {*one.get_fontfamily()} for one in (axes.yaxis.label, text))

@@ -100,8 +100,8 @@ def _require_line(name: str, guess: Any, lines: set[str]) -> None:
 
 def _describe_line(line: str, harms: tuple[Harm, ...]) -> str:
     if _normalize(line) in {_normalize(harm.saved_at.text) for harm in harms}:
-        return translated("`{line}`, which made the node that saved the tensor, and did not write into it", line=line)
-    return translated("`{line}`, which wrote into no tensor that backward still needed", line=line)
+        return translated("{line}, which made the node that saved the tensor, and did not write into it", line=line)
+    return translated("{line}, which wrote into no tensor that backward still needed", line=line)
 
 
 def _normalize(line: str) -> str:

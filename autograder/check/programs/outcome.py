@@ -7,16 +7,18 @@ from typing import NoReturn
 
 import msgspec
 
+from autograder.check.blame import describe as describe_harm
 from autograder.check.events import failed, passed
 from autograder.check.forbidden_names import require_without
 from autograder.check.learner import find_subject
 from autograder.check.message import Incorrect, message, not_attempted
+from autograder.check.named_lines import describe as describe_line
 from autograder.check.subject.call_report import ProgramText
 from autograder.check.subject.learner_code import normal_form
 from autograder.check.subject.subjects import Subject
-from autograder.locale.translations import translated
+from autograder.locale.translations import in_english, translated
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Outcome
+from autograder.tape.recording.verdict_types import NamedLine, Outcome
 from autograder.view import draws_here, show
 
 
@@ -48,37 +50,32 @@ def check_outcome(
 
 def _refuse(exercise: str, subject: Subject, found: ProgramText, outcome: Outcome) -> NoReturn:
     recording = subject.program_recording() if draws_here() else None
+    named = _line_to_look_at(recording) if recording else None
+    harm = next(iter(recording.verdict.harms), None) if recording else None
     wrong = Incorrect(
         message(
             translated("{exercise}: a different outcome", exercise=exercise),
             saw=found.outcome + (f": {found.error.partition(' Hint: ')[0]}" if found.error else ""),
             expected=outcome,
-            look_at=(_about_last_write(recording) if recording else "")
+            look_at=(describe_line(named) if named else describe_harm(harm))
             or translated("which tensor backward needs, and what changes it undetected"),
         )
     )
     if recording is not None:
         wrong.print_first()
         refusal = translated("the outcome is {found}, asked for is {outcome}", found=found.outcome, outcome=outcome)
-        show(msgspec.structs.replace(recording, verdict=msgspec.structs.replace(recording.verdict, refusal=refusal)))
+        verdict = msgspec.structs.replace(recording.verdict, refusal=refusal, named=(named,) if named else ())
+        show(msgspec.structs.replace(recording, verdict=verdict))
     failed(exercise)
     raise wrong
 
 
-def _about_last_write(recording: Recording) -> str:
-    """Returns why the last write of a correct program changed no gradient; "" where there is no write, or another outcome."""
+def _line_to_look_at(recording: Recording) -> NamedLine | None:
+    """Returns why the last write of a correct program changed no gradient; None where there is no write, or another outcome."""
     steps = [step for step in recording.steps if step.writes]
     if recording.verdict.outcome != "correct" or not steps:
-        return ""
+        return None
     place, backward = steps[-1].place, [visit.step for visit in recording.backward if visit.step is not None]
     if backward and steps[-1].index > max(backward):
-        return translated(
-            "line {line}: {text} writes after backward has run, which needs nothing any more",
-            line=place.line,
-            text=place.text,
-        )
-    return translated(
-        "line {line}: {text} changes no saved value that backward reads after it",
-        line=place.line,
-        text=place.text,
-    )
+        return NamedLine(place, in_english("writes after backward has run, which needs nothing any more"))
+    return NamedLine(place, in_english("changes no saved value that backward reads after it"))

@@ -43,7 +43,7 @@ def _form(definition: ast.stmt) -> str:
         if isinstance(node, ast.arg):
             node.annotation = None
     if isinstance(definition, ast.FunctionDef):
-        definition.name, definition.decorator_list = "answer", []
+        definition.name = "answer"
     return ast.dump(tree)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -17,6 +16,7 @@ from autograder.check.subject.allocations import Allocations
 from autograder.check.subject.attempt_recording import record_call
 from autograder.check.subject.call_report import Argument, Call, CallProblem, ProgramText, Report, array
 from autograder.check.subject.learner_code import functions_used, line_of, normal_form, words
+from autograder.check.subject.short_output import short_output
 from autograder.errors import message_of
 from autograder.tape import record
 from autograder.tape.oracle.weighted_sum import weighted_sum
@@ -78,7 +78,8 @@ class LocalSubject:
 
     def program(self) -> ProgramText:
         """Returns the outcome of recording the function once, and the words that its code uses."""
-        self._program = record(self.target)
+        with short_output():
+            self._program = record(self.target)
         verdict = self._program.verdict
         error = f"{verdict.error.type}: {verdict.error.message}" if verdict.error else ""
         return ProgramText(verdict.outcome, error, self.words, self.code)
@@ -171,8 +172,10 @@ class _Run:
         returned = [(self.outputs.get(name), cotangent) for name, cotangent in self.request.cotangents.items()]
         left = [(self.passed.get(name), cotangent) for name, cotangent in self.request.memory_cotangents.items()]
         pairs = [(tensor, cotangent.tensor()) for tensor, cotangent in [*returned, *left] if tensor is not None]
-        pairs = [(output, cotangent) for output, cotangent in pairs if output.requires_grad]
-        if pairs and all(output.shape == cotangent.shape for output, cotangent in pairs):
+        # One that has no history changes no gradient; but a recording sees by it that its values were returned.
+        if any(output.requires_grad for output, _ in pairs) and all(
+            output.shape == cotangent.shape for output, cotangent in pairs
+        ):
             weighted_sum(pairs).backward()
 
     def _shared(self) -> tuple[tuple[str, str], ...]:
@@ -217,7 +220,7 @@ def _isolate_state() -> Iterator[None]:
     Any text on stderr, a warning of PyTorch's too, would cost a right answer all its points under nbgrader 0.9.6.
     """
     dtype, grad, threads = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()
-    with warnings.catch_warnings(), contextlib.redirect_stderr(sys.stdout), torch.random.fork_rng(devices=[]):
+    with warnings.catch_warnings(), short_output(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")
         torch.set_default_dtype(torch.float64)
         torch.set_grad_enabled(True)

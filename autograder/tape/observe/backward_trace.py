@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from autograder.errors import message_of
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.observe.graph.tensors import values_text
 from autograder.tape.observe.state import RunState
@@ -77,7 +78,7 @@ class BackwardTrace(Listener):
             handle.remove()
         self._handles = []
         for visit in self._current:
-            visit.message = None if visit.passed else str(call.error)
+            visit.message = None if visit.passed else message_of(call.error)
         self.visits += self._current
         self._current = []
         self._calls += 1

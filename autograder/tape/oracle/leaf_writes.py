@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch.overrides import TorchFunctionMode
 
+from autograder.errors import message_of
 from autograder.tape.internals.tensor_fields import is_view
 from autograder.tape.run.function_mode import tensors
 
@@ -23,7 +24,7 @@ class PermittedLeafWrites(TorchFunctionMode):
         try:
             return func(*args, **(kwargs or {}))
         except RuntimeError as error:
-            if REFUSED not in str(error):
+            if REFUSED not in message_of(error):
                 raise
             written, *others = tensors([args, kwargs or {}])
             # `view[0] += 1` ends in assigning the view to itself, which brings no history into it.

@@ -34,7 +34,7 @@ def unknown_json(file: str, note: str) -> dict[str, Any]:
 
 def _of(verdict: Verdict) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(verdict)
-    del found["refusal"]  # of a check, which `explain` makes none of
+    del found["refusal"], found["named"]  # of a check, which `explain` makes none of
     return found
 
 

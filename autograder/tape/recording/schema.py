@@ -247,7 +247,10 @@ def from_json(text: str | bytes) -> Recording:
         raise RecordingError(
             in_english("This is no recording: {reason}. Record the program again.", reason=str(error))
         ) from None
-    if not isinstance(version, int) or version > VERSION:
+    if not isinstance(version, int):
+        reason = in_english("it has no version number")
+        raise RecordingError(in_english("This is no recording: {reason}. Record the program again.", reason=reason))
+    if version > VERSION:
         raise RecordingError(
             in_english(
                 "This recording has version {version}; this release reads versions up to {VERSION}. Update autograder.",

@@ -118,6 +118,19 @@ class GraphFault(msgspec.Struct, frozen=True):
     change: str
 
 
+class NamedLine(msgspec.Struct, frozen=True):
+    """A line that a check names when it refuses a program, although the line harms no saved tensor.
+
+    Attributes:
+        sentence: what the line does, in English and without its number.
+        mark: how the picture marks it: "lost" takes values out of the graph, "unseen" writes past the history, "named" is neither.
+    """
+
+    place: Place
+    sentence: str
+    mark: Literal["lost", "unseen", "named"] = "named"
+
+
 Effect = Literal["same losses and gradients", "changes what is computed"]
 
 
@@ -187,6 +200,7 @@ class Verdict(msgspec.Struct, frozen=True):
         runs: how often the program, or a changed one, was run for this; 0 in recordings of release 0.1.0.
         excerpt: which part of a long run was recorded; None where all of it was.
         refusal: why a check refused this program as the answer to its exercise, in a few words; "" where no check did.
+        named: the lines that this check names.
     """
 
     outcome: Outcome
@@ -200,3 +214,4 @@ class Verdict(msgspec.Struct, frozen=True):
     runs: int = 0
     excerpt: Excerpt | None = None
     refusal: str = ""
+    named: tuple[NamedLine, ...] = ()

@@ -9,6 +9,7 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
+from autograder.errors import message_of
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.excerpt import WHOLE, Scope, calls_beyond_error
 from autograder.tape.diagnose.oracle_answers import DIFFERENCES
@@ -112,7 +113,7 @@ class Search:
         try:
             return record_program(self.factory.make(text), scope=self.scope).verdict
         except ProgramError as error:
-            return Verdict("raises-forward", Problem(type(error).__name__, str(error), None))
+            return Verdict("raises-forward", Problem(type(error).__name__, message_of(error), None))
 
     def look(self, text: str, verdict: Verdict, depth: int = 2) -> list[TriedChange]:
         """Returns the proven repairs of `text`, best first; where one change is not enough, pairs of changes."""

@@ -246,7 +246,7 @@ def _refuse(run: Run, program: Program, given: str, complaints: str, in_compiler
             if said
             else in_english("{at}: the program left with {code}. {cure}.", **known)
         ) from None
-    text = str(error)
+    text = message_of(error)
     if isinstance(error, TimeUp):
         late = in_english("{given}, and no backward call had ended", given=given) if partial else given
         reason = in_english(

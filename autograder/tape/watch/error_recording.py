@@ -7,7 +7,7 @@ import traceback
 
 import torch
 
-from autograder.errors import InputError
+from autograder.errors import InputError, message_of
 from autograder.locale.translations import in_english
 from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording, SourceFile
@@ -36,7 +36,7 @@ def recording_of_error(error: BaseException) -> Recording:
                 error=type(error).__name__,
             )
         )
-    problem = Problem(type(error).__name__, str(error), _own_line(error))
+    problem = Problem(type(error).__name__, message_of(error), _own_line(error))
     verdict = Verdict("raises-backward", problem, harms, notes=(_NO_REPAIR,))
     return Recording(
         schema.VERSION, str(torch.__version__), _files(harms), steps=(), tensors=(), storages=(), nodes=(), saved=(),

@@ -9,6 +9,7 @@ from typing import Any
 
 import torch
 
+from autograder.errors import message_of
 from autograder.tape.diagnose.harms.counted_write import COUNTED_WRITE
 from autograder.tape.diagnose.harms.found_by_version import FOUND_BY_VERSION
 from autograder.tape.diagnose.harms.harm_kind import HarmKind
@@ -59,14 +60,16 @@ class PostMortem:
 
     def harms(self, roots: tuple, asked: tuple, error: BaseException) -> tuple[Harm, ...]:
         """Returns the writes that made a backward raise `error`, what it refused first; () where it was no write's doing."""
-        found = VERSIONS.search(str(error))
+        found = VERSIONS.search(message_of(error))
         if not found:
             return ()
         now, then = int(found[1]), int(found[2])
         refused = sorted(self._refused(roots, asked), key=lambda kept: self._rank(kept, now, then))
         harms = dict.fromkeys(self.harm(kept, COUNTED_WRITE, changed=True) for kept in refused)
         hidden = self._hidden(roots, asked)
-        return tuple(harms or self._by_version(now, then, hidden) or self._unheard(roots, asked, now, then, str(error)))
+        return tuple(
+            harms or self._by_version(now, then, hidden) or self._unheard(roots, asked, now, then, message_of(error))
+        )
 
     def _refused(self, roots: tuple, asked: tuple) -> Iterator[Kept]:
         for node in nodes_below(roots, asked):

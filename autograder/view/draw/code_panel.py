@@ -17,7 +17,7 @@ MOST_LINES = 16
 NEAR = 3
 """Lines before and after the one that runs which are shown before any other."""
 
-MARKS = {"failed": "✗", "hit": "✎", "unseen": "✎", "lost": "✂", "saved": "◦"}
+MARKS = {"failed": "✗", "hit": "✎", "unseen": "✎", "lost": "✂", "named": "➜", "saved": "◦"}
 """State of a line → the mark beside it; of several states the first one here decides."""
 
 
@@ -46,7 +46,7 @@ def draw_code(
 
 def _choose_lines(scene: Scene, static: StaticFrame, frame: SceneFrame) -> list[tuple[int, CodeLine]]:
     """Returns the lines to show of the program that runs, each with its number, counted from 1."""
-    files = [list(enumerate(program.lines, 1)) for program in scene.programs] or [[]]
+    files = [list(enumerate(program.lines, program.first)) for program in scene.programs] or [[]]
     lines = next((lines for lines in files if any(line.key == frame.line for _, line in lines)), files[0])
     if len(lines) <= MOST_LINES:
         return lines

@@ -64,7 +64,7 @@ def as_html(recording: Recording, predict: bool = False) -> str:
     return PAGE.format(
         style_hash=_hash(style),
         script_hash=_hash(script),
-        title=escape("What autograd held" if predict else scene.title),
+        title=escape(translated("What autograd held") if predict else scene.title),
         style=style,
         script=script,
         alt=escape(describe_picture(scene), quote=True),

@@ -14,6 +14,7 @@ STATIC = """
 .ground{fill:var(--ag-card);stroke:var(--ag-rule)}.pane{fill:var(--ag-paper)}
 .code{font-family:ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;font-size:11px;white-space:pre}
 .lit{fill:var(--ag-lit)}.pen{font-weight:700}.hit .pen,.failed .pen{fill:var(--ag-hit)}.unseen .pen,.lost .pen{fill:var(--ag-unseen)}
+.named .pen{fill:var(--ag-saved)}
 .keyword{fill:var(--ag-f3)}.string{fill:var(--ag-f2)}.number{fill:var(--ag-f0)}.comment{fill:var(--ag-soft)}
 .banner{fill:var(--ag-leaf)}.bad .banner{fill:var(--ag-hit-field)}.silent .banner{fill:var(--ag-unseen-field)}
 .pointer path{fill:none;stroke:var(--ag-hit);stroke-width:2}.pointer .tip{fill:var(--ag-hit);stroke:none}

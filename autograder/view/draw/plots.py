@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from autograder.errors import InputError
-from autograder.locale.translations import in_english
+from autograder.locale.translations import in_english, translatable
 from autograder.tape.recording.schema import Recording
+from autograder.view.draw.plot_words import plot_words, use_fonts
 from autograder.view.playback import Playback
 from autograder.view.text.gradient_values import finite, list_elements
 from autograder.view.text.naming import TensorNames
@@ -22,6 +23,10 @@ COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#000000")
 
 MARKERS = "o^sD*P"
 
+COUNTED, NOT_COUNTED = ("P", translatable("write, counted")), ("X", translatable("write, not counted"))
+RIGHT, WRONG = ("o", COLOURS[2], translatable("right")), ("X", COLOURS[3], translatable("wrong"))
+"""How writes and elements are marked, and what the legend calls them."""
+
 
 def plot_losses(runs: dict[str, list[float]], axes: Axes | None = None) -> Axes:
     """Returns a plot of losses over training steps, one line for each run, on a logarithmic scale.
@@ -30,10 +35,11 @@ def plot_losses(runs: dict[str, list[float]], axes: Axes | None = None) -> Axes:
         runs: for each run its name, and its loss at every step.
         axes: the axes to plot on; None for those of a new figure.
     """
-    axes = axes or _axes("step", "loss")
+    axes = axes or _axes(plot_words(translatable("step")), plot_words(translatable("loss")))
     for number, (name, losses) in enumerate(runs.items()):
         style = ("-", "--", ":")[number % 3]
-        axes.plot(losses, style, color=COLOURS[number % 6], label=f"{name}: {losses[-1]:.2g} at the end")
+        label = plot_words(translatable("{name}: {loss} at the end"), name=name, loss=f"{losses[-1]:.2g}")
+        axes.plot(losses, style, color=COLOURS[number % 6], label=label)
     axes.set_yscale("log")
     _legend(axes)
     return axes
@@ -47,7 +53,7 @@ def plot_versions(recording: Recording, axes: Axes | None = None) -> Axes:
     Args:
         axes: the axes to plot on; None for those of a new figure.
     """
-    axes = axes or _axes("step", "version (in-place writes so far)")
+    axes = axes or _axes(plot_words(translatable("step")), plot_words(translatable("version (in-place writes so far)")))
     counts, writes, names = _counters(recording)
     for number, (counter, points) in enumerate(counts.items()):
         if not (any(y for _, y in points) or counter in writes):
@@ -57,7 +63,8 @@ def plot_versions(recording: Recording, axes: Axes | None = None) -> Axes:
         line.set(marker=MARKERS[number % 6], markevery=[0])
         for step, counted in writes.get(counter, []):
             height = max(y for x, y in points if x <= step)
-            marker, label = ("P", "write, counted") if counted else ("X", "write, not counted")
+            marker, words = COUNTED if counted else NOT_COUNTED
+            label = plot_words(words)
             axes.plot(
                 step, height, marker, color=COLOURS[number % 6], markeredgecolor="black", markersize=9, label=label
             )
@@ -117,7 +124,9 @@ def plot_gradients(recording: Recording, name: str, axes: Axes | None = None) ->
                 true=known[name].true,
             )
         )
-    axes = axes or _axes("right gradient", f"{name}.grad of this run")
+    axes = axes or _axes(
+        plot_words(translatable("right gradient")), plot_words(translatable("{name}.grad of this run"), name=name)
+    )
     elements = list_elements(known[name])
     plotted = [e for e in elements if finite(e.true) == e.true and finite(e.got) == e.got]
     points = [(e.true, e.got) for e in plotted]
@@ -125,11 +134,12 @@ def plot_gradients(recording: Recording, name: str, axes: Axes | None = None) ->
     bad = [(e.true, e.got) for e in plotted if e.is_wrong]
     ends = [min((v for p in points for v in p), default=0), max((v for p in points for v in p), default=1)]
     axes.plot(ends, ends, color="0.6", linewidth=1, zorder=0)
-    for part, style in ((good, ("o", COLOURS[2], "right")), (bad, ("X", COLOURS[3], "wrong"))):
+    for part, (marker, colour, words) in ((good, RIGHT), (bad, WRONG)):
         if part:
-            axes.plot(*zip(*part, strict=True), style[0], color=style[1], label=f"{style[2]}: {len(part)}", alpha=0.7)
+            label = plot_words(translatable("{label}: {text}"), label=plot_words(words), text=len(part))
+            axes.plot(*zip(*part, strict=True), marker, color=colour, label=label, alpha=0.7)
     hidden = len(elements) - len(plotted)
-    axes.set_title(f"{hidden} elements are not finite" if hidden else "")
+    axes.set_title(plot_words(translatable("{count} elements are not finite"), count=hidden) if hidden else "")
     _legend(axes)
     return axes
 
@@ -145,9 +155,10 @@ def _axes(across: str, up: str) -> Axes:
 
 
 def _legend(axes: Axes) -> None:
-    """Adds a legend with each label once."""
+    """Adds a legend with each label once, and lets all texts be read."""
     handles: dict[str, Any] = {}
     for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
         handles.setdefault(label, handle)
     if handles:
         axes.legend(handles.values(), handles.keys(), frameon=False)
+    use_fonts(axes)

@@ -13,6 +13,7 @@ from autograder.view.keys import Key
 from autograder.view.playback import Frame
 from autograder.view.scene import memory_lanes
 from autograder.view.scene.board import Board, Choices
+from autograder.view.scene.code_excerpt import lines_shown
 from autograder.view.scene.code_tokens import CodeToken, highlight
 from autograder.view.scene.counter_question import CounterQuestion, ask_versions
 from autograder.view.scene.frame_states import States, StateTracker
@@ -35,10 +36,11 @@ class CodeLine(msgspec.Struct):
 
 
 class CodeFile(msgspec.Struct):
-    """One program: the name of its file or cell, and its lines."""
+    """One program: the name of its file or cell, and its lines; `first` is the number of the first of these."""
 
     file: str
     lines: list[CodeLine]
+    first: int = 1
 
 
 class SceneFrame(msgspec.Struct):
@@ -154,9 +156,9 @@ def _programs(recording: Recording) -> list[CodeFile]:
     """Returns the code pane: each program's lines with their keys."""
     found = []
     for number, program in enumerate(recording.programs):
-        lines = enumerate(highlight(program.source), 1)
-        rows = [CodeLine(str(Key("line", line, program=number)), tokens) for line, tokens in lines]
-        found.append(CodeFile(program.file, rows))
+        lines, shown = enumerate(highlight(program.source), 1), lines_shown(recording, program)
+        rows = [CodeLine(str(Key("line", line, program=number)), tokens) for line, tokens in lines if line in shown]
+        found.append(CodeFile(program.file, rows, shown.start))
     return found
 
 

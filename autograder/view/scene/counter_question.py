@@ -179,8 +179,8 @@ class _Row:
         return write.through or TensorNames(self.playback).short(write.tensor)
 
     def _line(self, place: Place) -> str:
-        """Returns a line with its number: "line 6, `row.mul_(2)`,"."""
+        """Returns a line with its number: "line 6, row.mul_(2),"."""
         program = next(one for one in self.recording.programs if one.file == place.file)
         return translated(
-            "line {line}, `{text}`,", line=place.line, text=program.source.splitlines()[place.line - 1].strip()
+            "line {line}, {text},", line=place.line, text=program.source.splitlines()[place.line - 1].strip()
         )

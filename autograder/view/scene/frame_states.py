@@ -171,8 +171,8 @@ class StateTracker:
                 marks.append((write.place, "unseen" if any(map(self._is_silent, write.harmed)) else "hit"))
         if error and step is self.playback.recording.steps[-1] and error.is_at(step.place):
             marks.append((step.place, "failed"))
-        if step.place in lines_of_refusal(self.playback.recording):
-            marks.append((step.place, "lost"))
+        if named := lines_of_refusal(self.playback.recording).get(step.place):
+            marks.append((step.place, named.mark))
         new: States = {}
         for place, mark in marks:
             key = self.line_key(place)

@@ -35,7 +35,8 @@ def is_refused(verdict: Verdict) -> bool:
 def about_refused(verdict: Verdict) -> str:
     """Returns what is known of the gradients of a program that a check refused for something else."""
     answers = [check.answer for check in verdict.checks]
-    if "yes" in answers and "no" not in answers and not verdict.graph_faults:
+    cut = any(named.mark == "lost" for named in verdict.named)
+    if "yes" in answers and "no" not in answers and not cut:
         return translated(
             "The gradients are right for what this program computes: {headline}.", headline=headline(verdict)
         )

@@ -70,8 +70,8 @@ class Sentences:
         if frame.kind != "step" or not frame.step:
             return ""
         hurt = dict.fromkeys(edge for write in frame.step.writes for edge in write.harmed)
-        parts = list(dict.fromkeys(self._harm(self.playback.saved[edge]) for edge in hurt))
-        parts += [told for told in [self._lost(frame.step)] if told]
+        parts = [told for told in [self._named(frame.step)] if told]
+        parts += dict.fromkeys(self._harm(self.playback.saved[edge]) for edge in hurt)
         more = [translated("The same holds for {count} more.", count=len(parts) - MOST)] if len(parts) > MOST else []
         return join_sentences(parts[:MOST] + more)
 
@@ -154,6 +154,11 @@ class Sentences:
         if keeper.place:
             node = translated("{node} (line {line})", node=node, line=keeper.place.line)
         version, tensor = self.playback.version_of(edge), self.names.name(edge.tensor)
+        if not self.playback.is_reached(edge.node):
+            return translated(
+                "{node} keeps {tensor}, and its values are no longer those that were saved. In this run that does no harm: "
+                "no path leads backward to {node}.", node=node, tensor=tensor,
+            )  # fmt: skip
         if self.playback.condition(edge) == "stale":
             return translated(
                 "{node} keeps {tensor} from version {saved}, and it is now at version {version}: backward will refuse it.",
@@ -169,10 +174,12 @@ class Sentences:
             "the check will pass and the gradient will be wrong.", node=node, tensor=tensor, version=version,
         )  # fmt: skip
 
-    def _lost(self, step: Step) -> str:
-        """Returns what the line does that a check refused the program for; "" for every other line."""
-        told = lines_of_refusal(self.playback.recording).get(step.place, "").removesuffix(".")
-        return translated("Line {line}: {told}.", line=step.place.line, told=retold(told)) if told else ""
+    def _named(self, step: Step) -> str:
+        """Returns what a line does that a check names; "" for every other line."""
+        named = lines_of_refusal(self.playback.recording).get(step.place)
+        if named is None:
+            return ""
+        return translated("Line {line}: {told}.", line=step.place.line, told=retold(named.sentence.removesuffix(".")))
 
     def _freed(self, step: Step) -> str:
         """Returns the sentence about saved tensors that backward freed."""

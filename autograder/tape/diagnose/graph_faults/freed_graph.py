@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autograder.errors import message_of
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import name_of
@@ -18,7 +19,7 @@ FREED = "backward through the graph a second time"  # PyTorch 2.6 to 2.15
 def find(evidence: Evidence) -> Iterator[GraphFault]:
     """Yields the line whose part of the graph was freed by an earlier call."""
     state, calls = evidence.state, evidence.state.flow.calls
-    if FREED not in str(evidence.plain.error) or len(calls) < 2:
+    if FREED not in message_of(evidence.plain.error) or len(calls) < 2:
         return
     last, earlier = calls[-1], calls[:-1]
     again = {node for node in last.nodes if node is not None}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from autograder.errors import message_of
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import (
@@ -38,7 +39,7 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
 
 def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
     """Yields the cut below a backward that starts from a tensor without history, or from a leaf."""
-    flow, error = evidence.state.flow, str(evidence.plain.error or "")
+    flow, error = evidence.state.flow, message_of(evidence.plain.error)
     for call in flow.calls:
         bare = all(node is None for node in call.nodes)
         cut = call.cut or (_last_cut(evidence.state, call.place) if bare else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from autograder.errors import message_of
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harms.harm_kind import Example, HarmKind, harm_to, places, writes_into
 from autograder.tape.internals.saved_variables import VERSIONS
@@ -18,7 +19,7 @@ def find(evidence: Evidence) -> Iterator[Harm]:
     No saved tensor says so where the write came while backward ran, or where CopySlices holds it: the node of a base whose view
     was written does not give the function inside it to Python (PyTorch 2.13).
     """
-    state, found = evidence.state, VERSIONS.search(str(evidence.plain.error))
+    state, found = evidence.state, VERSIONS.search(message_of(evidence.plain.error))
     if not found:
         return
     versions = int(found[1]), int(found[2])

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from autograder.errors import message_of
 from autograder.tape.internals.entry_points import is_in_checkpoint
 from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.run.engine import Backward, Listener, copied
@@ -139,7 +140,7 @@ def run_trial(program: Program, trial: TrialRun, *, calls: int | None = None) ->
         trial.error = f"ProgramError: {error}"
         return trial
     if run.error is not None:
-        trial.error = f"{type(run.error).__name__}: {run.error} (line {run.line})"
+        trial.error = f"{type(run.error).__name__}: {message_of(run.error)} (line {run.line})"
     trial.keep("result", run.returned)
     return trial
 
