@@ -56,7 +56,7 @@ def make_book(
         LanguageError: the course is not translated into that language.
         BookAddressError: `address` or `repository` is no address on the web.
         BookFolderError: the folder holds something else.
-        OwnProgramError, RecordingError: a program that was added cannot be shown.
+        OwnProgramError: a program that was added cannot be shown.
         UnfinishedError: a lesson cannot be recorded, a link leads nowhere, or the folder cannot be written.
     """
     languages = list(LANGUAGES) if language == ALL else [known_language(language)]

@@ -12,7 +12,8 @@ from autograder.course.catalogue import Aim, Lesson
 NAME = "00_small"
 LESSON = Lesson(NAME, "A small lesson", 5, "nothing", tuple(Aim(can, ()) for can in ("read", "predict", "step")), ())
 SECRET = "The product kept h, so the secret is out."
-"""What the text after the first question tells."""
+FOLDED = "The write came between the product and backward."
+"""What the text after the first question tells, and what it tells once it is unfolded."""
 
 PROGRAM = """def late():
     w = torch.tensor([2.0], requires_grad=True)
@@ -42,7 +43,9 @@ NUMBER = "The slope is twice as much as w."
 def small_notebook(folder: Path) -> Path:
     """Writes the lesson and returns its path."""
     cells = [
-        new_markdown_cell("# A small lesson\n\nAfter this lesson you can predict.", id="opening"),
+        new_markdown_cell(
+            f"# A small lesson\n\nAfter this lesson you can predict.\n\n```\n{'a long line ' * 9}\n```", id="opening"
+        ),
         new_code_cell(
             "import torch\n\nfrom autograder.check import check, leaf, observed, predicted, predicted_value",
             id="imports",
@@ -52,7 +55,7 @@ def small_notebook(folder: Path) -> Path:
         ),
         _solution("prediction_late", 'prediction_late = "..."'),
         _check("prediction_late", f'@predicted("prediction_late")\n{PROGRAM}'),
-        new_markdown_cell(SECRET, id="told"),
+        new_markdown_cell(f"{SECRET}\n\n<details><summary>Why</summary>\n\n{FOLDED}\n\n</details>", id="told"),
         new_code_cell(f"@observed\n{PROGRAM.replace('late', 'seen').replace('h.add_(1)', 'h = h + 1')}", id="seen"),
         new_markdown_cell("## 2 · A number", id="number-text"),
         _solution("prediction_slope", "prediction_slope = ...  # a number"),
@@ -64,6 +67,7 @@ def small_notebook(folder: Path) -> Path:
         new_markdown_cell("## 4 · Order", id="order-text"),
         _solution("order", ORDER),
         _check("order", "def paper(w):\n    return 2 * w.exp()\n\n\ncheck('order', like=paper, w=leaf(2))"),
+        new_code_cell('play("order")', id="play-order"),
         new_code_cell("print(sum(range(5)))", id="printing"),
     ]
     path = folder / NAME / f"{NAME}.ipynb"

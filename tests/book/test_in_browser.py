@@ -13,7 +13,7 @@ from playwright.sync_api import expect
 
 from autograder.book.make_book import shared_files
 from autograder.book.output_folder import write_book
-from tests.book.small_course import NAME, NUMBER, SECRET
+from tests.book.small_course import FOLDED, NAME, NUMBER, SECRET
 from tests.npm import violations
 
 LESSON = f"en/{NAME}.html"
@@ -253,11 +253,47 @@ def test_print_has_no_buttons(folder, open_page):
     assert page.locator("#repair .program").is_visible()
 
 
+def test_print_shows_what_was_unfolded_by_the_answer(folder, open_page):
+    """After an answer a picture is printed without its controls, and the folded text unfolded; the screen has both as before."""
+    page = open_page(f"file://{folder}/{LESSON}")
+    predict(page)
+    folded, controls = page.get_by_text(FOLDED), page.locator("#prediction_late .controls button:visible")
+    page.emulate_media(media="print")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    assert folded.is_visible()
+    assert 0 == controls.count()
+    assert page.locator("#prediction_late .badge").is_visible()
+    page.emulate_media(media="screen")
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert not folded.is_visible()
+    assert controls.count() >= 4
+
+
 @pytest.mark.slow  # fetches axe-core from npm
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_a_page_can_be_used_by_everyone(folder, browser, scheme):
-    """Names, roles, contrast and order: axe-core finds nothing against WCAG 2.1 AA on a lesson's page."""
-    page = browser.new_context(color_scheme=scheme, bypass_csp=True).new_page()
-    page.goto((folder / LESSON).as_uri())
+@pytest.mark.parametrize("width", [360, 1600])
+@pytest.mark.parametrize("path", [LESSON, f"en/outcomes/{NAME}.html"])
+def test_a_page_can_be_used_by_everyone(folder, browser, path, width, scheme):
+    """Names, roles, contrast and order: axe-core finds nothing against WCAG 2.1 AA on a lesson's page, nor once it is answered."""
+    page = browser.new_context(
+        color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True
+    ).new_page()
+    page.goto((folder / path).as_uri())
+    assert [] == violations(page)
+    if path == LESSON:
+        predict(page)
+        page.locator("#order [data-play]").click()
+        page.locator("#order .lines").first.wait_for()
+    page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
     assert [] == violations(page)
     page.context.close()
+
+
+def test_pictures_are_no_landmarks(folder, open_page):
+    """A page of many pictures keeps its few landmarks: a screen reader's list of them is short."""
+    page = open_page(f"file://{folder}/{LESSON}")
+    predict(page)
+    page.locator("#seen .step-through").click()
+    page.locator("#seen .autograder").wait_for()
+    assert 2 == page.get_by_role("group", name="autograd, step by step").count()
+    assert 0 == page.get_by_role("region", name="autograd, step by step").count()

@@ -11,7 +11,7 @@ import pytest
 from autograder.book.make_book import make_book
 from autograder.book.record import own_programs
 from autograder.book.record.own_programs import OwnProgramError, own_question, own_questions
-from autograder.tape.recording.schema import VERSION, RecordingError, from_json, to_json
+from autograder.tape.recording.schema import VERSION, from_json, to_json
 
 RECORDINGS = Path(__file__).parents[1] / "view" / "recordings"
 
@@ -39,13 +39,15 @@ def test_a_program_becomes_a_question(program):
 
 @pytest.mark.thorough
 def test_a_recording_is_shown_as_it_is(program):
-    """A recording needs no run; one of a newer release is refused in one sentence."""
+    """A recording needs no run; one of a newer release, or other JSON, is refused by its name, and only the first is out of date."""
     recording = own_question(program(HARMFUL)).recording
     again = own_question(program(to_json(recording), "kept.json"))
     assert recording == again.recording
     newer = json.loads(to_json(recording)) | {"version": VERSION + 1}
-    with pytest.raises(RecordingError, match="Update autograder"):
+    with pytest.raises(OwnProgramError, match=r"newer\.json cannot be shown.*Update autograder"):
         own_question(program(json.dumps(newer), "newer.json"))
+    with pytest.raises(OwnProgramError, match=r"other\.json cannot be shown. This is no recording: it has no"):
+        own_question(program('{"a": 1}', "other.json"))
     assert from_json(to_json(recording)) == recording
 
 

@@ -9,11 +9,14 @@ from bs4 import BeautifulSoup
 from PIL import Image
 
 from autograder.book.make_book import shared_files
+from autograder.book.pages.block_pages import BlockPages
 from autograder.book.pages.link_check import broken_links
 from autograder.book.pages.markdown_text import markdown_html, page_address
 from autograder.book.pages.packed_pictures import packed_script
+from autograder.book.pages.page_templates import page_templates
 from autograder.book.pages.search_index import SearchIndex
 from autograder.book.pages.verdict_text import verdict_html
+from autograder.book.record.lesson_blocks import CodeBlock
 from tests.book.small_course import NAME, SECRET
 from tests.book.unpacking import unpacked
 
@@ -155,6 +158,14 @@ def test_a_message_is_wrapped_by_the_reader_s_screen():
         "<p>X: not this line</p><p><b>saw:</b> <code>a</code>, which wrote nothing</p><p><b>look at:</b> the memory</p>"
         == verdict_html(text)
     )
+
+
+def test_what_a_cell_displays_as_text_is_text():
+    """An object that is displayed and has no HTML form stands on the page with all of its signs."""
+    shown = BlockPages(page_templates(), "small").sections(
+        [CodeBlock("c", "", displays=({"text/plain": "<class 'int'>"},))]
+    )
+    assert "<class 'int'>" == BeautifulSoup(shown[0].html, "html.parser").select_one("pre.printed").get_text()
 
 
 def test_the_search_finds_words_and_no_markup():

@@ -13,7 +13,10 @@ from tests.book.small_course import PROGRAM, small_notebook
 
 
 def test_each_kind_of_cell_becomes_its_block(blocks):
-    """Text, set-up, a question, a demonstration, an exercise and plain code, in the notebook's order; no check cell is left."""
+    """Text, set-up, a question, a demonstration, an exercise and plain code, in the notebook's order.
+
+    No check cell is left, and no cell with lines to be moved: these stand at their exercise.
+    """
     kinds = [
         *(ProseBlock, CodeBlock),
         *(ProseBlock, QuestionBlock, ProseBlock, CodeBlock),

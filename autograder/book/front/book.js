@@ -301,6 +301,21 @@
     if (event.key === "Enter" && event.target.matches?.("figure.picture:not(.live) > .stage")) open(event.target.parentElement);
   });
 
+  // ---- paper, where nothing can be unfolded: the text is; what a picture says in words stays folded ----
+
+  addEventListener("beforeprint", () => {
+    for (const part of document.querySelectorAll(".prose details:not([open])")) {
+      part.open = true;
+      part.dataset.folded = "";
+    }
+  });
+  addEventListener("afterprint", () => {
+    for (const part of document.querySelectorAll("details[data-folded]")) {
+      part.open = false;
+      delete part.dataset.folded;
+    }
+  });
+
   // ---- search ----
 
   const search = document.querySelector(".search input");

@@ -166,7 +166,7 @@ book.kernel = null;
     put(place, content) {
       this.ids = content.spare;
       this.spare = element("ol", { className: "lines spare", "aria-label": book.words.spare });
-      this.header = element("pre", {}, element("code", {}, content.header));
+      this.header = element("pre", { tabIndex: 0, role: "group", "aria-label": book.words.program }, element("code", {}, content.header));
       place.replaceChildren(this.header, this.list, this.spare, this.reset, this.answer, this.stage);
     }
 

@@ -5,6 +5,7 @@ What follows a question in its section may tell the answer, so it is packed with
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -96,17 +97,17 @@ class BlockPages:
         if isinstance(block, QuestionBlock):
             return self._question(block)
         if isinstance(block, CodeBlock):
-            html = self._code(block)
+            shown = self._code(block)
         elif isinstance(block, ExerciseBlock):
-            html = self._task(block)
+            shown = self._task(block)
         else:
-            html = self._prose(block)
-        return html, html
+            shown = self._prose(block)
+        return shown, shown
 
     def _prose(self, block: ProseBlock) -> str:
         anchor = f' id="{block.id}"'
-        html = markdown_html(block.markdown, ROOT_MARK).replace(anchor, "")  # an English heading may have its cell's id
-        return f'<div class="prose"{anchor}>{html}</div>'
+        text = markdown_html(block.markdown, ROOT_MARK).replace(anchor, "")  # an English heading may have its cell's id
+        return f'<div class="prose"{anchor}>{text}</div>'
 
     def _task(self, block: ExerciseBlock) -> str:
         table = f"{self.lesson}/{block.id}-table" if block.table else ""
@@ -125,9 +126,9 @@ class BlockPages:
     def _figure(self, recording: Recording, name: str, counters: bool = False) -> str:
         picture, scene = self._draw(recording, name, counters)
         self.files[f"pictures/{picture.name}.js"] = packed_script(picture.name, {"scene": scene})
-        html = str(self.macros.figure(picture, name, as_text(recording)))
-        self.embeds[picture.name] = html
-        return html
+        shown = str(self.macros.figure(picture, name, as_text(recording)))
+        self.embeds[picture.name] = shown
+        return shown
 
     def _question(self, block: QuestionBlock) -> tuple[str, str]:
         code = code_html(block.source)
@@ -178,4 +179,4 @@ def _display(display: dict[str, str]) -> str:
     if "image/png" in display:
         words = plain(display.get("text/plain", ""))
         return f'<img class="plot" alt="{words}" src="data:image/png;base64,{display["image/png"]}">'
-    return display.get("text/html") or f"<pre>{display.get('text/plain', '')}</pre>"
+    return display.get("text/html") or f'<pre class="printed">{html.escape(display.get("text/plain", ""))}</pre>'

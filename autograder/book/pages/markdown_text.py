@@ -10,6 +10,7 @@ from typing import Any
 import mistune
 from latex2mathml.converter import convert
 
+from autograder.locale.translations import translated
 from autograder.view.scene.code_tokens import highlight
 
 INLINE = re.compile(r"</?(?:a|b|code|del|em|span|strong)\b[^>]*>")
@@ -32,8 +33,9 @@ class LessonRenderer(mistune.HTMLRenderer):
         return f'<h{level} id="{escape(slug(plain(text)))}">{text}</h{level}>\n'
 
     def block_code(self, code: str, info: str | None = None) -> str:
-        """Python where a fence names it."""
-        return f"<pre><code>{code_html(code) if info == 'python' else escape(code)}</code></pre>\n"
+        """Python where a fence names it; what is wider than the screen can be scrolled with the keyboard."""
+        shown = code_html(code) if info == "python" else escape(code)
+        return f'<pre tabindex="0" role="group" aria-label="{translated("code")}"><code>{shown}</code></pre>\n'
 
     def table_cell(self, text: str, align: str | None = None, head: bool = False) -> str:
         """A header names its column for a screen reader."""

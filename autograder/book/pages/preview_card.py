@@ -7,6 +7,7 @@ from typing import Any
 
 from autograder.locale.line_breaks import columns
 from autograder.tape.recording.verdict_types import OUTCOMES
+from autograder.view.draw.plot_words import font_families
 
 WIDTH, HEIGHT, DPI = 1200, 630, 100
 """Pixels, in the proportions that link previews use."""
@@ -15,19 +16,9 @@ INK, SOFT, PAPER, LINE = "#1b1f24", "#57606a", "#ffffff", "#d3d9e0"
 MOST_LINES = 9
 
 
-WIDE_FONTS = ("Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Micro Hei", "PingFang SC", "Microsoft YaHei")
-"""Fonts with Chinese letters, which matplotlib does not bring; those of this machine are used, in this order."""
-
-
 def can_draw(words: str) -> bool:
     """Returns whether this machine has the fonts for a text: a wide (East Asian) letter needs one of its own."""
-    return columns(words) == len(words) or len(_fonts("DejaVu Sans")) > 1
-
-
-def _fonts(first: str) -> list[str]:
-    from matplotlib import font_manager
-
-    return [first, *(name for name in WIDE_FONTS if name in font_manager.get_font_names())]
+    return columns(words) == len(words) or bool(font_families())
 
 
 def preview_card(title: str, program: str, question: str) -> bytes:
@@ -40,8 +31,8 @@ def preview_card(title: str, program: str, question: str) -> bytes:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(WIDTH / DPI, HEIGHT / DPI), dpi=DPI, facecolor=PAPER)
-    words: dict[str, Any] = {"family": _fonts("DejaVu Sans")}
-    code: dict[str, Any] = {"family": _fonts("DejaVu Sans Mono")}
+    words: dict[str, Any] = {"family": ["DejaVu Sans", *font_families()]}
+    code: dict[str, Any] = {"family": ["DejaVu Sans Mono", *font_families()]}
     figure.text(0.06, 0.86, title, size=34, weight="bold", color=INK, va="center", **words)
     lines = [line[:62] for line in program.splitlines()[:MOST_LINES]]
     figure.text(0.06, 0.76, "\n".join(lines), size=17, color=INK, va="top", linespacing=1.4, **code)

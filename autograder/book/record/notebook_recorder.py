@@ -34,8 +34,8 @@ KINDS: dict[str, Literal["outcome", "line", "value"]] = {
     "predicted_value": "value",
 }
 
-OWN_PROGRESS = re.compile(r"^(from autograder\.course import .*\n+)?(can_now|progress)\(.*\)$")
-"""A cell that shows the learner's own progress, which no book has."""
+LIVE_ONLY = re.compile(r"^(from autograder\.course import .*\n+)?(can_now|progress|play)\(.*\)$")
+"""A cell that no book has: it shows the learner's own progress, or lines to be moved, which stand at their exercise there."""
 
 FOREIGN_FRAME = re.compile(r'^ +File "(?!<ipython-input)[^"]*", line .*\n(?: {4,}.*\n)*', re.M)
 """The lines of a traceback that are about this machine's own files, not about a cell."""
@@ -67,7 +67,7 @@ def record_notebook(path: Path) -> list[Block]:
             blocks.append(ProseBlock(cell.id, cell.source))
         elif known.get("grade"):
             blocks += _record_check(shell, known["grade_id"], cell.source, stub)
-        elif not OWN_PROGRESS.match(cell.source):
+        elif not LIVE_ONLY.match(cell.source):
             blocks.append(_record_code(shell, cell, path.stem))
     return blocks
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from autograder.book.record.book_shell import BookShell
 from autograder.book.record.lesson_blocks import PlayTable, TriedArrangement
 from autograder.course.author_cells import AuthorExercise
-from autograder.course.learner.playing import commented_lines, program_of
+from autograder.course.learner.exercise_programs import commented_lines, program_of
 from autograder.errors import AutograderError, UnfinishedError
 from autograder.play.arrangement import answer_text, arrangements
 from autograder.play.arrangement_run import run

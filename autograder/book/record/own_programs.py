@@ -34,7 +34,6 @@ def own_questions(files: Sequence[Path]) -> list[QuestionBlock]:
 
     Raises:
         OwnProgramError: as `own_question` does, or two files have one name.
-        RecordingError: as `own_question` does.
     """
     # A disk, and a server, may take two names for one that differ in case.
     twice = [name for name, times in Counter(_name(file).casefold() for file in files).items() if times > 1]
@@ -63,8 +62,7 @@ def own_question(path: Path) -> QuestionBlock:
         path: a Python file, a notebook, or a recording as `explain` saves it (`.json`).
 
     Raises:
-        OwnProgramError: it cannot be read, run or drawn, it does not end in time, or it ends Python itself.
-        RecordingError: a newer release made the recording, or it is damaged.
+        OwnProgramError: it cannot be read, run or drawn, a newer release recorded it, it does not end in time, or it ends Python itself.
     """
     if os.path.exists(path) and not os.path.isfile(path):  # a named pipe could be waited for without end
         raise OwnProgramError(in_english("{file} is not a file. Name a program to add.", file=printable(str(path))))
@@ -97,8 +95,10 @@ def _read(path: Path) -> Recording:
         recording = from_json(path.read_bytes())
         drawn_mimebundle(recording)
         return recording
-    except AutograderError:
-        raise
+    except AutograderError as error:
+        raise OwnProgramError(
+            in_english("{file} cannot be shown. {problem}", file=printable(str(path)), problem=str(error))
+        ) from None
     except OSError as error:
         raise OwnProgramError(
             in_english(
