@@ -23,9 +23,9 @@ class UnfinishedError(AutograderError, RuntimeError):
     """The work began and could not be finished; the message says what was kept."""
 
 
-def message_of(error: BaseException) -> str:
-    """Returns an exception's message; "" where its own `__str__` raises, as that of somebody's program may."""
+def message_of(error: BaseException | None) -> str:
+    """Returns an exception's message; "" for none, and where its own `__str__` raises, as that of somebody's program may."""
     try:
-        return str(error)
+        return "" if error is None else str(error)
     except Exception:
         return ""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import torch
 from IPython.display import display
 
+from autograder.locale.translations import translatable, translated
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Outcome as Word
@@ -33,13 +34,11 @@ OPERATIONS = (
 ALIASES = ("a[0]", "a.view(-1)", "a.detach()", "a.data", "torch.from_numpy(a.numpy())", "a[[0]]", "a.clone()")
 
 KEEPS = {
-    (True, False): "keep an <b>input</b>: do not write into it before backward",
-    (False, True): "keep their <b>output</b>: do not write into what they return",
-    (True, True): "keep <b>input and output</b>: do not write into either",
-    (False, False): "keep <b>neither</b>: as far as they are concerned, you can write into both",
+    (True, False): translatable("keep an <b>input</b>: do not write into it before backward"),
+    (False, True): translatable("keep their <b>output</b>: do not write into what they return"),
+    (True, True): translatable("keep <b>input and output</b>: do not write into either"),
+    (False, False): translatable("keep <b>neither</b>: as far as they are concerned, you can write into both"),
 }
-
-QUESTIONS = "Two questions decide: does a node still need the old numbers, and does the write increment the counter that it compares?"
 
 # JupyterLab and its exports style every table that they show; two classes have higher specificity. Lines and marks use the
 # theme's text colour, so the page works on a light background, on a dark one and on paper.
@@ -79,8 +78,10 @@ def measure_outcome(lines: tuple[str, ...]) -> Outcome:
         version = re.search(r"is at version \d+; expected version \d+", verdict.error.message)
         return Outcome(lines, verdict.outcome, f"{words}{f': … {version[0]}' if version else ''}")
     gradient = verdict.gradients["w"]
-    right = "" if verdict.outcome == "correct" else f", right is {_numbers(gradient.true)}"
-    return Outcome(lines, verdict.outcome, f"gradient {_numbers(gradient.got)}{right}")
+    got, true = _numbers(gradient.got), _numbers(gradient.true)
+    if verdict.outcome == "correct":
+        return Outcome(lines, verdict.outcome, translated("gradient {got}", got=got))
+    return Outcome(lines, verdict.outcome, translated("gradient {got}, right is {true}", got=got, true=true))
 
 
 def measure_saves(operation: str) -> tuple[bool, bool]:
@@ -120,24 +121,44 @@ class SummaryPage:
     def __repr__(self) -> str:
         rows = [f"{row.outcome:16} {'; '.join(row.lines)}  ->  {row.evidence}" for row in self.outcomes]
         for kept, words in KEEPS.items():
-            rows.append(f"{words.replace('<b>', '').replace('</b>', '')}: {', '.join(self.keeping(*kept))}")
+            told = translated(words).replace("<b>", "").replace("</b>", "")
+            rows.append(translated("{label}: {text}", label=told, text=", ".join(self.keeping(*kept))))
         for alias, (memory, counter) in self.aliases.items():
-            rows.append(f"{alias:30} {_mark(memory)} memory  {_mark(counter)} counter")
-        return "\n".join([*rows, QUESTIONS, _measured()])
+            same = translated(
+                "memory {memory}, version counter {counter}", memory=_mark(memory), counter=_mark(counter)
+            )
+            rows.append(f"{alias:30} {same}")
+        return "\n".join([*rows, _questions(), _measured()])
 
     def _repr_html_(self) -> str:
         outcomes = [
             (f"<b>{row.outcome}</b><br>{row.meaning}", _code(*row.lines), escape(row.evidence)) for row in self.outcomes
         ]
-        operations = [(words, _chips(self.keeping(*kept))) for kept, words in KEEPS.items() if self.keeping(*kept)]
+        operations = [
+            (translated(words), _chips(self.keeping(*kept))) for kept, words in KEEPS.items() if self.keeping(*kept)
+        ]
         aliases = [(_code(alias), _mark(memory), _mark(counter)) for alias, (memory, counter) in self.aliases.items()]
         tables = (
-            _table("The four outcomes", ("outcome", "w = [1, 2]; then loss.backward()", "what you see"), outcomes),
-            _table("What an operation keeps until backward", ("operations that", "on a and b"), operations),
-            _table("What shares with a", ("alias", "memory", "version counter"), aliases),
+            _table(translated("The four outcomes"), self._outcome_head(), outcomes),
+            _table(
+                translated("What an operation keeps until backward"),
+                (translated("operations that"), translated("on a and b")),
+                operations,
+            ),
+            _table(
+                translated("What shares with a"),
+                (translated("alias"), translated("memory"), translated("version counter")),
+                aliases,
+            ),
         )
+        return f'<div class="autograder-summary sheet">{STYLE}{"".join(tables)}<p>{_questions()}<br>{_measured()}</p></div>'
+
+    @staticmethod
+    def _outcome_head() -> tuple[str, ...]:
         return (
-            f'<div class="autograder-summary sheet">{STYLE}{"".join(tables)}<p>{QUESTIONS}<br>{_measured()}</p></div>'
+            translated("outcome"),
+            translated("{start}; then {end}", start="w = [1, 2]", end="loss.backward()"),
+            translated("what you see"),
         )
 
 
@@ -165,11 +186,18 @@ def _numbers(gradient: object) -> str:
 
 
 def _mark(shared: bool) -> str:
-    return "✓ same" if shared else "✗ different"
+    return f"✓ {translated('same')}" if shared else f"✗ {translated('different')}"
+
+
+def _questions() -> str:
+    return translated(
+        "Two questions decide: does a node still need the old numbers, and does the write increment the counter that it compares?"
+    )
 
 
 def _measured() -> str:
-    return f"Measured with PyTorch {torch.__version__.partition('+')[0]} in this kernel, on the CPU."
+    version = torch.__version__.partition("+")[0]
+    return translated("Measured with PyTorch {version} in this kernel, on the CPU.", version=version)
 
 
 def _code(*lines: str) -> str:

@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import time
 from collections.abc import Iterator
 from contextvars import ContextVar
 from pathlib import Path
@@ -15,6 +16,9 @@ LANGUAGES = {SOURCE: "English", "zh-CN": "简体中文"}
 VARIABLE = "AUTOGRADER_LANGUAGE"
 METADATA = "autograder_language"
 """The key in a notebook's metadata, so that a hand-in says in which language its feedback is to be."""
+
+LOOKS, PAUSE = 20, 0.05
+"""How often a notebook that is cut off is looked at, and the seconds in between."""
 
 _spoken: ContextVar[str | None] = ContextVar("spoken", default=None)
 
@@ -53,8 +57,20 @@ def language_of_file(notebook: Path) -> str:
     """Returns the language that a notebook names; English where it names none, or cannot be read."""
     if notebook.suffix != ".ipynb":
         return SOURCE
-    try:
-        stored = json.loads(notebook.read_text("utf-8"))
-    except (OSError, ValueError):
-        return SOURCE
+    stored = _stored(notebook)
     return language_of(stored.get("metadata") if isinstance(stored, dict) else None)
+
+
+def _stored(notebook: Path) -> object:
+    """Returns what a notebook's file holds; None where it cannot be read.
+
+    Jupyter Server (2.x) saves into the file itself, so a kernel that looks while it does finds it cut off: it looks again.
+    """
+    for _ in range(LOOKS):
+        try:
+            return json.loads(notebook.read_text("utf-8"))
+        except OSError:
+            return None
+        except ValueError:
+            time.sleep(PAUSE)
+    return None

@@ -10,6 +10,7 @@ import torch.nn.functional as F  # noqa: N812 - the name that the page uses
 from autograder.course.canonical import read
 from autograder.course.paths import SOLUTIONS
 from autograder.course.summary import OPERATIONS, SummaryPage
+from autograder.locale.languages import speaking
 from autograder.tape.recording.verdict_types import OUTCOMES
 
 
@@ -17,6 +18,17 @@ from autograder.tape.recording.verdict_types import OUTCOMES
 def sheet() -> SummaryPage:
     """The page, measured once."""
     return SummaryPage()
+
+
+def test_the_page_is_in_the_reader_s_language():
+    """In Chinese no English sentence is left but PyTorch's own errors; the measured part is the same."""
+    with speaking("zh-CN"):
+        sheet = SummaryPage()
+        shown = re.sub(r"<style>.*?</style>|<code.*?</code>", "", sheet._repr_html_() + repr(sheet), flags=re.DOTALL)
+    for row in sheet.outcomes:
+        shown = shown.replace(row.evidence, "") if row.outcome.startswith("raises") else shown
+    assert "四种结果" in shown
+    assert [] == re.findall(r"\b[a-z]{2,} [a-z]{2,} [a-z]{2,}\b", shown)
 
 
 def test_the_four_programs_come_to_the_four_outcomes(sheet):

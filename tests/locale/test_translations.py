@@ -15,7 +15,8 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 from autograder.course.canonical import canonical, read
 from autograder.course.catalogue import lessons as known_lessons
 from autograder.course.paths import NOTEBOOKS, lessons
-from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, language, speaking
+from autograder.locale import languages
+from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, language, language_of_file, speaking
 from autograder.locale.line_breaks import join_wide
 from autograder.locale.notebook_translation import texts, translate_notebook
 from autograder.locale.translations import (
@@ -264,3 +265,13 @@ def test_a_button_is_called_what_stands_on_it(spoken: str) -> None:
         if named.casefold() in labels
     ]
     assert left == []
+
+
+def test_a_notebook_that_is_being_saved_still_names_its_language(tmp_path, monkeypatch):
+    """Who finds the file cut off looks again, and finds it whole; a file that stays cut off is read as English."""
+    path = tmp_path / "lesson.ipynb"
+    whole = '{"metadata": {"autograder_language": "zh-CN"}}'
+    path.write_text(whole[:20], "utf-8")
+    assert language_of_file(path) == SOURCE
+    monkeypatch.setattr(languages.time, "sleep", lambda _: path.write_text(whole, "utf-8"))
+    assert language_of_file(path) == "zh-CN"

@@ -9,6 +9,7 @@ import msgspec
 from autograder.course.file_replacement import replace_file
 from autograder.course.learner.learner_progress import store
 from autograder.course.practice.review_schedule import Practised
+from autograder.locale.translations import translatable, translated
 
 
 class QuizAnswer(msgspec.Struct, frozen=True):
@@ -52,13 +53,13 @@ class PracticeStore:
             aside = self.file.with_suffix(".broken")
             try:
                 self.file.replace(aside)
-                self._complain(
-                    f"{self.file.name} cannot be read, so it counts as empty; it is now called {aside.name}."
-                )
+                told = translatable("{file} cannot be read, so it counts as empty; it is now called {aside}.")
+                self._complain(translated(told, file=self.file.name, aside=aside.name))
             except OSError:
-                self._complain(f"{self.file} cannot be read, so it counts as empty.")
+                self._complain(translated("{file} cannot be read, so it counts as empty.", file=self.file))
         except OSError as error:
-            self._complain(f"{self.file} cannot be read ({error.strerror}), so it counts as empty.")
+            told = translatable("{file} cannot be read ({reason}), so it counts as empty.")
+            self._complain(translated(told, file=self.file, reason=error.strerror))
         return PracticeResults()
 
     def keep_answer(self, quiz: str, item: str, answer: QuizAnswer) -> None:
@@ -83,7 +84,8 @@ class PracticeStore:
         try:
             replace_file(self.file, msgspec.json.encode(results))
         except OSError as error:
-            self._complain(f"Answers cannot be kept: {self.file} cannot be written ({error.strerror}).")
+            told = translatable("Answers cannot be kept: {file} cannot be written ({reason}).")
+            self._complain(translated(told, file=self.file, reason=error.strerror))
 
     def _complain(self, sentence: str) -> None:
         if not self._complained:
