@@ -5,18 +5,35 @@ Nobody is there to read or to play, and an explanation would hold the repairs, w
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from typing import Any
 
 from autograder.locale.translations import in_english
 
 
-def is_graded() -> bool:
-    """Returns whether a hand-in is graded in this process.
+EXECUTION, AUTOGRADE = "NBGRADER_EXECUTION", "autograde"
+"""What nbgrader sets for the notebooks that `nbgrader autograde` runs (0.9.6), and `autograder grade` as well."""
 
-    Nbgrader sets NBGRADER_EXECUTION so for the notebooks that `nbgrader autograde` runs (0.9.6), and `autograder grade` as well.
-    """
-    return os.environ.get("NBGRADER_EXECUTION") == "autograde"
+
+def is_graded() -> bool:
+    """Returns whether a hand-in is graded in this process."""
+    return os.environ.get(EXECUTION) == AUTOGRADE
+
+
+@contextlib.contextmanager
+def being_graded() -> Iterator[None]:
+    """A block in which this process grades; the process of a test suite goes on to other things after it."""
+    before = os.environ.get(EXECUTION)
+    os.environ[EXECUTION] = AUTOGRADE
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[EXECUTION]
+        else:
+            os.environ[EXECUTION] = before
 
 
 def explain(*_: object, **__: object) -> None:

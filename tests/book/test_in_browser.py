@@ -72,6 +72,19 @@ def open_page(browser):
     assert [] == wrong
 
 
+def test_the_atlas_is_filtered_by_name(open_page, folder):
+    """A name leaves its operations; parts without one take no room, though they were never laid out. A link to a late one reaches it."""
+    page = open_page((folder / "en/atlas.html").as_uri())
+    tall = page.evaluate("document.body.scrollHeight")
+    page.get_by_role("searchbox", name="name contains").fill("addmm")
+    shown = page.locator(".atlas dt:visible")
+    expect(shown.first).to_contain_text("addmm")
+    assert all("addmm" in name for name in shown.all_text_contents())
+    assert page.evaluate("document.body.scrollHeight") < min(tall, 2000)
+    last = open_page((folder / "en/atlas.html").as_uri() + "#" + page.locator(".atlas > div").last.get_attribute("id"))
+    expect(last.locator(".atlas > div").last).to_be_in_viewport()
+
+
 def predict(page, choice=1):
     """Taps an answer and waits for the recorded run."""
     page.locator(f"#prediction_late [data-choice='{choice}']").click()

@@ -190,5 +190,5 @@ def test_a_page_shows_code_as_code(book, chinese_book):
             for code in page.select("pre, code, script"):
                 code.decompose()
             assert "`" not in page.get_text(), path
-        assert "<td><code>addmm</code></td>" in str(files["atlas.html"])
+        assert "<dt><code>addmm</code></dt>" in str(files["atlas.html"])
         assert "`" not in str(files["search.js"])

@@ -360,7 +360,10 @@
   for (const filter of document.querySelectorAll("[data-filter]")) {
     filter.addEventListener("input", () => {
       const word = filter.value.toLowerCase();
-      for (const row of document.querySelectorAll(`#${filter.dataset.filter} tbody tr`)) row.hidden = !row.firstElementChild.textContent.toLowerCase().includes(word);
+      for (const part of document.querySelectorAll(`#${filter.dataset.filter} > dl`)) {
+        for (const row of part.children) row.hidden = !row.firstElementChild.textContent.toLowerCase().includes(word);
+        part.hidden = !part.querySelector("div:not([hidden])");
+      }
     });
   }
 

@@ -157,7 +157,6 @@ def make_shell(output_bytes: int) -> Shell:
     config.HistoryManager.enabled = False  # its SQLite file has a thread, and this process forks
     config.InteractiveShell.colors = "Neutral"  # as ipykernel 7 colours its tracebacks
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    os.environ["NBGRADER_EXECUTION"] = "autograde"  # as nbgrader sets it for the notebooks that it runs (0.9.6)
     os.environ.setdefault("IPYTHONDIR", tempfile.mkdtemp(prefix="ipython-"))
     shell = Shell.instance(config=config)
     shell.outputs = Outputs(output_bytes)

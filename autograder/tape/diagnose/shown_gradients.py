@@ -8,7 +8,7 @@ import torch
 
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.observe.graph.tensors import TrackedTensor
-from autograder.tape.oracle.gradient_comparison import distance, nested
+from autograder.tape.oracle.gradient_comparison import distance, nested, nested_pair
 from autograder.tape.recording.verdict_types import Gradient
 
 
@@ -72,9 +72,9 @@ def _below_unchecked(evidence: Evidence) -> set[int]:
 
 
 def _beside(got: object, true: object, ran: object = None) -> Gradient:
-    listed = nested(got)
+    listed, right = nested_pair(got, true)
     unlisted = got.numel() if isinstance(got, torch.Tensor) and listed is None else 0
-    return Gradient(listed, nested(true), unlisted, distance(got, true), nested(ran))
+    return Gradient(listed, right, unlisted, distance(got, true), nested(ran))
 
 
 def _in_order_of_appearance(evidence: Evidence) -> list[int]:

@@ -182,6 +182,14 @@ def nested(value: object) -> list | float | None:
     return numbers.tolist()
 
 
+def nested_pair(got: object, true: object) -> tuple[list | float | None, list | float | None]:
+    """Returns both gradients as `nested` does; equal ones are listed once, as nearly all of a large training step are."""
+    listed = nested(got)
+    one, other = _numbers(got), _numbers(true)
+    is_same = one is not None and other is not None and torch.equal(one, other)
+    return listed, listed if is_same else nested(true)
+
+
 def _shortest(value: list | float) -> list | float:
     if isinstance(value, list):
         return [_shortest(item) for item in value]

@@ -66,6 +66,15 @@ def test_an_explanation_is_refused_in_one_line(server):
         )
 
 
+def test_this_process_is_marked_only_while_it_tests(server, monkeypatch):
+    """A program that grades and then explains, as this test suite does, explains: the mark is gone after each submission."""
+    monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
+    asks = "import autograder.graded\nassert autograder.graded.is_graded()"
+    known = source(answer("f", "f = 1"), graded_cell("test", asks))
+    assert {"test": 1.0} == points(SubmissionGrader(server, LIMITS).grade(known, hand_in(known, {"f": "f = 1"}), {}, 5))
+    assert not graded.is_graded()
+
+
 def test_only_grading_is_meant(monkeypatch):
     """nbgrader's own word for its autograde counts; its validation, and a learner's kernel, do not."""
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)

@@ -1,12 +1,14 @@
 """What the right gradient is, by ways that share nothing with the graph under suspicion; each held against a formula."""
 
+import math
+
 import pytest
 import torch
 
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.custom_functions import backwards_are_slopes
 from autograder.tape.oracle.finite_differences import FiniteDifferences
-from autograder.tape.oracle.gradient_comparison import SAME, gap, gradients_of, nested
+from autograder.tape.oracle.gradient_comparison import SAME, gap, gradients_of, nested, nested_pair
 from autograder.tape.oracle.nominal_replay import NotApplicable
 from autograder.tape.oracle.reference_gradients import clone_on_save, finite_differences
 from autograder.tape.run.once import run_once
@@ -79,6 +81,25 @@ def test_numbers_are_listed_as_people_write_them():
     """Single precision 0.1 is listed as 0.1; a gradient of thousands of numbers is not listed."""
     assert [0.1, 3.0] == nested(torch.tensor([0.1, 3.0]))
     assert nested(torch.zeros(5000)) is None
+
+
+@pytest.mark.parametrize(
+    ("got", "true"),
+    [
+        (torch.tensor([1.0, math.nan]), torch.tensor([1.0, math.nan])),
+        (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0])),
+        (torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.5])),
+        (torch.tensor([1.0, 2.0]), torch.tensor([[1.0, 2.0]])),
+        (torch.zeros(2), None),
+        (None, torch.zeros(2)),
+        (torch.eye(2).to_sparse(), torch.eye(2)),
+        (torch.zeros(5000), torch.zeros(5000)),
+    ],
+    ids=["nan", "equal", "other", "other shape", "none right", "none got", "sparse", "large"],
+)
+def test_listing_two_gradients_together_changes_no_number(got, true):
+    """What is listed once for both is what would be listed for each."""
+    assert str((nested(got), nested(true))) == str(nested_pair(got, true))
 
 
 def test_differences_of_a_program_find_a_write_that_the_graph_does_not_know():

@@ -27,6 +27,7 @@ from autograder.grade.submission.trusted.test_folder import working_folder
 from autograder.grade.submission.trusted.verdict_memory import TestResult, VerdictMemory
 from autograder.grade.wire.limits import Limits
 from autograder.grade.wire.outputs import Outputs
+from autograder.graded import being_graded
 from autograder.locale.translations import in_english
 
 KEPT_SETUPS = 20  # in a class where everybody has another variant there are as many sources as students
@@ -68,6 +69,7 @@ class TestRunner:
         with (
             self._libraries.restored(frozenset[str]().union(*imported)),
             restored_state(),
+            being_graded(),
             working_folder(source.files) as folder,
             ForeignCode(texts, source.files, names, folder.parent).refused() as foreign,
         ):
