@@ -18,6 +18,7 @@ from autograder.loading import loading
 
 if TYPE_CHECKING:
     from autograder.grade.batch.assignment import BatchProgress, Options
+    from autograder.grade.batch.course.classroom import Classroom
     from autograder.grade.rehearsal.rehearsal import Rehearsal
     from autograder.grade.rehearsal.rehearsal_steps import OnStep
     from autograder.grade.where.grading_job import GradingPlace
@@ -91,10 +92,7 @@ def _grade(chosen: argparse.Namespace) -> int:
     with ThisMachine(require_level(chosen.isolation), parallel_jobs(chosen.jobs)) as machine:
         if chosen.force or has_pending_work(course, chosen.assignment):
             machine.start()  # its servers import PyTorch while this process does
-        from autograder.desk.policy_names import checked_policy
-        from autograder.grade.batch.course.classroom import open_class
-
-        checked_policy(open_class(course, chosen.assignment))
+        _known_class(course, chosen.assignment)
         return _grade_class(chosen, course, machine)
 
 
@@ -103,17 +101,27 @@ def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
     from autograder.grade.where.cluster.cluster_choice import choose_cluster
 
     chosen_cluster = choose_cluster(chosen.cluster, course, chosen.certificates, chosen.isolation, chosen.jobs)
-    from autograder.desk.policy_names import checked_policy
-    from autograder.grade.batch.course.classroom import open_class
+    # A misspelt assignment, or one that another client grades, must not start a cluster's machines first.
+    classroom = _known_class(course, chosen.assignment)
     from autograder.grade.batch.records.grading_lock import only_client
 
-    # A misspelt assignment, or one that another client grades, must not start a cluster's machines first.
-    classroom = open_class(course, chosen.assignment)
-    checked_policy(classroom)
     with contextlib.nullcontext() if chosen.dry_run else only_client(classroom.gradebook, chosen.assignment):
         pass
     with chosen_cluster as cluster:
         return _grade_class(chosen, course, cluster)
+
+
+def _known_class(course: Path, assignment: str) -> Classroom:
+    """Returns the class; its policy.toml was read, and names nobody who is not known."""
+    with loading():
+        from autograder.grade.sandbox.warmup import import_nbformat
+
+        import_nbformat()  # before nbgrader, which imports it as it is
+        from autograder.desk.policy_names import checked_policy
+        from autograder.grade.batch.course.classroom import open_class
+    classroom = open_class(course, assignment)
+    checked_policy(classroom)
+    return classroom
 
 
 class _Shown(NamedTuple):
@@ -145,9 +153,6 @@ def _shown(announced: list[str]) -> Iterator[_Shown]:
 
 def _grade_class(chosen: argparse.Namespace, course: Path, place: GradingPlace) -> int:
     with loading():
-        from autograder.grade.sandbox.warmup import import_nbformat
-
-        import_nbformat()
         from autograder.grade.batch.assignment import grade_assignment
         from autograder.grade.batch.dry_run import dry_run
         from autograder.grade.batch.report_lines import as_json, moved_as_json, print_moved, print_report

@@ -61,6 +61,16 @@ def test_a_kept_recording_is_what_would_be_recorded(made):
     assert 1 == len(made)
 
 
+def test_the_number_of_its_cell_decides_nothing(made):
+    """A learner who adds a cell, or whose tests run elsewhere, counts the same cell differently; another text is another program."""
+    counted = [program(cell=f"<ipython-input-{number}-18ecf53870c1>") for number in (5, 31)]
+    with use_recordings(KeptRecordings()):
+        assert demonstration(counted[0]).verdict == demonstration(counted[1]).verdict
+        assert 1 == len(made)
+        demonstration(program(cell="<ipython-input-5-5d89c2d53b66>"))
+        assert 2 == len(made)
+
+
 def _as_default_dtype():
     torch.set_default_dtype(torch.float64)
     return lambda: torch.set_default_dtype(torch.float32)
@@ -134,4 +144,26 @@ def test_a_value_of_another_cell_is_looked_at_each_time(made):
         first = demonstration(shown)
         shown.__globals__["factor"] = 5
         assert first != demonstration(shown)
+    assert 2 == len(made)
+
+
+def test_an_attribute_is_no_name_of_the_notebook(made):
+    """`torch.ones` is PyTorch's, whatever a cell calls `ones`; a program that reads `ones` itself is recorded each time."""
+    with use_recordings(KeptRecordings()):
+        demonstration(program(ones=3))
+        demonstration(program(ones=4))
+        assert 1 == len(made)
+        for value in (3, 4):
+            demonstration(program(TEXT.replace("mul_(2)", "mul_(ones)"), ones=value))
+        assert 3 == len(made)
+
+
+def test_a_program_that_binds_a_name_of_the_notebook_runs_each_time(made):
+    """What it leaves behind is there as if nothing had been kept."""
+    shown = program(TEXT.replace("w = ", "global seen; seen = 1; w = "))
+    with use_recordings(KeptRecordings()):
+        for _ in range(2):
+            shown.__globals__.pop("seen", None)
+            demonstration(shown)
+            assert 1 == shown.__globals__["seen"]
     assert 2 == len(made)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import dis
 import hashlib
 import marshal
 import operator
+import re
 import sys
 import types
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
 
@@ -33,7 +35,16 @@ def parts() -> list[dict[str, Any]]:
     return [{name: value for name, value in vars(space).items() if name not in OF_THE_SHELL} for space in SPACES]
 
 
+NUMBER = re.compile(r"(?<=^<ipython-input)-\d+")
+
 _before = parts()
+
+
+def take_for_granted() -> None:
+    """Takes `SPACES` as they are for the beginning: `torch._dynamo`, which an optimizer imports, replaces `torch.manual_seed` (2.13)."""
+    global _before
+    _before = parts()
+
 
 _kept: ContextVar[KeptRecordings | None] = ContextVar("kept recordings", default=None)
 
@@ -89,8 +100,9 @@ def _deciding(program: Callable[[], Any]) -> str | None:
     if not isinstance(program, types.FunctionType) or program.__closure__ or program.__defaults__ or vars(program):
         return None
     space = program.__globals__
-    used = {name: _library_name(space[name]) for name in _names(program.__code__) if name in space}
-    if None in used.values():
+    read, written = _global_names(program.__code__)
+    used = {name: _library_name(space[name]) for name in read if name in space}
+    if written or None in used.values():
         return None
     settings = (
         str(torch.get_default_dtype()),
@@ -99,9 +111,15 @@ def _deciding(program: Callable[[], Any]) -> str | None:
         torch.are_deterministic_algorithms_enabled(),
         repr(warnings.filters),
     )
-    # Version 2 of the format does not depend on how often an object is used elsewhere. The file's name holds the cell's hash.
-    code = marshal.dumps(program.__code__, 2)
+    # Version 2 of the format does not depend on how often an object is used elsewhere.
+    code = marshal.dumps(_without_number(program.__code__), 2)
     return hashlib.sha256(repr((code, sorted(used.items()), settings)).encode()).hexdigest()
+
+
+def _without_number(code: types.CodeType) -> types.CodeType:
+    """Returns the code as of a cell that was not counted: IPython 9 names its file by its number and the hash of its text."""
+    inner = [_without_number(one) if isinstance(one, types.CodeType) else one for one in code.co_consts]
+    return code.replace(co_filename=NUMBER.sub("", code.co_filename), co_consts=tuple(inner))
 
 
 def _is_replaced() -> bool:
@@ -115,11 +133,16 @@ def _is_replaced() -> bool:
     return False
 
 
-def _names(code: types.CodeType) -> Iterable[str]:
-    yield from code.co_names
+def _global_names(code: types.CodeType) -> tuple[set[str], set[str]]:
+    """Returns the global names that a function and those inside it read, and those that they bind or delete."""
+    steps = [(step.opname.removesuffix("_GLOBAL"), step.argval) for step in dis.get_instructions(code)]
+    read = {name for does, name in steps if does in ("LOAD", "LOAD_NAME")}
+    written = {name for does, name in steps if does in ("STORE", "DELETE")}
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
-            yield from _names(inner)
+            further = _global_names(inner)
+            read, written = read | further[0], written | further[1]
+    return read, written
 
 
 def _library_name(value: object) -> str | None:

@@ -19,6 +19,7 @@ from typing import NamedTuple, NoReturn
 
 import msgspec
 
+from autograder.check.programs.demonstrations import take_for_granted
 from autograder.grade.sandbox import namespaces, seccomp
 from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
 from autograder.grade.sandbox.isolation.levels import LEVELS
@@ -101,6 +102,7 @@ class _Server:
 
     def _start(self, request: Start, descriptor: int) -> str:
         import_modules(request.modules)
+        take_for_granted()
         gc.freeze()  # see `main`
         try:
             self.child = os.fork()

@@ -3,6 +3,7 @@
 import json
 import sys
 
+import msgspec
 import nbformat
 import pytest
 
@@ -10,6 +11,7 @@ from autograder import graded
 from autograder.course.canonical import read
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.grade.rehearsal.hand_in_variants import as_handed_out, model_answers
+from autograder.grade.submission.source_recordings import recordings_of
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.wire import messages
@@ -46,6 +48,19 @@ def test_the_server_has_loaded_what_a_lesson_imports(server, path):
         before = printed(worker, LOADED)
         assert [] == printed(worker, first)
         assert before == printed(worker, LOADED)
+
+
+@pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
+def test_no_demonstration_is_recorded_again(server, path):
+    """What the source's own cells record is made once for the class, also for a learner who added a cell above them."""
+    lesson = AssignmentSource(path.stem, read(path))
+    made_once = recordings_of(lesson, server)
+    with server.worker({}, lesson.late_modules, recordings=made_once) as worker:
+        for cell in ["1", *(cell.source for cell in as_handed_out(lesson).cells if cell.cell_type == "code")]:
+            worker.ask(messages.RunCell(cell), messages.CellOutputs)
+        known = worker.ask(messages.AskRecordings(), messages.Recordings).encoded
+    shown = sum("@observed" in cell.text or "@versions_hidden" in cell.text for cell in lesson.cells)
+    assert shown == len(msgspec.msgpack.decode(made_once or b"\x80")) == len(msgspec.msgpack.decode(known))
 
 
 @pytest.mark.parametrize("magic", ["%%explain", "%%explain found", "%%time"])

@@ -115,6 +115,7 @@ def kept_waiting(pid: int) -> float:
 
 def _text(path: str) -> str:
     try:
-        return Path(path).read_text()
+        with open(path) as file:  # Path.read_text takes twice as long, and this is asked a hundred times for each submission
+            return file.read()
     except OSError:
         return ""

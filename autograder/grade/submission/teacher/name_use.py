@@ -52,6 +52,7 @@ class NameUse(NamedTuple):
 Packages = tuple[tuple[str, str], ...]
 
 
+@functools.lru_cache(maxsize=2000)  # a class shares most of its cells
 def imported_packages(text: str) -> Packages:
     """Returns the names that a cell binds by imports, each with the package that it comes from."""
     found: dict[str, str] = {}

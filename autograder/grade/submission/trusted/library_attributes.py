@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import operator
 import sys
 import types
 import warnings
@@ -70,8 +71,9 @@ class LibraryAttributes:
     def _restore(self) -> None:
         for owner, names, public in self._before.values():
             now = vars(owner)
-            for name in [name for name, value in public.items() if now.get(name) is not value]:
-                setattr(owner, name, public[name])
+            if any(map(operator.is_not, map(now.get, public), public.values())):  # thousands of owners, and each is as before
+                for name in [name for name, value in public.items() if now.get(name) is not value]:
+                    setattr(owner, name, public[name])
             if len(now) > len(names) and isinstance(owner, type):
                 added = [name for name in now if name not in names and not name.startswith("_")]
                 for name in [name for name in added if hasattr(super(owner, owner), name)]:

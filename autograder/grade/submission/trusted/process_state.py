@@ -41,7 +41,7 @@ def random_state() -> tuple[Any, ...]:
     numpy = sys.modules.get("numpy")
     words = numpy.random.get_state() if numpy else ()
     own = tuple(word.tobytes() if hasattr(word, "tobytes") else word for word in words)
-    return random.getstate(), bytes(torch.default_generator.get_state().tolist()), own
+    return random.getstate(), torch.default_generator.get_state().numpy().tobytes(), own
 
 
 @contextlib.contextmanager
