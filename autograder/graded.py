@@ -12,7 +12,6 @@ from typing import Any
 
 from autograder.locale.translations import in_english
 
-
 EXECUTION, AUTOGRADE = "NBGRADER_EXECUTION", "autograde"
 """What nbgrader sets for the notebooks that `nbgrader autograde` runs (0.9.6), and `autograder grade` as well."""
 

@@ -12,6 +12,7 @@ from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import UNWITNESSED, Evidence
 from autograder.tape.diagnose.harms.harm_registry import find_harms
 from autograder.tape.oracle.gradient_comparison import Gradients, aligned
+from autograder.tape.recording.verdict_types import Place, Problem, line_of
 
 # A compiled function adds in another order, and keeps single precision where eager rounds to bfloat16 in between.
 LOW_PRECISION = (torch.float16, torch.bfloat16)
@@ -87,8 +88,8 @@ def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
     if evidence.lost_the_check and error is not None:
         yield _what_was_lost(evidence)
         yield in_english(
-            "Run eagerly, backward raises {error} in line {line}: {message}.",
-            error=error.type, line=error.line, message=_first_sentence(error.message),
+            "Run eagerly, backward raises {error} in {place}: {message}.",
+            error=error.type, place=_line_of(error, evidence), message=_first_sentence(error.message),
         )  # fmt: skip
     elif evidence.plain.error is not None and evidence.eager.outcome == "correct":
         yield in_english(
@@ -98,7 +99,7 @@ def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
         if evidence.outcome == "raises-forward":
             yield in_english(
                 "The compiler traces backward while it compiles the forward, and meets there what eager meets in backward, "
-                "in line {line}: {message}.", line=error.line, message=_first_sentence(error.message),
+                "in {place}: {message}.", place=_line_of(error, evidence), message=_first_sentence(error.message),
             )  # fmt: skip
     elif evidence.outcome == "silently-wrong" and evidence.eager.outcome == "correct":
         yield in_english(
@@ -113,13 +114,24 @@ def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
 def _what_was_lost(evidence: CompiledEvidence) -> str:
     harms = find_harms(evidence.eager)
     places = [place for harm in harms[:1] for place in harm.mutated_at[:2]]
-    lines = ", ".join(in_english("line {line} (`{text}`)", line=place.line, text=place.text) for place in places)
+    lines = ", ".join(_with_text(place, evidence.file) for place in places)
     lost = in_english("Compilation lost eager's version check, and backward silently used the new values.")
     if evidence.outcome == "correct":
         lost = in_english(
             "Eager's version check is not made in the compiled program, and was not needed: the gradients are right."
         )
     return in_english("{lost} The check is about {lines}.", lost=lost, lines=lines) if lines else lost
+
+
+def _with_text(place: Place, file: str) -> str:
+    if place.file == file:
+        return in_english("line {line} (`{text}`)", line=place.line, text=place.text)
+    return in_english("{file}, line {line} (`{text}`)", file=place.file, line=place.line, text=place.text)
+
+
+def _line_of(error: Problem, evidence: CompiledEvidence) -> str:
+    place = error.place(evidence.file)
+    return line_of(place, evidence.file) if place else in_english("code of another package")
 
 
 def _first_sentence(message: str) -> str:

@@ -55,6 +55,11 @@ class Evidence:
         return {index: index for index in range(min(len(self.got.targets), len(self.watched.targets)))}
 
     @property
+    def file(self) -> str:
+        """The program's own file, as `Place.file` names it."""
+        return self.state.statements.program.file
+
+    @property
     def state(self) -> RunState:
         """The tables of the observed run."""
         return self.observer.state

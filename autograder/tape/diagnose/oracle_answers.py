@@ -10,7 +10,7 @@ import torch
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.observe.graph.tensors import values_text
-from autograder.tape.recording.verdict_types import Check, Gradient
+from autograder.tape.recording.verdict_types import Check, Gradient, told_of_line
 
 COPIES, DIFFERENCES, FUNCTIONS = (
     "copies of saved tensors",
@@ -46,24 +46,26 @@ def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
     """Yields a sentence for each custom Function, and each operation of PyTorch, whose derivative is not its slope."""
     for one in evidence.untracked_effect.own_functions:
         forward, backward = one.found.forward, one.found.backward
-        known: dict[str, object] = {"line": one.place.line, "name": one.name}
         if one.found.answer == "wrong":
-            yield in_english(
-                "Line {line}: the backward of {name} is not the slope of its forward: along a random direction its output "
+            told = in_english(
+                "the backward of {name} is not the slope of its forward: along a random direction its output "
                 "changes by {forward}, and its backward says {backward} ({ratio}). Where that is meant, nothing is wrong.",
-                **known, forward=f"{forward:.4g}", backward=f"{backward:.4g}", ratio=_ratio(forward, backward),
+                name=one.name, forward=f"{forward:.4g}", backward=f"{backward:.4g}", ratio=_ratio(forward, backward),
             )  # fmt: skip
+            yield told_of_line(one.place, evidence.file, told)
         elif one.found.answer == "choice":
-            yield in_english(
-                "Line {line}: the backward of {name} is a choice of its own (its forward is flat, or gives its input back): "
-                "no slope to compare it with.", **known,
+            told = in_english(
+                "the backward of {name} is a choice of its own (its forward is flat, or gives its input back): "
+                "no slope to compare it with.", name=one.name,
             )  # fmt: skip
+            yield told_of_line(one.place, evidence.file, told)
     for wrong in evidence.untracked_effect.operations:
-        yield in_english(
-            "Line {line}: PyTorch {version}'s own derivative of {name} is not its slope, as finite differences of this call "
+        told = in_english(
+            "PyTorch {version}'s own derivative of {name} is not its slope, as finite differences of this call "
             "alone show. No write of the program does that; use another operation.",
-            line=wrong.place.line, version=torch.__version__.partition("+")[0], name=wrong.name,
+            version=torch.__version__.partition("+")[0], name=wrong.name,
         )  # fmt: skip
+        yield told_of_line(wrong.place, evidence.file, told)
 
 
 def notes_on_meanings(gradients: dict[str, Gradient]) -> Iterator[str]:

@@ -26,7 +26,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
     faults, gradients = find_graph_faults(evidence), shown_gradients(evidence)
     notes = (
         *compiled,
-        *map(note_of, faults),
+        *(note_of(fault, evidence.file) for fault in faults),
         *notes_on_meanings(gradients),
         *_notes_on_gradients(evidence),
         *_notes_on_writes(evidence, harms),

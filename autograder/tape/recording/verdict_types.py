@@ -20,6 +20,20 @@ class Place(msgspec.Struct, frozen=True):
     text: str
 
 
+def line_of(place: Place, file: str) -> str:
+    """Returns "line 12", or "layers.py, line 12" for a line that is not in the file that is spoken of."""
+    if place.file == file:
+        return in_english("line {line}", line=place.line)
+    return in_english("{file}, line {line}", file=place.file, line=place.line)
+
+
+def told_of_line(place: Place, file: str, told: str) -> str:
+    """Returns a note on one line, which begins with its number, and with its file where that is another than the program's own."""
+    if place.file == file:
+        return in_english("Line {line}: {told}", line=place.line, told=told)
+    return in_english("{file}, line {line}: {told}", file=place.file, line=place.line, told=told)
+
+
 class Problem(msgspec.Struct, frozen=True):
     """The exception that the program ended with.
 

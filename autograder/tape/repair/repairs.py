@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from autograder.locale.translations import in_english, translatable
 from autograder.tape.diagnose.excerpt import BEYOND, WHOLE, Scope
-from autograder.tape.recording.verdict_types import Fix, Verdict, note_on_change
+from autograder.tape.recording.verdict_types import Fix, Verdict, line_of, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram
 from autograder.tape.repair.search import Prove, Search
 from autograder.tape.repair.several_files import FoundRepair, editable_files, find_in_files
@@ -120,10 +120,14 @@ def _why_none(searches: list[Search]) -> str:
     tried = in_english("{count} changes were tried", count=count) if count else in_english("no known change applies")
     error = searches[0].verdict.error
     if error and "inplace" not in error.message.replace("-", ""):
-        what = in_english("{error} in line {line}", error=error.type, line=error.line) if error.line else error.type
+        place = error.place(searches[0].factory.original.file)
+        told = {"tried": tried, "error": error.type}
+        if place is None:
+            return in_english("No repair was found ({tried}): {error} does not come from an in-place write.", **told)
         return in_english(
-            "No repair was found ({tried}): {error} does not come from an in-place write.", tried=tried, error=what
-        )
+            "No repair was found ({tried}): {error} in {place} does not come from an in-place write.",
+            **told, place=line_of(place, searches[0].factory.original.file),
+        )  # fmt: skip
     if budget_in_force().is_spent:
         return in_english(
             "No repair was proven in the time that was given: {tried}. `--budget` gives it more.", tried=tried

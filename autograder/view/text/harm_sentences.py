@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from autograder.locale.translations import join_names, join_sentences, translatable, translated
+from autograder.locale.translations import join_names, join_sentences, retold, translatable, translated
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict
+from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdict, line_of
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import is_wrong, percent, short_values
 from autograder.view.text.layers import layer_names
@@ -63,9 +63,7 @@ def through(harm: Harm) -> str:
 
 def where(place: Place, file: str) -> str:
     """Returns the number of a line, with the name of its file where that is not the program's own."""
-    if place.file == file:
-        return translated("line {line}", line=place.line)
-    return translated("{file}, line {line}", file=place.file, line=place.line)
+    return retold(line_of(place, file))
 
 
 def where_each(places: Iterable[Place], file: str) -> list[str]:

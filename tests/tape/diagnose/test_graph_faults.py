@@ -6,6 +6,7 @@ from textwrap import dedent
 
 import pytest
 
+import autograder
 from autograder.tape import record
 from autograder.tape.recording.verdict_types import Verdict
 from tests.tape.graph_fault_programs import HEAD, PROGRAMS, RIGHT, FaultyProgram
@@ -70,3 +71,36 @@ def test_each_kind_is_shown():
     from autograder.tape.diagnose.graph_faults.fault_registry import KINDS
 
     assert {kind.KIND for kind in KINDS} == {program.kind for program in PROGRAMS}
+
+
+OTHER_FILE = {
+    "a number": ("def lost(h):\n    n = h.sum().item()\n    return h.sum() + n\n", "lost(w * w).backward()"),
+    "no leaf": ("def lost(h):\n    print(h.grad)\n    return h.sum()\n", "lost(w * w).backward()"),
+    "an unrecorded write": ("def lost(h):\n    h.data.mul_(2)\n    return h\n", "(lost(w * 3) ** 2).sum().backward()"),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_FILE)
+def test_a_line_of_an_imported_file_is_named_with_its_file(tmp_path, name):
+    """The same number in the program's own file would send the reader to the wrong line."""
+    module, use = OTHER_FILE[name]
+    (tmp_path / "parts.py").write_text(module)
+    program = tmp_path / "train.py"
+    program.write_text(f"import torch\nfrom parts import lost\nw = torch.ones(2, requires_grad=True)\n{use}\n")
+    notes = autograder.explain(program).recording.verdict.notes
+
+    assert any("parts.py, line 2: " in note for note in notes), notes
+    assert not any(note.startswith("Line 2") for note in notes)
+
+
+def test_a_second_place_is_named_from_the_first(tmp_path):
+    """The cut lies in the imported file, and backward is called in the program's own: both lines come with their file."""
+    (tmp_path / "parts.py").write_text("def lost(h):\n    return h.detach().sum()\n")
+    program = tmp_path / "train.py"
+    program.write_text("import torch\nfrom parts import lost\nlost(torch.ones(2, requires_grad=True) * 2).backward()\n")
+    note = next(
+        note for note in autograder.explain(program).recording.verdict.notes if "ends there and reaches no" in note
+    )
+
+    assert "parts.py, line 2: " in note.partition("; ")[0]
+    assert "train.py, line 3 ends there" in note

@@ -115,7 +115,9 @@ def kept_waiting(pid: int) -> float:
 
 def _text(path: str) -> str:
     try:
-        with open(path) as file:  # Path.read_text takes twice as long, and this is asked a hundred times for each submission
+        with open(
+            path
+        ) as file:  # Path.read_text takes twice as long, and this is asked a hundred times for each submission
             return file.read()
     except OSError:
         return ""

@@ -71,7 +71,9 @@ class LibraryAttributes:
     def _restore(self) -> None:
         for owner, names, public in self._before.values():
             now = vars(owner)
-            if any(map(operator.is_not, map(now.get, public), public.values())):  # thousands of owners, and each is as before
+            if any(
+                map(operator.is_not, map(now.get, public), public.values())
+            ):  # thousands of owners, and each is as before
                 for name in [name for name, value in public.items() if now.get(name) is not value]:
                     setattr(owner, name, public[name])
             if len(now) > len(names) and isinstance(owner, type):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults import (
     cleared_gradient,
@@ -14,7 +13,7 @@ from autograder.tape.diagnose.graph_faults import (
     no_recording,
     spent_gradient,
 )
-from autograder.tape.recording.verdict_types import GraphFault
+from autograder.tape.recording.verdict_types import GraphFault, told_of_line
 
 # These ask what no backward ever reached, which is not known of a long run of which only a part was recorded.
 OF_WHOLE_RUNS = (foreign_parameters,)
@@ -41,6 +40,6 @@ def find_graph_faults(evidence: Evidence) -> tuple[GraphFault, ...]:
     return tuple(found.values())
 
 
-def note_of(fault: GraphFault) -> str:
-    """Returns a graph fault as a note."""
-    return in_english("Line {line}: {told}", line=fault.place.line, told=f"{fault.sentence} {fault.change}")
+def note_of(fault: GraphFault, file: str) -> str:
+    """Returns a graph fault as a note; `file` is the program's own."""
+    return told_of_line(fault.place, file, f"{fault.sentence} {fault.change}")

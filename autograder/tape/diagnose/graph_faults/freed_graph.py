@@ -10,7 +10,7 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import name_of
 from autograder.tape.observe.graph.nodes import GraphNode
 from autograder.tape.observe.state import RunState
-from autograder.tape.recording.verdict_types import GraphFault, Place
+from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 KIND = "graph used again"
 FREED = "backward through the graph a second time"  # PyTorch 2.6 to 2.15
@@ -31,9 +31,9 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
             KIND,
             made,
             in_english(
-                "{name} is computed here once, and line {line} calls backward on it more than once.",
+                "{name} is computed here once, and {place} calls backward on it more than once.",
                 name=name,
-                line=last.place.line,
+                place=line_of(last.place, made.file),
             ),
             in_english("Compute it again before each backward."),
         )
@@ -45,15 +45,16 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
         yield _carried_fault(state, shared, first.place)
         return
     known: dict[str, object] = {
-        "name": _name_of_node(state, shared), "line": first.place.line, "last": last.place.line,
+        "name": _name_of_node(state, shared),
+        "place": line_of(first.place, shared.place.file), "last": line_of(last.place, shared.place.file),
     }  # fmt: skip
     sentence = in_english(
-        "{name} is computed here and used by the backward of line {line}, which frees its graph; "
-        "the backward of line {last} needs it again.", **known,
+        "{name} is computed here and used by the backward of {place}, which frees its graph; "
+        "the backward of {last} needs it again.", **known,
     )  # fmt: skip
     change = in_english(
         "Add the losses and call backward once, detach it for the loss that is not to reach it, "
-        "or pass retain_graph=True at line {line}.", **known,
+        "or pass retain_graph=True at {place}.", **known,
     )  # fmt: skip
     yield GraphFault(KIND, shared.place, sentence, change)
 
@@ -63,8 +64,8 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place) -> GraphFault:
     carried = _handed_on(state, shared) or shared
     name = _name_of_node(state, carried)
     sentence = in_english(
-        "{name} is computed here, and a later round of the loop uses it again, when the backward of line {line} has freed "
-        "its graph.", name=name, line=at.line,
+        "{name} is computed here, and a later round of the loop uses it again, when the backward of {place} has freed "
+        "its graph.", name=name, place=line_of(at, carried.place.file),
     )  # fmt: skip
     kept = name if name.replace(".", "_").isidentifier() else "state"
     change = in_english(

@@ -19,7 +19,7 @@ from autograder.tape.diagnose.graph_faults.fault_words import (
 from autograder.tape.diagnose.graph_faults.program_text import trees_of
 from autograder.tape.observe.gradient_flow import Cut
 from autograder.tape.observe.state import RunState
-from autograder.tape.recording.verdict_types import GraphFault, Place
+from autograder.tape.recording.verdict_types import GraphFault, Place, line_of
 
 KIND = "graph cut"
 NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 to 2.15
@@ -44,7 +44,9 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
         bare = all(node is None for node in call.nodes)
         cut = call.cut or (_last_cut(evidence.state, call.place) if bare else None)
         if bare and cut is not None and (call.roots or NO_HISTORY in error):
-            follows = in_english("backward at line {line} ends there and reaches no parameter.", line=call.place.line)
+            follows = in_english(
+                "backward at {place} ends there and reaches no parameter.", place=line_of(call.place, cut.place.file)
+            )
             yield _fault(evidence.state, cut, follows)
 
 
@@ -87,7 +89,8 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
             yield _fault(evidence.state, cut, in_english("what this line computes with it has no gradient for it."))
         if place is not None:
             follows = in_english(
-                "it is added to a loss at line {line} and does not change its gradient.", line=place.line
+                "it is added to a loss at {place} and does not change its gradient.",
+                place=line_of(place, cut.place.file),
             )
             yield _fault(evidence.state, cut, follows)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import name_of
-from autograder.tape.recording.verdict_types import GraphFault
+from autograder.tape.recording.verdict_types import GraphFault, line_of
 
 KIND = "gradient of a tensor that is no leaf"
 
@@ -23,10 +23,10 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
                 KIND,
                 place,
                 in_english(
-                    "{name}.grad is None: {name} is no leaf, since line {line} computed it; "
+                    "{name}.grad is None: {name} is no leaf, since {place} computed it; "
                     "backward fills the .grad of leaves.",
                     name=name,
-                    line=made.line,
+                    place=line_of(made, place.file),
                 ),
                 in_english(
                     "Make {name} itself the leaf (requires_grad_() after that computation), "

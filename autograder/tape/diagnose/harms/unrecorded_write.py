@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.harms.harm_kind import Example, HarmKind, alias
-from autograder.tape.recording.verdict_types import Harm
+from autograder.tape.recording.verdict_types import Harm, told_of_line
 
 
 def find(evidence: Evidence) -> Iterator[Harm]:
@@ -24,11 +24,11 @@ def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
     notes = {}
     for suspect in evidence.untracked_effect.suspects:
         write, name = suspect.write, evidence.state.name_of(suspect.tracked) or in_english("a tensor with history")
-        notes[write.place] = in_english(
-            "Line {line} writes into {name}, and autograd does not record it ({operation}): "
-            "the graph is not what was computed.",
-            line=write.place.line, name=name, operation=write.operation,
+        told = in_english(
+            "it writes into {name}, and autograd does not record it ({operation}): the graph is not what was computed.",
+            name=name, operation=write.operation,
         )  # fmt: skip
+        notes[write.place] = told_of_line(write.place, evidence.file, told)
     yield from notes.values()
 
 
