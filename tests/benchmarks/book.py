@@ -64,7 +64,9 @@ def main(words: list[str]) -> None:
                 "from nothing: {:.0f} s, {:.0f} s of processor time".format(*made_in(folder, None)),
                 f"(≤ {MOST_AFRESH} s)",
             )
-        made_in(folder, KEPT)  # keeps what is not kept yet, and ends the processes that made it: their time is not the next one's
+        made_in(
+            folder, KEPT
+        )  # keeps what is not kept yet, and ends the processes that made it: their time is not the next one's
         print("cached: {:.0f} s, {:.0f} s of processor time".format(*made_in(folder, KEPT)), f"(≤ {MOST_CACHED} s)")
         report_pages(folder)
 

@@ -116,9 +116,14 @@ class AskRecordings(msgspec.Struct, frozen=True, tag="recordings"):
 
 
 class CallbackReturned(msgspec.Struct, frozen=True, tag="callback returned"):
-    """What the test's own function returned or raised, which the learner's code had called."""
+    """What the test's own function returned or raised, which the learner's code had called.
+
+    Attributes:
+        start: how many values of the table both sides still know: the function may have asked for more than they keep.
+    """
 
     value: Values
+    start: int
     raised: bool = False
 
 

@@ -14,8 +14,11 @@ import pytest
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.cell_analysis import used_names
 from autograder.grade.submission.stand_ins.source_facts import SourceFacts
+from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.trusted.remote_names import RemoteNames
 from autograder.grade.wire import messages
+from tests.grade.conftest import LIMITS
+from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
 
 SETUP = "import abc, collections, copy, dataclasses, enum, functools, inspect, math, numpy as np, random, torch\nfrom torch import nn\nimport pytest"
 
@@ -627,3 +630,16 @@ def test_a_test_ends_as_in_one_process(apart, answer, test):
         assert "cannot extend a class" in found[0]
         return
     assert expected == found
+
+
+def test_calls_inside_each_other_keep_what_both_sides_know(server):
+    """A test's recursive function, decorated by the learner, calls itself through the decorator: thousands of values cross."""
+    permute = (
+        "def permute(*a):\n    if not a:\n        return [()]\n"
+        "    return [(a[i], *p) for i in range(len(a)) for p in permute(*a[:i], *a[i + 1:])]"
+    )
+    decorate = "def unique(f):\n    def wrapper(*a):\n        return f(*sorted(set(a)))\n    return wrapper"
+    asks = "import itertools\npermute = unique(permute)\nassert permute(3, 1, 2, 4, 4) == list(itertools.permutations([1, 2, 3, 4]))"
+    known = source(teacher(permute), answer("d", decorate), graded_cell("test", asks))
+    grade = SubmissionGrader(server, LIMITS).grade(known, hand_in(known, {"d": decorate}), {}, 5)
+    assert {"test": 1.0} == points(grade), grade.cells

@@ -133,6 +133,7 @@ class LearnerValues:
 
     def _call_back(self, number: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         answer = self._exchange(messages.CallbackAsked(number, self.table.pack(arguments, keywords)))
+        self.table.truncate(answer.start)
         (value,) = self.table.unpack(answer.value)
         if answer.raised:
             raise value

@@ -278,11 +278,15 @@ class Session:
     def _call_back(self, asked: messages.CallbackAsked) -> messages.CallbackReturned:
         self._depth += 1
         try:
-            return messages.CallbackReturned(self.table.pack(self._called(asked)))
+            return self._answer(self._called(asked))
         except Exception as error:  # noqa: BLE001 - it is raised in the learner's code, which may expect it
-            return messages.CallbackReturned(self.table.pack(error), raised=True)
+            return self._answer(error, raised=True)
         finally:
             self._depth -= 1
+
+    def _answer(self, value: Any, *, raised: bool = False) -> messages.CallbackReturned:
+        start = len(self.table)
+        return messages.CallbackReturned(self.table.pack(value), start, raised)
 
     def _called(self, asked: messages.CallbackAsked) -> Any:
         if self._depth > DEEPEST_CALLBACK:
