@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import torch
 
 from autograder.errors import message_of
 from autograder.locale.translations import translated
@@ -87,6 +88,8 @@ class ArrangementWorker:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         sys.stdout = sys.stderr = io.StringIO()  # the kernel's own would write into the notebook
         _limit_memory()
+        # The kernel's other threads are not in the fork, and OpenMP would wait for them for ever.
+        torch.set_num_threads(1)
         with suppress(EOFError, OSError):
             while True:
                 arrangement, options = msgspec.json.decode(inside.recv_bytes(), type=tuple[Arrangement, dict[str, Any]])

@@ -7,6 +7,7 @@ import types
 
 import msgspec
 import pytest
+import torch
 
 from autograder.play import arrangement_worker
 from autograder.play.arrangement import arrangements
@@ -56,6 +57,24 @@ def picture(program):
 def lines(program: PlayProgram) -> list[dict]:
     """Returns the program as given, as the front end sends it."""
     return [msgspec.to_builtins(line) for line in program.as_given.lines]
+
+
+def test_operations_that_use_several_threads_end_in_the_fork_too():
+    """The kernel has used OpenMP's threads, which the fork does not have; a softmax there is done by one thread."""
+    softmax = program_from_text("weights", "w = torch.ones(3, 4, requires_grad=True)\nw.softmax(1).max().backward()")
+    playground, threads = Playground(softmax), torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        playground.warm_up()
+        assert ("", "correct") == outcome(playground.scene(softmax.as_given))
+    finally:
+        torch.set_num_threads(threads)
+        playground._worker.close()
+
+
+def outcome(scene) -> tuple[str, str]:
+    """Returns why a scene shows no run, "" where it does, and the outcome of the run."""
+    return scene.board.problem, scene.outcome
 
 
 def test_an_arrangement_is_answered_with_its_picture(picture, program):
