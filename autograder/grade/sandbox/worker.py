@@ -58,6 +58,7 @@ class _Worker:
         }
         self.values = LearnerValues(shell, self._call_back, SharedFolder(folder))
         self.recordings = KeptRecordings()
+        self.subjects: dict[str, LocalSubject] = {}
         self.number = 0
 
     def serve(self) -> None:
@@ -110,18 +111,22 @@ class _Worker:
             ran = self.shell.run(request.text, self.cell_seconds)
         return messages.CellOutputs(msgspec.json.encode(ran.outputs), ran.execution_count)
 
-    def _target(self, name: str) -> Any:
-        return self.shell.user_ns[name]
+    def _subject(self, name: str) -> LocalSubject:
+        """Returns the subject of what a name stands for now; the same one for the same object, as it reads the answer's code once."""
+        target = self.shell.user_ns[name]
+        if name not in self.subjects or self.subjects[name].target is not target:
+            self.subjects[name] = LocalSubject(target)
+        return self.subjects[name]
 
     def _call(self, request: messages.AskCall) -> messages.Answer:
         try:
             with self.shell.separate_outputs(0), self.shell.time_limit(self.cell_seconds):
-                return messages.CallAnswer(LocalSubject(self._target(request.name)).call(request.call))
+                return messages.CallAnswer(self._subject(request.name).call(request.call))
         except CellTimeoutError as error:
             return messages.CallAnswer(Report(problem=CallProblem("forward", "CellTimeoutError", str(error))))
 
     def _attempt(self, request: messages.AskAttempt) -> messages.Answer:
-        subject = LocalSubject(self._target(request.name))
+        subject = self._subject(request.name)
         with self.shell.separate_outputs(0):
             found = encoded_attempt(
                 lambda: subject.recording(request.call, request.knows_gradients), request.seconds, request.spared_bytes
@@ -131,7 +136,7 @@ class _Worker:
     def _program(self, request: messages.AskProgram) -> messages.Answer:
         try:
             with self.shell.separate_outputs(0), self.shell.time_limit(self.cell_seconds):
-                return messages.ProgramAnswer(LocalSubject(self._target(request.name)).program())
+                return messages.ProgramAnswer(self._subject(request.name).program())
         except CellTimeoutError as error:
             return messages.ProgramAnswer(ProgramText("raises-forward", f"CellTimeoutError: {error}", (), None))
 

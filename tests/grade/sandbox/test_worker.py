@@ -230,5 +230,6 @@ def test_the_rehearsal_is_run_to_its_end():
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (
-        "['NoneType', 'NoneType', 'NoneType', 'NoneType', 'ZeroDivisionError', 'NoneType', 'NoneType']\n" == done.stdout
+        "['NoneType', 'NoneType', 'NoneType', 'NoneType', 'NoneType', 'ZeroDivisionError', 'NoneType', 'NoneType']\n"
+        == done.stdout
     )
