@@ -90,7 +90,7 @@ class BookSite:
             self._page(
                 "lesson.html", path, lesson.title, lesson=lesson, sections=sections, whole=whole, questions=questions,
                 before=lessons[at - 1][0] if at else None, after=lessons[at + 1][0] if at + 1 < len(lessons) else None,
-                description="; ".join(aim.can for aim in lesson.aims), card=card,
+                description=translated("; ").join(aim.can for aim in lesson.aims), card=card,
             )  # fmt: skip
         first = next((block.source for block in blocks if isinstance(block, QuestionBlock)), "")
         if card:

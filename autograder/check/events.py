@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from autograder.locale.translations import translated
+
 _listeners: list[Callable[[str], None]] = []
 _listeners_to_failures: list[Callable[[str, str], None]] = []
 
@@ -31,6 +33,6 @@ def failed(exercise: str, choice: str = "") -> None:
 
 def passed(exercise: str, detail: str = "") -> None:
     """Prints that the exercise is correct, and tells the listeners."""
-    print(f"{exercise}: correct{detail}")
+    print(f"{exercise}: {translated('correct')}{detail}")
     for listener in _listeners:
         listener(exercise)

@@ -79,10 +79,10 @@ def _held(expected: Expected, budget: bool) -> str:
     if len(expected.gradients) == 1:
         held.append(translated("the gradient of {name}", name=next(iter(expected.gradients))))
     elif expected.gradients:
-        held.append(translated("the gradients of {names}", names=", ".join(expected.gradients)))
+        held.append(translated("the gradients of {names}", names=translated(", ").join(expected.gradients)))
     held += [translated("the memory it takes")] if budget else []
     drawn = translated(", in {count} rounds with new numbers", count=ROUNDS) if expected.call.arguments else ""
-    return f" ({'; '.join(held)}{drawn})"
+    return translated(" ({parts})", parts=translated("; ").join(held) + drawn)
 
 
 def _require_own_work(
@@ -130,7 +130,7 @@ def _require_few_bytes(
                     name=largest,
                 ),
                 expected=translated("at most {tensors} of that size", tensors=_count(allowed / size)),
-                look_at="; ".join(
+                look_at=translated("; ").join(
                     translated("line {line}: {text}", line=line, text=text) for line, text in large.items()
                 )
                 or translated("the largest copy, and how much of it backward needs"),

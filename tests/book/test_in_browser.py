@@ -180,6 +180,19 @@ def test_a_line_is_dragged(folder, open_page):
     assert "✓ correct" == page.locator(".answer b").inner_text()
 
 
+def test_a_line_that_can_go_nowhere_has_no_handle(folder, open_page):
+    """Where the table has other forms of a line but no other place for it, nothing offers to drag it."""
+    page = open_page(f"file://{folder}/{LESSON}")
+    page.evaluate("""() => {
+        const open = book.openTable;
+        book.openTable = (place, content) => open(place, { ...content, value: content.value.slice(0, 1) });
+    }""")
+    predict(page)
+    page.locator("#prediction_late [data-play]").click()
+    expect(page.locator(".lines .free select")).to_be_visible()
+    expect(page.locator(".handle")).to_have_count(0)
+
+
 def test_the_keyboard_is_enough(folder, open_page):
     """A prediction and a step through the picture without a pointer."""
     page = open_page(f"file://{folder}/{LESSON}")
@@ -280,6 +293,15 @@ def test_print_shows_what_was_unfolded_by_the_answer(folder, open_page):
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert not folded.is_visible()
     assert controls.count() >= 4
+
+
+def test_what_a_picture_says_in_words_is_wrapped(folder, open_page):
+    """A word wider than a phone is broken: a text that scrolls would need the keyboard, too."""
+    page = open_page(f"file://{folder}/{LESSON}", 360)
+    predict(page)
+    words = page.locator("#seen details pre")
+    words.evaluate("(one) => (one.closest('details').open = true, one.textContent = 'x'.repeat(300))")
+    assert words.evaluate("(one) => one.scrollWidth <= one.clientWidth")
 
 
 @pytest.mark.slow  # fetches axe-core from npm

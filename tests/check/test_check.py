@@ -18,6 +18,7 @@ from autograder.check.subject.inputs import Generator
 from autograder.check.subject.subjects import LocalSubject
 from autograder.course.paths import ROOT
 from autograder.grade.sandbox.warmup import REHEARSAL
+from autograder.locale.languages import speaking
 
 
 class Names:
@@ -67,6 +68,16 @@ def test_a_right_answer_passes_silently(capfd):
     shown = capfd.readouterr()
     held = "the values; what it leaves in d; the gradients of d, w, in 3 rounds with new numbers"
     assert (f"task: correct ({held})\n", "") == (shown.out, shown.err)
+
+
+def test_a_right_answer_passes_in_chinese(capfd):
+    """The line that says so has no English word but the names, and no punctuation of half a letter's width."""
+    with use_names(Names(task=right)), speaking("zh-CN"):
+        check("task", like=given, d=result("n", 3), w=leaf(3))
+    said = capfd.readouterr().out.removeprefix("task: ")
+    assert said.startswith("正确（")
+    assert {"d", "w"} == set(re.findall(r"[A-Za-z]+", said))
+    assert not re.search(r"[(),;]", said)
 
 
 def zeros(d, w):

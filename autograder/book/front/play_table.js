@@ -79,10 +79,14 @@ book.kernel = null;
       if (card.fixed || card.forms.length < 2) return item;
       item.classList.add("free");
       item.append(this.forms(line, at, card), this.button("↑", book.words.up, line, at, -1), this.button("↓", book.words.down, line, at, 1));
+      if (this.next(at, -1) !== null || this.next(at, 1) !== null) item.prepend(this.handle(item, at));
+      return item;
+    }
+
+    handle(item, at) {
       const handle = element("span", { className: "handle", title: book.words.drag, "aria-hidden": "true" }, "⠿");
       handle.addEventListener("pointerdown", (event) => this.drag(event, handle, item, at));
-      item.prepend(handle);
-      return item;
+      return handle;
     }
 
     forms(line, at, card) {
