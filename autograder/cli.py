@@ -21,12 +21,18 @@ from autograder.commands import (
 )
 from autograder.commands.carried_out import WRONG_USE, carried_out
 
+NOT_OURS = ("unrecognized", "explicit argument", "not allowed with")
+"""What argparse says of words that are the program's own, where they stand before `--`."""
+
 
 class _Parser(argparse.ArgumentParser):
     """Says what was wrong in one sentence, without the usage block."""
 
     def error(self, message: str) -> NoReturn:
-        self.exit(WRONG_USE, f"{self.prog}: {message}. `{self.prog} --help` shows what there is.\n")
+        more = f"`{self.prog} --help` shows what there is"
+        if self.prog == "autograder explain" and any(sign in message for sign in NOT_OURS):
+            more = explain_command.OWN_WORDS
+        self.exit(WRONG_USE, f"{self.prog}: {message}. {more}.\n")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -36,7 +42,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return carried_out(argparse.Namespace(run=lambda _: _test(words[1:])), "test")
     words, arguments = _split(words) if words[:1] == ["explain"] else (words, [])
     given = argparse.Namespace(arguments=arguments, words=words)
-    return carried_out(_parser().parse_args(words, given), words[0])
+    parser = _parser()
+    chosen, unknown = parser.parse_known_args(words, given)
+    if unknown:
+        parser.prog = f"autograder {words[0]}"
+        parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return carried_out(chosen, words[0])
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:

@@ -8,7 +8,13 @@ from __future__ import annotations
 
 
 class AutograderError(Exception):
-    """Any error that a user can do something about."""
+    """Any error that a user can do something about.
+
+    Attributes:
+        words: what the user's own program printed, where that tells why; shown above the message.
+    """
+
+    words = ""
 
 
 class InputError(AutograderError, ValueError):

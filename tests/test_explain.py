@@ -237,6 +237,15 @@ def test_the_text_names_the_file_of_a_line_that_stands_elsewhere(package):
         (["-m", "job.missing"], "There is no module job.missing here."),
         (["-m", "job"], "There is no module job.__main__ here."),
         ([], "one of the arguments FILE"),
+        (
+            ["-m", "job.train", "--steps", "2"],
+            "not allowed with argument -m. Words for the program itself stand behind `--`",
+        ),
+        (["-m", "job.train", "--steps=2"], "explicit argument '2'. Words for the program itself stand behind `--`"),
+        (["job/train.py", "--steps", "2"], "unrecognized arguments: 2. Words for the program itself stand behind `--`"),
+        (["job/train.py", "--step", "2"], "arguments: --step 2. Words for the program itself stand behind `--`"),
+        (["-m", "job.train", "--budget", "long"], "long is no time to work with"),
+        (["-m", "job.train", "--only-step", "last"], "there is no step last"),
         (["-m", "job.train", "job/train.py"], "not allowed with"),
     ],
 )
@@ -245,6 +254,16 @@ def test_what_cannot_be_started_says_what_to_type(package, words, said):
     done = autograder("explain", *words, cwd=package)
     assert (2, "", 1) == (done.returncode, done.stdout, len(done.stderr.strip().splitlines()))
     assert said in done.stderr
+
+
+def test_a_program_that_only_shows_its_help_is_not_called_right(package):
+    """argparse leaves with 0 after its help: the help passes through, and no outcome is named."""
+    done = autograder("explain", "-m", "job.train", "--", "--help", cwd=package)
+    words, said = done.stderr[: done.stderr.rindex("autograder:")], done.stderr.splitlines()[-1]
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "usage:" in words
+    assert "--steps" in words
+    assert "the program ended by itself before any backward call" in said
 
 
 FAULT = "import torch\nw = torch.ones(2, requires_grad=True)\nh = w.exp()\nh += 1\nh.sum().backward()\n"

@@ -37,5 +37,6 @@ def carried_out(chosen: argparse.Namespace, verb: str) -> int:
         print(f"\nautograder: {told}", file=sys.stderr)
         return 128 + signal.SIGINT
     except AutograderError as error:
+        print(error.words, end="", file=sys.stderr)
         print(f"autograder: {retold(str(error))}", file=sys.stderr)
         return WRONG_USE

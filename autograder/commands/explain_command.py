@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from autograder.commands.partial_answer import PartialAnswer
 from autograder.locale.translations import in_english
 from autograder.run_in_fork import EndedError, LateError, run_in_fork
 
+OWN_WORDS = "Words for the program itself stand behind `--`: `autograder explain FILE -- WORDS`"
+
 
 def add_to(verbs: Any) -> None:
     """Adds the command and its options to the parser's verbs."""
@@ -21,6 +24,7 @@ def add_to(verbs: Any) -> None:
         "explain",
         help="say what autograd held in a program, where it breaks, what repairs it",
         epilog="Words after `--` are the program's own arguments.",
+        allow_abbrev=False,
     )
     program = explain.add_mutually_exclusive_group(required=True)
     program.add_argument(
@@ -60,19 +64,19 @@ def add_to(verbs: Any) -> None:
 
 
 def _seconds(word: str) -> float:
-    seconds = float(word)
-    if not 0 < seconds < 1e6:
-        raise argparse.ArgumentTypeError(
-            in_english("{word} is no time to work with; give a number of seconds such as 60", word=word)
-        )
-    return seconds
+    with suppress(ValueError):
+        if 0 < (seconds := float(word)) < 1e6:
+            return seconds
+    raise argparse.ArgumentTypeError(
+        in_english("{word} is no time to work with; give a number of seconds such as 60", word=word)
+    )
 
 
 def _step(word: str) -> int:
-    number = int(word)
-    if number < 1:
-        raise argparse.ArgumentTypeError(in_english("there is no step {word}; the first is 1", word=word))
-    return number
+    with suppress(ValueError):
+        if (number := int(word)) > 0:
+            return number
+    raise argparse.ArgumentTypeError(in_english("there is no step {word}; the first is 1", word=word))
 
 
 def _explain(chosen: argparse.Namespace) -> int:

@@ -64,6 +64,11 @@ def in_english(text: str, /, **values: object) -> str:
     return text.format(**values) if values else text
 
 
+def counted_in_english(count: int, one: str, many: str, **values: object) -> str:
+    """Returns the one of two texts of `in_english` that fits a number, such as "{count} node" and "{count} nodes"."""
+    return in_english(one if count == 1 else many, count=f"{count:,}", **values)
+
+
 def retold(english: str) -> str:
     """Returns what `in_english` made, perhaps long ago, in the reader's language; any other text stays as it is."""
     spoken = language()

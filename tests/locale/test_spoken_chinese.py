@@ -130,7 +130,7 @@ def test_the_index_of_errors_is_searched_in_both() -> None:
         "mine.py: the program was still running after 2 seconds. Make the run shorter.",
         "mine.py: another process that the program started called backward, and nothing can be said of it, because only "
         "this process is followed. Explain that part in one process: call its function itself, or set num_workers=0.",
-        "There is no step 9 to record: the program called backward 3 times. Name one of these.",
+        "There is no step 9 to record; backward calls of the program: 3. Name one of these.",
     ],
 )
 def test_why_a_program_cannot_be_explained_is_chinese(english: str) -> None:

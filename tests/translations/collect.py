@@ -33,7 +33,8 @@ WIDTH = 140
 KEYWORDS = {"translated": (1,), "translatable": (1,), "count_noun": (2, 3), "Candidate": (1,)}
 """Calls that take a text to be translated, and the numbers of the arguments that are one."""
 
-MARKS = {*KEYWORDS, "in_english"}
+KEPT = {"in_english": (1,), "counted_in_english": (2, 3)}
+MARKS = {*KEYWORDS, *KEPT}
 
 
 def templates() -> dict[str, Catalog]:
@@ -98,7 +99,7 @@ def _spoken_by_the_package() -> Catalog:
 def _sentences_of_the_package() -> Catalog:
     catalog = _empty()
     for file in sorted(PACKAGE.rglob("*.py")):
-        for text in spoken_in(file, {"in_english": (1,)}):
+        for text in spoken_in(file, KEPT):
             catalog.add(text, locations=[(str(file.relative_to(PACKAGE.parent)), 0)])
     return catalog
 

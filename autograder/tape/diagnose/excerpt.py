@@ -79,7 +79,7 @@ def _asked(plain: Run, scope: Scope) -> int | None:
         asked = in_english("the last step") if scope.shown < 0 else in_english("step {number}", number=scope.shown + 1)
         raise ProgramError(
             in_english(
-                "There is no {asked} to record: the program called backward {calls} times. Name one of these.",
+                "There is no {asked} to record; backward calls of the program: {calls}. Name one of these.",
                 asked=asked,
                 calls=calls,
             )

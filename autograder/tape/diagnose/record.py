@@ -19,7 +19,7 @@ from autograder.tape.diagnose.excerpt import (
     excerpt_of,
     is_long,
 )
-from autograder.tape.diagnose.unknown_outcome import refuse_uncompared, refuse_unfollowed
+from autograder.tape.diagnose.unknown_outcome import refuse_uncompared, refuse_unfollowed, refuse_unrepeated
 from autograder.tape.internals.compiler import eager_random_numbers
 from autograder.tape.observe.backward_trace import BackwardTrace
 from autograder.tape.observe.observer import Observer
@@ -93,6 +93,11 @@ def record_program(program: Program, seconds: float = SECONDS, scope: Scope = WH
             evidence = _beside_compiled(program, plain, evidence, patience, most)
         refuse_unfollowed(program.file, evidence)
         refuse_uncompared(program.file, evidence)
+        refuse_unrepeated(
+            program.file,
+            evidence,
+            lambda: run_again(program, Listener(), nullcontext, patience, most, compiles=plain.compiled),
+        )
         budget.stage = "telling the cause"
         return assemble(program, evidence, cloned_saves)
 

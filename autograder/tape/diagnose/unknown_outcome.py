@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from autograder.locale.translations import in_english
-from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.run.once import is_out_of_time
+from autograder.tape.diagnose.evidence import UNWITNESSED, Evidence
+from autograder.tape.diagnose.harms.harm_registry import find_harms
+from autograder.tape.diagnose.harms.unrecorded_write import UNRECORDED_WRITE
+from autograder.tape.oracle.gradient_comparison import first_difference, gradients_of
+from autograder.tape.run.once import Run, is_out_of_time
 from autograder.tape.run.programs.source_text import ProgramError
 
 
@@ -64,6 +69,29 @@ def refuse_uncompared(file: str, evidence: Evidence) -> None:
                 "Make the run shorter, or give it more time with --budget.",
                 file=file,
                 calls=len(evidence.plain.calls),
+            )
+        )
+
+
+def refuse_unrepeated(file: str, evidence: Evidence, again: Callable[[], Run]) -> None:
+    """Raises where a gradient is another one in each run, so that a difference between two runs says nothing.
+
+    Args:
+        again: runs the program as it is once more; two runs may have agreed by chance.
+
+    Raises:
+        UnknownOutcomeError: the message is one sentence.
+    """
+    harms = find_harms(evidence.explaining) if evidence.outcome == "silently-wrong" else ()
+    # What autograd did not record is found by the differences of losses, which say nothing either.
+    if evidence.outcome != "silently-wrong" or any(harm.kind != UNRECORDED_WRITE.name for harm in harms):
+        return
+    if not evidence.repeats or first_difference(evidence.got, gradients_of(again()), UNWITNESSED) is not None:
+        raise UnknownOutcomeError(
+            in_english(
+                "{file}: two runs of the program differ though each began with the same seeds, and no write did harm, so no "
+                "outcome can be named. Give its random numbers a seed.",
+                file=file,
             )
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autograder.locale.translations import in_english
+from autograder.locale.translations import counted_in_english, in_english
 from autograder.tape.diagnose.compiled_evidence import CompiledEvidence, compiled_notes
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_registry import find_graph_faults, note_of
@@ -111,7 +111,9 @@ def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
     excerpt = evidence.excerpt
     if excerpt is None:
         return
-    calls = in_english("The program made {calls} backward calls", calls=f"{excerpt.calls:,}")
+    calls = counted_in_english(
+        excerpt.calls, "The program made {count} backward call", "The program made {count} backward calls"
+    )
     if not excerpt.ended:
         calls = in_english(
             "The time was up before the program's end; backward calls until then: {calls}", calls=f"{excerpt.calls:,}"
@@ -120,7 +122,7 @@ def _notes_on_excerpt(evidence: Evidence) -> Iterator[str]:
     if excerpt.last > excerpt.first:
         known = {"first": excerpt.first, "last": excerpt.last}
         shown = in_english("numbers {first} to {last} are recorded line by line.", **known)
-    yield in_english(
-        "{calls}. The gradients of the first {checked} were compared; {shown}",
-        calls=calls, checked=f"{excerpt.checked:,}", shown=shown,
+    yield counted_in_english(
+        excerpt.checked, "{calls}. The gradients of the first one were compared; {shown}",
+        "{calls}. The gradients of the first {count} were compared; {shown}", calls=calls, shown=shown,
     )  # fmt: skip

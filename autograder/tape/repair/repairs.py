@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from autograder.locale.translations import in_english, translatable
+from autograder.locale.translations import counted_in_english, in_english, translatable
 from autograder.tape.diagnose.excerpt import BEYOND, WHOLE, Scope
 from autograder.tape.recording.verdict_types import Fix, Verdict, line_of, note_on_change
 from autograder.tape.repair.broken_program import BrokenProgram
@@ -117,7 +117,8 @@ def _change(factory: ProgramFactory, tried: TriedChange) -> Fix:
 def _why_none(searches: list[Search]) -> str:
     """Returns why there is no fix, in one sentence."""
     count = sum(search.tried for search in searches)
-    tried = in_english("{count} changes were tried", count=count) if count else in_english("no known change applies")
+    tried = counted_in_english(count, "{count} change was tried", "{count} changes were tried")
+    tried = tried if count else in_english("no known change applies")
     error = searches[0].verdict.error
     if error and "inplace" not in error.message.replace("-", ""):
         place = error.place(searches[0].factory.original.file)

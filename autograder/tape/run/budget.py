@@ -10,6 +10,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from autograder.locale.translations import in_english
+from autograder.tape.run.entropy import Readings
 
 SECONDS = 60.0
 QUIET = 3.0  # seconds before the first word of progress, and between two of them, for somebody who watches
@@ -29,6 +30,7 @@ class Budget:
         stage: what is being done, in a few words.
         quiet: seconds before the first word of progress, and between two of them.
         kept: seconds at the end of the budget that no run may use, because the answer has to be written in them.
+        readings: what the clocks told the program in its first run, and tell it in each other one.
     """
 
     seconds: float = math.inf
@@ -38,6 +40,7 @@ class Budget:
     stage: str = ""
     quiet: float = QUIET
     kept: float = 0.0
+    readings: Readings = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Begins with a quiet time."""
@@ -73,7 +76,7 @@ class Budget:
         if self.tell is None or now - self._told < self.quiet:
             return
         self._told = now
-        calls = f", {backwards:,} backward calls" if backwards else ""
+        calls = f", {backwards:,} backward call{'s' if backwards > 1 else ''}" if backwards else ""
         self.tell(f"{now - self.began:.0f} s: {self.stage or 'running'} (run {self.runs}{calls})")
 
     @contextmanager

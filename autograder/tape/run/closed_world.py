@@ -10,17 +10,30 @@ import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import torch
+
+from autograder.tape.run.entropy import Readings, same_entropy
 
 SEED = 0
 
 
+class Printed(NamedTuple):
+    """What a program wrote so far."""
+
+    output: io.StringIO
+    errors: io.StringIO
+
+
 @contextmanager
-def closed_world(seeded: bool = True) -> Iterator[io.StringIO]:
+def closed_world(seeded: bool = True, readings: Readings | None = None) -> Iterator[Printed]:
     """Seeds every generator and restores what a program may have changed: generators, modes, dtype, arguments, folder, streams.
 
-    Yields what is written to stderr in the meantime.
+    Yields what is printed in the meantime.
+
+    Args:
+        readings: what the clocks said in earlier runs.
     """
     python, torch_state, numpy = random.getstate(), torch.get_rng_state(), sys.modules.get("numpy")
     numpy_state = numpy.random.get_state() if numpy else None
@@ -35,9 +48,16 @@ def closed_world(seeded: bool = True) -> Iterator[io.StringIO]:
         if numpy:
             numpy.random.seed(SEED)
     sys.argv = sys.argv[:1]
+    entropy = same_entropy(SEED, {} if readings is None else readings) if seeded else contextlib.nullcontext()
     try:
-        with _silence() as complaints, torch.inference_mode(False), torch.enable_grad(), warnings.catch_warnings():
-            yield complaints
+        with (
+            entropy,
+            _silence() as printed,
+            torch.inference_mode(False),
+            torch.enable_grad(),
+            warnings.catch_warnings(),
+        ):
+            yield printed
     finally:
         random.setstate(python)
         torch.set_rng_state(torch_state)
@@ -56,16 +76,16 @@ def closed_world(seeded: bool = True) -> Iterator[io.StringIO]:
 
 
 @contextmanager
-def _silence() -> Iterator[io.StringIO]:
-    """Discards what the program prints, gives it no input, and yields what it writes to stderr."""
+def _silence() -> Iterator[Printed]:
+    """Shows nothing of what the program prints, which is yielded, and gives it no input."""
     stdin, sys.stdin = sys.stdin, io.StringIO("")
     try:
         with (
-            contextlib.redirect_stdout(io.StringIO()),
-            contextlib.redirect_stderr(io.StringIO()) as complaints,
+            contextlib.redirect_stdout(io.StringIO()) as output,
+            contextlib.redirect_stderr(io.StringIO()) as errors,
             warnings.catch_warnings(),
         ):
             warnings.simplefilter("ignore")
-            yield complaints
+            yield Printed(output, errors)
     finally:
         sys.stdin = stdin

@@ -18,7 +18,7 @@ from autograder.tape.internals.tensor_fields import has_values, unheard
 from autograder.tape.recording.verdict_types import Problem
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.child_processes import Children, told_of_children
-from autograder.tape.run.closed_world import closed_world
+from autograder.tape.run.closed_world import Printed, closed_world
 from autograder.tape.run.engine import Backward, LastCall, Listener, summed, watched
 from autograder.tape.run.memory_use import memory_given_back
 from autograder.tape.run.programs.program import Program
@@ -95,8 +95,8 @@ def run_once(
     budget = budget_in_force()
     limit = budget.begin_run(seconds)
     compiling = compiled_calls() if compiles else eager_calls()
-    world = closed_world(program.seeded)
-    with process_groups_kept(), memory_given_back(), _restored(program), world as complaints, compiling as compiled:
+    world = closed_world(program.seeded, budget.readings)
+    with process_groups_kept(), memory_given_back(), _restored(program), world as printed, compiling as compiled:
         run = run_live(program, listener, around, limit, calls)
         run.compiled = bool(compiled)
         run.returned = _copied(run.returned)
@@ -104,7 +104,8 @@ def run_once(
         _let_go(run.error)
     if partial and isinstance(run.error, TimeUp):
         _keep_complete(run)
-    _refuse(run, program, budget.given(seconds, limit), complaints.getvalue(), in_compiler, partial)
+    _refuse_exit(run, program, printed)
+    _refuse(run, program, budget.given(seconds, limit), in_compiler, partial)
     return run
 
 
@@ -212,16 +213,53 @@ def where(error: BaseException, program: Program) -> tuple[str, int | None, bool
     return file, line, in_backward
 
 
-def _refuse(run: Run, program: Program, given: str, complaints: str, in_compiler: bool, partial: bool) -> None:
-    """Raises ProgramError where the run says nothing about gradients; leaving with status 0 is an ordinary end.
+def _refuse_exit(run: Run, program: Program, printed: Printed) -> None:
+    """Raises ProgramError where the program left with a status other than 0, or before any backward call.
+
+    With status 0 and after a backward call, that is an ordinary end. Why it left, argparse says in what it prints.
+    """
+    error, at = run.error, _place(run, program)
+    if not isinstance(error, SystemExit):
+        return
+    if error.code in (None, 0):
+        run.error = None
+        if not (run.calls or run.children.called_backward or run.children.pythons):
+            raise _early_end(at, printed)
+        return
+    said = printed.errors.getvalue().strip().splitlines()[-1:]
+    message = said[0].rstrip(".") if said else ""
+    known: dict[str, object] = {"at": at, "code": repr(error.code), "message": message}
+    known["cure"] = in_english("Let it reach its end")
+    if "argument" in message:
+        known["cure"] = in_english("Give it its arguments after `--`")
+    raise ProgramError(
+        in_english("{at}: the program left with {code}, saying: {message}. {cure}.", **known)
+        if said
+        else in_english("{at}: the program left with {code}. {cure}.", **known)
+    ) from None
+
+
+def _early_end(at: str, printed: Printed) -> ProgramError:
+    early = ProgramError(
+        in_english("{at}: the program ended by itself before any backward call, so nothing was checked.", at=at)
+    )
+    early.words = printed.output.getvalue() + printed.errors.getvalue()
+    return early
+
+
+def _place(run: Run, program: Program) -> str:
+    return f"{run.file}, line {run.line}" if run.line else program.file
+
+
+def _refuse(run: Run, program: Program, given: str, in_compiler: bool, partial: bool) -> None:
+    """Raises ProgramError where the run says nothing about gradients.
 
     Args:
         given: how long it was allowed to take.
-        complaints: what the program wrote to stderr; argparse says there why it leaves.
         in_compiler: whether the time was up while the compiler ran.
         partial: whether one backward call would have been enough.
     """
-    error, at = run.error, f"{run.file}, line {run.line}" if run.line else program.file
+    error, at = run.error, _place(run, program)
     gradients = [gradient for call in run.calls for gradient in call.gradients if gradient is not None]
     if error is None and not all(map(has_values, gradients)):
         raise ProgramError(
@@ -231,21 +269,6 @@ def _refuse(run: Run, program: Program, given: str, complaints: str, in_compiler
                 at=at,
             )
         )
-    if isinstance(error, SystemExit):
-        if error.code in (None, 0):
-            run.error = None
-            return
-        said = complaints.strip().splitlines()[-1:]
-        message = said[0].rstrip(".") if said else ""
-        known: dict[str, object] = {"at": at, "code": repr(error.code), "message": message}
-        known["cure"] = in_english("Let it reach its end")
-        if "argument" in message:
-            known["cure"] = in_english("Give it its arguments after `--`")
-        raise ProgramError(
-            in_english("{at}: the program left with {code}, saying: {message}. {cure}.", **known)
-            if said
-            else in_english("{at}: the program left with {code}. {cure}.", **known)
-        ) from None
     text = message_of(error)
     if isinstance(error, TimeUp):
         late = in_english("{given}, and no backward call had ended", given=given) if partial else given

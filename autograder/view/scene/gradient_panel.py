@@ -11,6 +11,7 @@ from autograder.tape.recording.verdict_types import Gradient
 from autograder.view.shapes import MONO, Drawing, Shape, box, clip, group, text
 from autograder.view.text.gradient_values import GradientElement, finite, format_number, is_wrong, list_elements
 from autograder.view.text.headline import is_refused
+from autograder.view.text.naming import count_noun
 
 MOST = 12
 """Elements that the panel shows at most, of all leaves together."""
@@ -49,7 +50,14 @@ def draw_gradients(recording: Recording) -> Drawing | None:
             shapes.append(text(12, top + 12, rest, kind="none"))
             top += ROW
     if len(leaves) > MOST:
-        shapes.append(text(12, top + 12, translated("and {count} more leaves", count=len(leaves) - MOST), kind="none"))
+        shapes.append(
+            text(
+                12,
+                top + 12,
+                count_noun(len(leaves) - MOST, "and {count} more leaf", "and {count} more leaves"),
+                kind="none",
+            )
+        )
         top += ROW
     return Drawing(0, 0, right + 2 * NUMBER + BARS + 28, top + 8, [group(*shapes, kind="gradients")])
 

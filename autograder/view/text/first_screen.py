@@ -18,6 +18,7 @@ from autograder.view.text.fix_words import also_fixed, kind_of_fix, where_fixed
 from autograder.view.text.gradient_values import gradient_line
 from autograder.view.text.harm_sentences import consequence, how_far_off, sentence_of_harm, where_each
 from autograder.view.text.headline import is_compared, short_message, title, words_on_runs
+from autograder.view.text.naming import count_noun
 from autograder.view.text.report import error_line
 
 LINES, WIDTH = 25, 100
@@ -244,7 +245,7 @@ def _repair(recording: Recording, most: int = DIFF) -> list[str]:
     changed = changed_lines(best)
     if len(changed) > most:
         shown = changed[: most - 1] if changed[most - 2] != "…" else changed[: most - 2]
-        changed = [*shown, translated("… {count} more lines", count=len(changed) - len(shown))]
+        changed = [*shown, count_noun(len(changed) - len(shown), "… {count} more line", "… {count} more lines")]
     return [*_repair_title(best, others), *(f"  {line}" for line in changed)]
 
 

@@ -177,15 +177,10 @@ def test_the_walk_stops_where_pytorch_stops():
         pytest.param(
             "import torch\nw = torch.ones(2, requires_grad=True)\ny = w * w", "never called backward", id="no backward"
         ),
-        pytest.param(
-            "import os, torch\nw = torch.ones(2, requires_grad=True)\n(w * int.from_bytes(os.urandom(2), 'big')).sum().backward()",
-            "not deterministic",
-            id="not deterministic",
-        ),
     ],
 )
 def test_what_needs_a_word_has_a_note(source, note):
-    """An error that was not needed, a write the graph does not know, a program without backward or without repetition: said."""
+    """An error that was not needed, a write the graph does not know, a program without backward: said."""
     assert any(note in one for one in record(source).verdict.notes)
 
 

@@ -169,7 +169,7 @@ def test_one_step_can_be_asked_for(tmp_path):
     assert ((3, 3), (12, 12)) == ((third.first, third.last), (last.first, last.last))
     none = autograder("explain", file, "--only-step", 13)
     assert (2, "") == (none.returncode, none.stdout)
-    assert "There is no step 13 to record: the program called backward 12 times." in none.stderr
+    assert "There is no step 13 to record; backward calls of the program: 12." in none.stderr
 
 
 @pytest.mark.usefixtures("every_loop_is_long")

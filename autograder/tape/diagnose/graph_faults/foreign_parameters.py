@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from autograder.locale.translations import in_english
+from autograder.locale.translations import counted_in_english, in_english
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_words import name_of
 from autograder.tape.recording.verdict_types import GraphFault
@@ -33,9 +33,10 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
     yield GraphFault(
         KIND,
         flow.optimizer_at,
-        in_english(
+        counted_in_english(
+            len(idle),
+            "the optimizer updates {count} tensor that no loss depends on, and not {names}, which get gradients.",
             "the optimizer updates {count} tensors that no loss depends on, and not {names}, which get gradients.",
-            count=len(idle),
             names=name_of(state, missed, in_english("the parameters")),
         ),
         in_english(

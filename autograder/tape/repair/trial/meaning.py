@@ -8,7 +8,7 @@ from functools import cached_property
 
 from torch import Tensor
 
-from autograder.locale.translations import in_english
+from autograder.locale.translations import counted_in_english, in_english
 from autograder.tape.repair.trial.meant_run import MeantRun
 from autograder.tape.repair.trial.trial_run import CallValues, TrialRun, same
 
@@ -175,7 +175,13 @@ def changed_values(reference: Reference, trial: TrialRun, unsteady: Sequence[str
             in_english("{name} ends as {now}, not {meant}", name=n, now=a, meant=b) for n, a, b in known[:FEW]
         )
         if len(names) > FEW:
-            sentences.append(in_english("{told} ({count} more names differ).", told=told, count=len(names) - FEW))
+            told = counted_in_english(
+                len(names) - FEW,
+                "{told} ({count} more name differs).",
+                "{told} ({count} more names differ).",
+                told=told,
+            )
+            sentences.append(told)
         elif told:
             sentences.append(f"{told}.")
     return " ".join(sentences) or None
