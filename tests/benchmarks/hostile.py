@@ -1,6 +1,6 @@
 """Contained k of n: every attack, between a right and a wrong control, by this grader and by stock nbgrader.
 
-    python -m tests.benchmarks.hostile [--graders bubblewrap process stock] [--only WORD] [--json FILE]
+    python -m tests.benchmarks.hostile [--graders bubblewrap process stock] [--kinds walls takeovers] [--only WORD] [--json FILE]
 
 An attack is contained if it gets no more points than its work deserves, the controls beside it get exactly what they
 deserve, and the batch finishes. Attacks on graders without isolation (level process, stock) each run in a bubblewrap of
@@ -26,7 +26,7 @@ from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 from tests.grade.hostile.lesson import ASSIGNMENT
-from tests.grade.hostile.school import FULL, Case, enrol, listener, right_beside, wrong_beside
+from tests.grade.hostile.school import FULL, KINDS, Case, enrol, listener, right_beside, wrong_beside
 
 LIMITS = Limits(cell_seconds=2, submission_seconds=8, memory_bytes=512 * MEBIBYTE)
 STOCK_SECONDS = 200
@@ -36,7 +36,8 @@ def main() -> None:
     """Prints a table and, with --json, writes what happened to each attack."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graders", nargs="+", default=[*LEVELS, "stock"])
-    parser.add_argument("--only", default="")
+    parser.add_argument("--kinds", nargs="+", default=[*KINDS], choices=KINDS)
+    parser.add_argument("--only", default="", metavar="WORD", help="of a case's name")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--inside", nargs=2, help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -45,7 +46,10 @@ def main() -> None:
     if chosen.inside:
         _grade(Path(chosen.inside[0]), chosen.inside[1])
         return
-    outcome = {grader: judged(grader, chosen.only) for grader in chosen.graders}
+    names = [name for kind in chosen.kinds for name in KINDS[kind] if chosen.only in name]
+    if not names:
+        parser.error(f'no case of these kinds has "{chosen.only}" in its name')
+    outcome = {grader: judged(grader, names) for grader in chosen.graders}
     for grader, found in outcome.items():
         attacks = {name: verdict for name, verdict in found.items() if not name.startswith("honest")}
         honest = {name: verdict for name, verdict in found.items() if name.startswith("honest")}
@@ -59,11 +63,11 @@ def main() -> None:
         chosen.json.write_text(json.dumps(outcome, indent=1))
 
 
-def judged(grader: str, only: str = "") -> dict[str, str]:
-    """Returns for each case "" where it was contained, or what went wrong."""
+def judged(grader: str, names: list[str]) -> dict[str, str]:
+    """Returns for each case that has one of these names "" where it was contained, or what went wrong."""
     with tempfile.TemporaryDirectory(prefix="school-") as folder:
         school = Path(folder)
-        cases = [case for case in enrol(school) if only in case.student]
+        cases = enrol(school, only=names)
         if grader == STRONGEST:
             _grade(school, grader)
             return {f"{case.threat}: {case.name}": verdict(school, case) for case in cases}

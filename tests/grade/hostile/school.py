@@ -20,6 +20,13 @@ from tests.grade.hostile.wall_attacks import WALLS
 
 FULL = sum(POINTS.values())
 EVERY_ATTACK = [*ATTACKS, *WALLS, *TAKEOVERS]
+KINDS = {
+    "attacks": [attack.name for attack in ATTACKS],
+    "walls": [attack.name for attack in WALLS],
+    "takeovers": [attack.name for attack in TAKEOVERS],
+    "files": [*ODD],
+    "honest": [*HONEST],
+}
 
 
 class Case(NamedTuple):
