@@ -97,12 +97,13 @@ def verdict(school: Path, case: Case) -> str:
 
 
 def points(school: Path, student: str) -> float | None:
-    """Returns a student's points from the gradebook; None where there is no grade."""
+    """Returns a student's points from the gradebook, where work for a person has none yet; None where there is no grade."""
     try:
         with Gradebook(f"sqlite:///{school / 'gradebook.db'}") as gradebook:
             submission = gradebook.find_submission(ASSIGNMENT, student)
             grades = [grade for notebook in submission.notebooks for grade in notebook.grades]
-            return None if any(grade.auto_score is None for grade in grades) else submission.score
+            settled = all(grade.auto_score is not None or grade.needs_manual_grade for grade in grades)
+            return submission.score if settled else None
     except MissingEntry:
         return None
     except Exception as error:  # noqa: BLE001 - an attack may have broken the database itself
