@@ -40,6 +40,9 @@ FORMS = {
     "Python's own array": ("def f():\n    return [1, 2]", "import array\ndef f():\n    return array.array('i', [1, 2])", "assert list(f()) == [1, 2] and sum(f()) == 3 and f()[0] == 1"),
     "a read-only dict": ("def f():\n    return {'a': 1}", "import types\ndef f():\n    return types.MappingProxyType({'a': 1})", "assert f()['a'] == 1 and dict(f()) == {'a': 1} and 'a' in f()"),
     "a module of one's own": (NET, OWN_NET, TRAINED),
+    "a status of a library's": ("def f():\n    return 200", "import http\ndef f():\n    return http.HTTPStatus.OK", "assert f() == 200 and f() + 1 == 201 and 199 < f() < 300 and {200: 'x'}[f()] == 'x' and isinstance(f(), int)"),
+    "an IntEnum where a number is wanted": ("number = 3", "class N(enum.IntEnum):\n    A = 3\nnumber = N.A", "assert number == 3 and number * 2 == 6 and [0, 1, 2, 3][number] == 3"),
+    "a table with notes": ("import pandas as pd\ndef f():\n    return pd.DataFrame({'a': [1, 2]})", "import pandas as pd\ndef f():\n    d = pd.DataFrame({'a': [1, 2]})\n    d.attrs['from'] = 'a file'\n    d['a'].attrs['unit'] = 'm'\n    return d", "import pandas as pd\npd.testing.assert_frame_equal(f(), pd.DataFrame({'a': [1, 2]}))\npd.testing.assert_series_equal(f()['a'], pd.Series([1, 2], name='a'))"),
     "an IntEnum": ("class Suit(enum.IntEnum):\n    A = 1\n    B = 2", "class Suit(enum.IntEnum):\n    A = 1\n    B = 2", "assert Suit.A == 1 and Suit.A < Suit.B and sorted([Suit.B, Suit.A]) == [1, 2] and isinstance(Suit.A, Suit) and Suit(1) is Suit.A"),
 }  # fmt: skip
 
@@ -49,6 +52,29 @@ def test_a_right_answer_of_another_form_passes(apart, model, answer, test):  # n
     """Judged from outside the process as it would be in it, and the test tells it from nothing at all."""
     assert ("passed", "") == alone(answer, test) == alone(model, test)
     assert ("passed", "") == apart(answer, test, source=model)
+
+
+OF_A_LIBRARY = {
+    "a mapping": ("import collections\nclass Words(collections.UserDict):\n    pass\ndef f():\n    return Words(a=1)", "assert f() == {'a': 1}"),
+    "a symbolic number": ("import sympy\ndef f():\n    return sympy.Integer(3)", "assert abs(f() - 3) < 1e-9"),
+    "a list": ("import collections\ndef f():\n    return collections.UserList([1])", "assert f() + [2] == [1, 2]"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "test"), OF_A_LIBRARY.values(), ids=OF_A_LIBRARY)
+def test_what_a_library_would_have_to_judge_is_left_to_a_person(apart, answer, test):  # noqa: F811 - the fixture
+    """The answer is right, and may only not be asked; it is not called wrong."""
+    assert ("passed", "") == alone(answer, test)
+    ended, _ = apart(answer, test, source="def f():\n    return 3")
+    assert ended.startswith("NotPlain: ")
+    assert "cannot be trusted" in ended
+
+
+def test_two_objects_of_a_library_are_one_or_not(apart):  # noqa: F811 - the fixture
+    """Only where a test's data come in could the object see what is expected."""
+    answer = "import collections\nclass Words(collections.UserDict):\n    pass\none, other = Words(), Words(a=1)"
+    test = "assert one == one and one != other and one != None and one in [one] and len({one, other}) == 2"
+    assert ("passed", "") == apart(answer, test, source="one, other = 1, 2")
 
 
 CHANGES = """

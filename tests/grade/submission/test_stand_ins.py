@@ -643,3 +643,26 @@ def test_calls_inside_each_other_keep_what_both_sides_know(server):
     known = source(teacher(permute), answer("d", decorate), graded_cell("test", asks))
     grade = SubmissionGrader(server, LIMITS).grade(known, hand_in(known, {"d": decorate}), {}, 5)
     assert {"test": 1.0} == points(grade), grade.cells
+
+
+@pytest.mark.parametrize(
+    "raises",
+    [
+        "class Halt(BaseException):\n    pass\ndef f():\n    raise Halt('no')",
+        "def f():\n    pytest.fail('no')",
+        "class Odd(Exception):\n    def __str__(self):\n        raise SystemExit(0)\ndef f():\n    raise Odd()",
+    ],
+    ids=["an exception of its own kind", "a test's failure", "an exception that cannot be shown"],
+)
+def test_whatever_an_answer_raises_the_others_are_graded(server, raises):
+    """It ends the call, not the program: in one kernel the next cells run, too."""
+    known = source(
+        teacher(SETUP),
+        answer("f", "def f():\n    return 1"),
+        graded_cell("test_f", "assert f() == 1"),
+        answer("g", "def g():\n    return 2"),
+        graded_cell("test_g", "assert g() == 2"),
+    )
+    data = hand_in(known, {"f": raises, "g": "def g():\n    return 2"})
+    grade = SubmissionGrader(server, LIMITS).grade(known, data, {}, 5)
+    assert {"test_f": 0.0, "test_g": 1.0} == points(grade), grade.cells

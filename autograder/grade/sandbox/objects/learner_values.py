@@ -12,7 +12,7 @@ import torch
 from autograder.grade.sandbox.objects.module_patches import ModulePatches
 from autograder.grade.sandbox.objects.object_table import ObjectTable
 from autograder.grade.sandbox.objects.operations import perform
-from autograder.grade.sandbox.shell import CellTimeoutError, Shell
+from autograder.grade.sandbox.shell import Shell
 from autograder.grade.wire import messages
 from autograder.grade.wire.shared.random_state import random_states, set_random_states
 from autograder.grade.wire.shared.shared_folder import SharedFolder
@@ -94,7 +94,7 @@ class LearnerValues:
         try:
             with self.shell.time_limit(self.cell_seconds), self._patches.applied():
                 return action(), False
-        except (Exception, CellTimeoutError, SystemExit, KeyboardInterrupt, GeneratorExit) as error:
+        except BaseException as error:  # noqa: BLE001 - what a learner's code raises ends its call, and not its process
             return error, True
 
     def _returned(self, value: Any, raised: bool, inputs: list[torch.Tensor], printed: str) -> messages.Returned:

@@ -107,7 +107,8 @@ class ObjectTable:
         every = {name for base in value.__mro__ if base is not object for name in vars(base)}
         # What a type of data does by itself, its stand-in does, too.
         specials = filter(_is_special, own if data_base(value) else every)
-        bases = [] if module else [part(base) for base in value.__bases__ if base is not object]
+        alone = module and not _compares_as_data(value)
+        bases = [] if alone else [part(base) for base in value.__bases__ if base is not object]
         texts = (value.__name__[:LONGEST_NAME], value.__qualname__[:LONGEST_NAME])
         return ["class", self.handle(value), module, name, *texts, _words(specials), _words(own), *bases]
 
@@ -141,10 +142,16 @@ def _is_special(name: str) -> bool:
     return name.startswith("__") and name.endswith("__") and len(name) < LONGEST_NAME
 
 
+def _compares_as_data(kind: type) -> bool:
+    """Returns whether objects of a library's class compare as the data that they hold: an `IntEnum`, but no masked array."""
+    base = data_base(kind)
+    return base is not None and kind.__eq__ is base.__eq__
+
+
 def _text(error: BaseException) -> str:
     try:
         return str(error)[:LONGEST_MESSAGE]
-    except Exception:  # noqa: BLE001 - a `__str__` of the learner's
+    except BaseException:  # noqa: BLE001 - a `__str__` of the learner's
         return ""
 
 

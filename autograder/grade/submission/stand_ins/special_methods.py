@@ -44,7 +44,9 @@ def is_hidden(name: str) -> bool:
     return name.startswith(HIDDEN) or name in ("__reduce_ex__", "__reduce__", "__getstate__", "__set_name__")
 
 
-def special_methods(asks: Asks, names: set[str], allowed: frozenset[str], library: bool) -> dict[str, Any]:
+def special_methods(
+    asks: Asks, names: set[str], allowed: frozenset[str], library: bool, own: frozenset[str]
+) -> dict[str, Any]:
     """Returns the special methods of a stand-in's class.
 
     Args:
@@ -52,17 +54,22 @@ def special_methods(asks: Asks, names: set[str], allowed: frozenset[str], librar
         names: the special methods that the learner's class has.
         allowed: the operators that the model answer's class of the same name has.
         library: whether the class is a library's; what its operators would say is not known here, so they are refused.
+        own: the names that the learner's classes define; the others are inherited from a library's class.
     """
     found: dict[str, Any] = {name: _passed_on(asks, name) for name in names & (PASSED_ON | (OPERATORS & allowed))}
-    found |= {name: _converted(asks, name) for name in names & CONVERSIONS & (CONVERSIONS if library else allowed)}
+    inherited = names if library else names - own
+    found |= {name: _converted(asks, name) for name in names & CONVERSIONS & (inherited | allowed)}
     if library:
         found |= {name: _refused(asks, name) for name in (names & OPERATORS) - {"__hash__"}}
+    else:
+        operators = inherited & (ARITHMETIC | COMPARISONS.keys()) - found.keys()
+        found |= {name: _refused_of_data(asks, name) for name in operators}
     if "__len__" in names:
         found["__bool__"] = _passed_on(asks, "__bool__")
     if "__exit__" in found:
         found["__exit__"] = _exit(asks)
     if "__eq__" in found and "__hash__" not in found:
-        found["__hash__"] = object.__hash__ if library else None
+        found["__hash__"] = None if "__eq__" in allowed else object.__hash__
     return found
 
 
@@ -116,6 +123,17 @@ def _refused(asks: Asks, name: str) -> Callable[..., Any]:
         raise asks.refuse(
             f"{name} of a {type(self).__name__} cannot be trusted: compare numbers, text or arrays instead"
         )
+
+    method.__name__ = name
+    return method
+
+
+def _refused_of_data(asks: Asks, name: str) -> Callable[..., Any]:
+    """Returns a library's operator that a learner's class inherits; between two of the learner's objects, Python's default applies."""
+    refused = _refused(asks, name)
+
+    def method(self: Any, other: Any = None, *_: Any) -> Any:
+        return NotImplemented if other is None or _is_stand_in(other) else refused(self)
 
     method.__name__ = name
     return method

@@ -9,6 +9,7 @@ from typing import Any
 from autograder.check.message import NotAttempted, Unsolved
 from autograder.grade.sandbox.shell import CellTimeoutError
 from autograder.grade.submission.notebook_grade import CellGrade, Status
+from autograder.grade.submission.stand_ins.refusals import LearnerError
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.locale.translations import in_english
 
@@ -22,7 +23,8 @@ def verdict(cell: SourceCell, error: BaseException | None, value: Any, seconds: 
     if error is not None:
         status: Status = "not attempted" if isinstance(error, NotAttempted) else "incorrect"
         status = "timed out" if isinstance(error, CellTimeoutError) else status
-        reason = str(error) if isinstance(error, Unsolved) else "".join(traceback.format_exception_only(error)).strip()
+        told = isinstance(error, (Unsolved, LearnerError))  # its text is the whole sentence
+        reason = str(error) if told else "".join(traceback.format_exception_only(error)).strip()
         hidden = cell.hides and _in_hidden_part(cell.text, error)
         return CellGrade(
             status=status,

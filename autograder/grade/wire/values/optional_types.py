@@ -6,7 +6,7 @@ import functools
 import sys
 from typing import Any
 
-from autograder.grade.wire.values.codec import Codec, Part, Unsendable
+from autograder.grade.wire.values.codec import Codec, Part
 from autograder.grade.wire.values.graph_types import GRAPH_TAGS, graph_codecs
 
 LARGEST_PICTURE = 1 << 26  # bytes
@@ -97,30 +97,33 @@ def _column(dtype: str, values: Any) -> Any:
 
 
 def _series_parts(value: Any, part: Part) -> list[Any]:
-    if value.attrs:
-        raise Unsendable(value, "a Series with attrs")
-    return [part(value.name), part(value.index), *_values(value, part)]
+    return [part(value.attrs), part(value.name), part(value.index), *_values(value, part)]
 
 
-def _series(name: Any, index: Any, dtype: str, values: Any) -> Any:
+def _series(attributes: Any, name: Any, index: Any, dtype: str, values: Any) -> Any:
     import pandas
 
-    return pandas.Series(_column(dtype, values), index=index, name=name)
+    found = pandas.Series(_column(dtype, values), index=index, name=name)
+    found.attrs = attributes
+    return found
 
 
 def _frame_parts(value: Any, part: Part) -> list[Any]:
-    if value.attrs:
-        raise Unsendable(value, "a DataFrame with attrs")
     columns = [value.iloc[:, position] for position in range(value.shape[1])]
-    return [part(value.index), part(value.columns), *(item for column in columns for item in _values(column, part))]
+    return [
+        part(value.attrs),
+        part(value.index),
+        part(value.columns),
+        *(item for column in columns for item in _values(column, part)),
+    ]
 
 
-def _frame(index: Any, columns: Any, *parts: Any) -> Any:
+def _frame(attributes: Any, index: Any, columns: Any, *parts: Any) -> Any:
     import pandas
 
     values = zip(parts[::2], parts[1::2], strict=True)
     found = pandas.DataFrame({position: _column(*pair) for position, pair in enumerate(values)}, index=index)
-    found.columns = columns
+    found.columns, found.attrs = columns, attributes
     return found
 
 
