@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ import torch
 
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.repair.repairs import Repairs, find_repairs
-from autograder.tape.repair.source.fix_text import apply_fix
+from autograder.tape.repair.source.fix_text import apply_fix, as_diff
 from autograder.tape.repair.trial.meaning import Reference, changed_losses
 from autograder.tape.repair.trial.meant_run import MeantRun
 from autograder.tape.repair.trial.program_factory import factory_of_text
@@ -204,13 +205,49 @@ def test_the_inner_step_of_meta_learning_builds_its_list_anew(monkeypatch):
 
 
 def test_the_diff_is_one_that_patch_applies(tmp_path):
-    """`--diff` prints the best repair; after `patch` the program is correct."""
+    """`--diff` prints the best repair, also of a file that is named by its whole path; after each of the tools it is made."""
     path = tmp_path / "train.py"
     path.write_text(LOOP)
-    done = autograder("explain", "train.py", "--diff", "--budget", 600, cwd=tmp_path)
+    done = autograder("explain", path, "--diff", "--budget", 600, cwd=tmp_path)
     assert 1 == done.returncode
-    subprocess.run(["patch", "-p1"], input=done.stdout, text=True, cwd=tmp_path, check=True, capture_output=True)
-    assert "correct" == record_program(factory_of_text(path.read_text(), "train.py").original).verdict.outcome
+    texts = set()
+    for tool in (["patch"], ["patch", "-p1"], ["git", "apply"]):
+        path.write_text(LOOP)
+        subprocess.run(tool, input=done.stdout, text=True, cwd=tmp_path, check=True, capture_output=True)
+        texts.add(path.read_text())
+    (text,) = texts
+    assert "correct" == record_program(factory_of_text(text, "train.py").original).verdict.outcome
+
+
+@pytest.mark.parametrize(("named", "path"), [("job/train.py", "job/train.py"), ("../train.py", "train.py")])
+def test_the_diff_names_the_file_as_seen_from_the_working_folder(named, path):
+    """A file below is named with its folders; one that lies elsewhere, where tools refuse to go, as seen from its own folder."""
+    assert [f"--- a/{path}", f"+++ b/{path}"] == as_diff("a\n", "b\n", named).splitlines()[:2]
+
+
+NOTEBOOK = {
+    "cells": [
+        {"cell_type": "markdown", "id": "a", "metadata": {}, "source": ["# é"]},
+        {"cell_type": "code", "id": "b", "metadata": {}, "outputs": [], "execution_count": None,
+         "source": ["%matplotlib inline\n", "import torch\n", "w = torch.ones(2, requires_grad=True)"]},
+        {"cell_type": "code", "id": "c", "metadata": {}, "outputs": [], "execution_count": None,
+         "source": ["%time h = w.exp()\n", "h = w.exp()\n", "h += 1\n", "h.sum().backward()"]},
+    ],
+    "metadata": {}, "nbformat": 4, "nbformat_minor": 5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("how", ["patch", "--apply"])
+def test_a_notebook_is_repaired_in_its_own_cell(tmp_path, how):
+    """One line of one cell changes; magics, other cells and the layout stay. The screen names the cell and the line in it."""
+    path, before = tmp_path / "n.ipynb", json.dumps(NOTEBOOK, indent=1, ensure_ascii=False) + "\n"
+    path.write_text(before, "utf-8")
+    screen = autograder("explain", "n.ipynb", "--apply" if how == "--apply" else "--json", cwd=tmp_path)
+    if how == "patch":
+        diff = autograder("explain", "n.ipynb", "--diff", cwd=tmp_path).stdout
+        subprocess.run(["patch"], input=diff, text=True, cwd=tmp_path, check=True, capture_output=True)
+    assert before.replace('"h += 1\\n"', '"h = h + 1\\n"') == path.read_text("utf-8")
+    assert "= cell 2, line 3" in screen.stdout
 
 
 def test_apply_keeps_the_file_as_it_was(tmp_path):

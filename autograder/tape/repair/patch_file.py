@@ -23,24 +23,29 @@ def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix]) -> str:
         UnfinishedError: a file, or the copy of it as it was, cannot be written; no file is changed then.
     """
     path = factory.original.code_file
-    if not path.endswith(".py") or not os.path.isfile(path):
+    if not path.endswith((".py", ".ipynb")) or not os.path.isfile(path):
         raise InputError(
-            in_english("{file} is no Python file, so no repair can be written into it. Use --diff.", file=factory.file)
+            in_english(
+                "{file} is no Python file and no notebook, so no repair can be written into it. Use --diff.",
+                file=factory.file,
+            )
         )
     best = next((fix for fix in fixes if fix.proven), None)
     if best is None:
         return f"{factory.file} is left as it is: no repair keeps every loss and gradient."
     shown = {os.path.abspath(fix.file) if fix.file else path: fix for fix in (best, *best.more)}
     for place, fix in shown.items():
-        prepare(place, fix.file or factory.file, fix)
+        own = place == path
+        changed = apply_fix(factory.source if own else read_source(place), fix)
+        prepare(place, fix.file or factory.file, factory.written(changed) if own else changed)
     for place in shown:
         os.replace(f"{place}.new", place)
     told = [(fix.file or factory.file, fix) for fix in shown.values()]
     return "; ".join(f"{name}: line {fix.line}, {fix.kind}; as it was in {name}.orig" for name, fix in told) + "."
 
 
-def prepare(path: str, name: str, fix: Fix) -> None:
-    """Writes the changed file as `path.new`, with the rights of the file, and keeps the file as `path.orig`.
+def prepare(path: str, name: str, changed: str) -> None:
+    """Writes the changed text as `path.new`, with the rights of the file, and keeps the file as `path.orig`.
 
     Raises:
         UnfinishedError: one of them cannot be written.
@@ -53,7 +58,7 @@ def prepare(path: str, name: str, fix: Fix) -> None:
         shutil.copy2(path, kept)
         shutil.copy2(path, fresh)
         with open(fresh, "w", encoding=encoding, newline=newline) as file:
-            file.write(apply_fix(read_source(path), fix))
+            file.write(changed)
     except OSError as error:
         raise UnfinishedError(
             in_english(

@@ -110,7 +110,7 @@ def _change(factory: ProgramFactory, tried: TriedChange) -> Fix:
     return replace(
         as_fix(text, tried.text, tried.candidate.kind),
         file=factory.imported.file if factory.imported else None,
-        diff=as_diff(text, tried.text, factory.file),
+        diff=as_diff(factory.written(text), factory.written(tried.text), factory.file),
     )
 
 

@@ -11,6 +11,8 @@ from autograder.tape.diagnose.excerpt import WHOLE, Scope
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Verdict
+from autograder.tape.repair.before_error import recording_before_error, with_its_error
+from autograder.tape.repair.cell_lines import note_on_cells
 from autograder.tape.repair.repairs import find_repairs
 from autograder.tape.repair.search import slopes_differ
 from autograder.tape.repair.trial.program_factory import ProgramFactory, factory_of_cell
@@ -40,11 +42,25 @@ def explain_program(
     """
     with (budget or Budget(SECONDS)).in_force():
         recording = record_program(factory.original, scope=scope)
+        error, part = None, factory
+        if earlier := recording_before_error(factory, recording, scope):
+            error, (recording, part) = recording.verdict.error, earlier
+
+        def told(found: Recording) -> Recording:
+            return _with_cells(factory, with_its_error(found, error) if error else found)
+
         if not repair or recording.verdict.outcome == "correct" or _is_of_a_formula(recording.verdict):
-            return recording
+            return told(recording)
         if first is not None:
-            first(recording)
-        return with_repairs(recording, factory)
+            first(told(recording))
+        return told(with_repairs(recording, part))
+
+
+def _with_cells(factory: ProgramFactory, recording: Recording) -> Recording:
+    """Returns the recording with a note on the cells of a notebook's lines."""
+    verdict = recording.verdict
+    notes = (*note_on_cells(factory, verdict), *verdict.notes)
+    return structs.replace(recording, verdict=structs.replace(verdict, notes=notes))
 
 
 def _is_of_a_formula(verdict: Verdict) -> bool:

@@ -90,8 +90,9 @@ def keeper(harm: Harm, recording: Recording) -> str:
 
 def consequence(harm: Harm, verdict: Verdict) -> str:
     """Returns what backward does with it, as a sentence; "" where nothing is to be added."""
-    if verdict.outcome == "silently-wrong":
-        return how_far_off(verdict.gradients)
+    off = how_far_off(verdict.gradients) if verdict.outcome != "raises-backward" else ""
+    if off or verdict.outcome == "silently-wrong":
+        return off
     if harm.saved_version is None or harm.saved_version == harm.version_now:
         return ""
     refused = translated(

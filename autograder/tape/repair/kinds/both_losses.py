@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import copy
 from collections.abc import Iterator
 
 from autograder.locale.translations import translatable
@@ -81,3 +82,83 @@ def filled_apart(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iter
             text = source.apply_to(last, [Edit(stop - 1, stop - 1, inputs)])
             moved = after(source, last, dedent(source, step))
             yield Candidate(KIND, (delete(source, step), replace(source, last, text), moved))
+
+
+def both_calls_apart(program: BrokenProgram) -> Iterator[Candidate]:
+    """`update(one, a); update(two, b)`, where `update` calls backward and steps: their statements, both backwards first."""
+    source = program.source
+    helpers = {one.name: one for one in every(ast.FunctionDef, source.tree) if _updates(one)}
+    for statement in source.statements():
+        block = source.block(statement)
+        following = block[block.index(statement) + 1 :][:1]
+        pair = [_inlined(source, helpers, one) for one in (statement, *following)]
+        if len(pair) == 2 and all(pair):
+            for lines in _both_first(*pair):  # type: ignore[arg-type]
+                text = f"{source.newline}{source.indent(statement)}".join(lines)
+                yield Candidate(KIND, (replace(source, statement, text), delete(source, following[0])))
+
+
+def _updates(function: ast.FunctionDef) -> bool:
+    """Whether a function calls backward in one statement and an optimizer's step in a later one, all of them plain calls."""
+    names = [
+        called(one.value) if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call) else None
+        for one in _body(function)
+    ]
+    return None not in names and names.count("backward") == 1 and "step" in names[names.index("backward") :]
+
+
+def _body(function: ast.FunctionDef) -> list[ast.stmt]:
+    return function.body[1:] if ast.get_docstring(function) else function.body
+
+
+def _inlined(source: EditableSource, helpers: dict[str, ast.FunctionDef], statement: ast.stmt) -> list[ast.Call] | None:
+    """Returns the calls that a call of a helper makes, with its arguments in place of the parameters; None where it is none."""
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return None
+    call = statement.value
+    helper = helpers.get(called(call) or "")
+    if helper is None:
+        return None
+    names = [one.arg for one in helper.args.args]
+    names = names[1:] if names[:1] == ["self"] else names
+    known = dict(zip(names, call.args, strict=False)) | {one.arg: one.value for one in call.keywords if one.arg}
+    if set(names) != known.keys():
+        return None
+    copies = [copy.deepcopy(one.value) for one in _body(helper) if isinstance(one, ast.Expr)]
+    return [one for made in copies if isinstance(one := _Arguments(known).visit(made), ast.Call)]
+
+
+class _Arguments(ast.NodeTransformer):
+    """Puts arguments in place of parameters."""
+
+    def __init__(self, known: dict[str, ast.expr]):
+        self.known = known
+
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self.known.get(node.id, node)
+
+
+def _both_first(one: list[ast.Call], two: list[ast.Call]) -> Iterator[list[str]]:
+    """Yields the statements of two updates with both backwards before both steps; the second fills what its step trains."""
+    (first, after_first), (second, after_second) = _parted(one), _parted(two)
+    trainer = next(
+        call.func.value for call in after_second if called(call) == "step" and isinstance(call.func, ast.Attribute)
+    )
+    inputs = f"inputs=[p for group in {ast.unparse(trainer)}.param_groups for p in group['params']]"
+    for kept in ("retain_graph=True", ""):
+        for filled in ("", inputs):
+            before_steps = [*first[:-1], _with(first[-1], kept), *second[:-1], _with(second[-1], filled)]
+            yield [ast.unparse(call) for call in (*before_steps, *after_first, *after_second)]
+
+
+def _parted(made: list[ast.Call]) -> tuple[list[ast.Call], list[ast.Call]]:
+    """Returns the calls up to backward, and those behind it."""
+    stop = [called(one) for one in made].index("backward") + 1
+    return made[:stop], made[stop:]
+
+
+def _with(call: ast.Call, keyword: str) -> ast.Call:
+    changed = copy.deepcopy(call)
+    if keyword:
+        changed.keywords += ast.parse(f"f({keyword})", mode="eval").body.keywords  # type: ignore[attr-defined]
+    return changed

@@ -20,6 +20,7 @@ AROUND_A_STEP: tuple[Kind, ...] = (
     carried_state.detach_state,
     sharing.detach_shared,
     both_losses.both_losses_first,
+    both_losses.both_calls_apart,
     order.repeat_forward,
     order.repeat_forward_each_time,
     order.move_write_later,

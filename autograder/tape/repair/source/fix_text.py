@@ -15,9 +15,15 @@ def changed_lines(before: str, after: str) -> int:
 
 
 def as_diff(before: str, after: str, file: str) -> str:
-    """Returns the change as a unified diff, as `patch` applies it; a last line without an end is marked as `diff` marks it."""
+    """Returns the change as a unified diff; a last line without an end is marked as `diff` marks it.
+
+    `git apply` and `patch -p1` make it from the working folder, where the file lies there or below; of a file that lies elsewhere
+    they make it in the file's own folder.
+    """
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    lines = difflib.unified_diff(old, new, f"a/{file}", f"b/{file}")
+    path = os.path.relpath(file)
+    path = os.path.basename(path) if path.startswith("..") else path.replace(os.sep, "/")
+    lines = difflib.unified_diff(old, new, f"a/{path}", f"b/{path}")
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)
 
 

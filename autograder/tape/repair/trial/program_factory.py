@@ -11,6 +11,7 @@ from autograder.tape.repair.trial.cell_obstacles import obstacle_in_cell
 from autograder.tape.repair.trial.live_functions import LiveFunctions
 from autograder.tape.run.programs.changed_imports import changed_imports
 from autograder.tape.run.programs.command_line import NO_ARGUMENTS, CommandLine, module_file
+from autograder.tape.run.programs.notebook_change import changed_notebook
 from autograder.tape.run.programs.notebook_text import notebook_text
 from autograder.tape.run.programs.program import Program, from_cell, from_file_text, from_function, from_source
 from autograder.tape.run.programs.source_text import code_of, compiled, read_source
@@ -34,17 +35,23 @@ class ProgramFactory:
         make: returns the program that a changed text would be.
         obstacle: why no changed text can be run, as a sentence; None where one can.
         imported: the file whose text is changed, where it is one that the program imports.
+        notebook: the notebook that the text was taken from, as JSON.
     """
 
     original: Program
     make: Callable[[str], Program] = field(compare=False)
     obstacle: str | None = None
     imported: ImportedFile | None = None
+    notebook: str | None = None
 
     @property
     def source(self) -> str:
         """The text as it is."""
         return self.imported.text if self.imported else self.original.source
+
+    def written(self, text: str) -> str:
+        """Returns what the file holds where the program has this text."""
+        return text if self.notebook is None else changed_notebook(self.notebook, text)
 
     @property
     def file(self) -> str:
@@ -82,11 +89,11 @@ def factory_of_file(
     Raises:
         ProgramError: it cannot be read, it is not Python, or it has no such cell.
     """
-    source = read_source(path)
+    source, notebook = read_source(path), None
     if os.fspath(path).endswith(".ipynb"):
-        source, part = notebook_text(source, os.fspath(path), part), None
+        notebook, source, part = source, notebook_text(source, os.fspath(path), part), None
     make = partial(from_file_text, path=path, function=part, started=started)
-    return ProgramFactory(make(source), make)
+    return ProgramFactory(make(source), make, notebook=notebook)
 
 
 def factory_of_module(name: str, started: CommandLine = NO_ARGUMENTS) -> ProgramFactory:

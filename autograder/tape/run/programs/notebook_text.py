@@ -11,6 +11,7 @@ from autograder.tape.run.programs.source_text import ProgramError
 
 # Cell magics whose body is Python that runs in the notebook's own names; the body of any other is left out.
 _PYTHON_MAGICS = ("time", "timeit", "capture", "prun", "explain")
+HEADER = "# In ["  # begins the line above each cell's code, which ends in the cell's number and "]"
 _LINE_MAGIC = re.compile(r"^\s*[%!?]|\?\s*$")
 
 
@@ -29,7 +30,7 @@ def notebook_text(content: str, file: str, cell: str | None = None) -> str:
     """
     cells = _code_cells(content, file)
     last = len(cells) if cell is None else _number(cells, cell, file)
-    parts = [f"# In [{number}]\n{_python(_source(one))}" for number, one in enumerate(cells[:last], 1)]
+    parts = [f"{HEADER}{number}]\n{code_of_cell(source_of(one))}" for number, one in enumerate(cells[:last], 1)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -59,12 +60,14 @@ def _number(cells: list[dict[str, Any]], cell: str, file: str) -> int:
     )
 
 
-def _source(cell: dict[str, Any]) -> str:
+def source_of(cell: dict[str, Any]) -> str:
+    """Returns a cell's source as one text."""
     source = cell.get("source", "")
     return source if isinstance(source, str) else "".join(source)
 
 
-def _python(source: str) -> str:
+def code_of_cell(source: str) -> str:
+    """Returns a cell's source as Python, line by line: magics and `!commands` become comments."""
     lines = source.splitlines()
     magic = re.match(r"\s*%%(\w+)", source)
     if magic and magic[1] not in _PYTHON_MAGICS:

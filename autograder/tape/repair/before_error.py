@@ -1,0 +1,59 @@
+"""A program that a harmed backward does not stop, and that ends with another error later: explained as far as it ran."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from msgspec import structs
+
+from autograder.errors import message_of
+from autograder.locale.translations import in_english
+from autograder.tape.diagnose.excerpt import Scope
+from autograder.tape.diagnose.record import record_program
+from autograder.tape.recording.schema import Recording
+from autograder.tape.recording.verdict_types import Problem
+from autograder.tape.repair.trial.program_factory import ProgramFactory
+from autograder.tape.run.programs.program import Program
+
+NOTE = in_english(
+    "Before it ended so, a backward call gave a wrong gradient without an error; that is what is told here."
+)
+
+
+def recording_before_error(
+    factory: ProgramFactory, recording: Recording, scope: Scope
+) -> tuple[Recording, ProgramFactory] | None:
+    """Returns the recording of a program up to its error, and what makes changed programs end there, too.
+
+    None where it ended otherwise, or where every gradient was right until then: then the error is what there is to explain.
+    """
+    error = recording.verdict.error
+    if error is None or recording.verdict.outcome != "raises-forward" or not recording.backward:
+        return None
+    until = _until(factory, error)
+    seen = record_program(until.original, scope=scope)
+    return (seen, until) if seen.verdict.outcome == "silently-wrong" and seen.verdict.harms else None
+
+
+def with_its_error(recording: Recording, error: Problem) -> Recording:
+    """Returns the recording of the program as it ends by itself, with the harm that came before."""
+    verdict = recording.verdict
+    notes = (NOTE, *verdict.notes)
+    told = structs.replace(verdict, outcome="raises-forward", error=error, notes=notes)
+    return structs.replace(recording, verdict=told)
+
+
+def _until(factory: ProgramFactory, error: Problem) -> ProgramFactory:
+    def cut(program: Program) -> Program:
+        def call(backwards: Callable[[], int]) -> object:
+            try:
+                return program.call(backwards)
+            except Exception as raised:
+                if (type(raised).__name__, message_of(raised)) != (error.type, error.message):
+                    raise
+                return None
+
+        return replace(program, call=call)
+
+    return replace(factory, original=cut(factory.original), make=lambda text: cut(factory.make(text)))

@@ -1,0 +1,62 @@
+"""A change of a notebook's joined code, made in the notebook itself."""
+
+from __future__ import annotations
+
+import json
+import re
+from difflib import SequenceMatcher
+from typing import Any
+
+from autograder.locale.translations import in_english
+from autograder.tape.run.programs.notebook_text import HEADER, code_of_cell, source_of
+
+_HEADER = re.compile(rf"^{re.escape(HEADER)}(\d+)\]\n", re.MULTILINE)
+
+
+def changed_notebook(content: str, text: str) -> str:
+    """Returns a notebook, as JSON, whose cells hold what a changed text of `notebook_text` has under their numbers.
+
+    Magics stay as they are, and so does all else in the notebook.
+    """
+    notebook = json.loads(content)
+    cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    _, *parts = _HEADER.split(text)
+    for number, body in zip(parts[::2], parts[1::2], strict=True):
+        cell = cells[int(number) - 1]
+        before, after = source_of(cell), _with_magics(source_of(cell), body.rstrip("\n"))
+        if after != before.rstrip("\n"):
+            tail = before[len(before.rstrip("\n")) :]
+            cell["source"] = _as_before(cell["source"], after + tail)
+    return _written_like(content, notebook)
+
+
+def place_in_cell(text: str, line: int) -> str:
+    """Returns which line of which code cell a line of `notebook_text` is, in words."""
+    headers = [at for at, one in enumerate(text.split("\n"), 1) if one.startswith(HEADER) and at < line]
+    if not headers:
+        return in_english("line {line}", line=line)
+    return in_english("cell {cell}, line {line}", cell=len(headers), line=line - headers[-1])
+
+
+def _with_magics(before: str, after: str) -> str:
+    """Returns a cell's changed code with the magics of its source, which are comments in the code."""
+    raw, old, new = before.splitlines(), code_of_cell(before).splitlines(), after.split("\n")
+    lines: list[str] = []
+    for kind, start, stop, new_start, new_stop in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+        lines += raw[start:stop] if kind == "equal" else new[new_start:new_stop]
+    return "\n".join(lines)
+
+
+def _as_before(old: Any, source: str) -> Any:
+    """Returns a source as one text or as a list of lines, whichever the notebook has."""
+    return source if isinstance(old, str) else source.splitlines(keepends=True)
+
+
+def _written_like(content: str, notebook: Any) -> str:
+    """Returns the notebook as JSON in the layout of `content`, so that only what was changed differs."""
+    before, end = json.loads(content), content[len(content.rstrip("\n")) :]
+    layouts: list[dict[str, Any]] = [
+        {"indent": indent, "ensure_ascii": escaped} for indent in (1, 2, 4, None) for escaped in (False, True)
+    ]
+    like = next((one for one in layouts if json.dumps(before, **one) + end == content), layouts[0])
+    return json.dumps(notebook, **like) + end
