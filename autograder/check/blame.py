@@ -5,6 +5,7 @@ from __future__ import annotations
 from autograder.locale.translations import in_english, translatable, translated
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.verdict_types import Harm, NamedLine, Place
+from autograder.view.text.harm_sentences import harmed_tensor
 
 _OVERWRITES = translatable("line {line}: {text} writes into the memory of {tensor}, which {node} keeps for backward")
 
@@ -14,10 +15,10 @@ def describe(harm: Harm | None) -> str:
     if harm is None or not harm.mutated_at:
         return ""
     place = harm.mutated_at[0]
-    told = translated(_OVERWRITES, line=place.line, text=place.text, tensor=harm.tensor, node=harm.saved_by)
-    # The rest would be the answer.
-    kept = words_on_node(harm.saved_by).partition(":")[0] if harm.edge is not None else ""
-    return f"{told} ({kept})" if kept else told
+    told = translated(_OVERWRITES, line=place.line, text=place.text, tensor=harmed_tensor(harm), node=harm.saved_by)
+    # What to write instead would be the answer.
+    kept = words_on_node(harm.saved_by, advice=False) if harm.edge is not None else ""
+    return told + translated(" ({parts})", parts=kept) if kept else told
 
 
 def unrecorded_line(harm: Harm | None, missing: Place | None) -> NamedLine | None:

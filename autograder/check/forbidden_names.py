@@ -30,7 +30,7 @@ def require_without(exercise: str, used: tuple[str, ...], forbidden: tuple[str, 
             message(
                 translated("{exercise}: this name is not allowed here", exercise=exercise),
                 saw=translated("{word} in your code", word=found),
-                expected=translated("an answer without {words}", words=", ".join(forbidden)),
+                expected=translated("an answer without {words}", words=translated(", ").join(forbidden)),
                 look_at=look_at,
             )
         )

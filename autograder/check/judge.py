@@ -112,7 +112,7 @@ def _compare_structure(exercise: str, report: Report, wanted: list[str]) -> None
             saw=", ".join([*report.outputs, *(f"{name} ({kind})" for name, kind in report.others.items())]),
             expected=translated("value: one result, without a list, tuple or dict around it")
             if wanted == ["value"]
-            else translated("{names} (missing: {name})", names=", ".join(wanted), name=missing[0]),
+            else translated("{names} (missing: {name})", names=translated(", ").join(wanted), name=missing[0]),
             look_at=_where_none_comes_from() if nothing else translated("the return line"),
         )
     )

@@ -16,9 +16,10 @@ from autograder.book.make_book import require_addresses
 from autograder.check.blame import describe
 from autograder.errors import AutograderError
 from autograder.grade.batch.feedback.feedback_page import page_html
-from autograder.locale.languages import METADATA, speaking
+from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, speaking
 from autograder.locale.translations import in_english, known_language, retold
 from autograder.tape import explain_program
+from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.internals.support import require_internals
 from autograder.tape.recording.verdict_types import Harm, Place
 from autograder.tape.repair.trial.program_factory import factory_of_text
@@ -169,3 +170,16 @@ def test_a_check_names_the_line_in_chinese() -> None:
         harm = Harm("a", (written,), None, saved, "ExpBackward0", 0, 1, True, kind=kind)
         with speaking("zh-CN"):
             assert "第 3 行：a += 1" in describe(harm)
+
+
+@pytest.mark.parametrize("spoken", LANGUAGES)
+def test_what_to_write_instead_is_left_to_the_learner_in_every_language(spoken: str) -> None:
+    """The row says what the operation that saved keeps; the atlas goes on to say what to write, and that would be the answer."""
+    written, saved = Place("f.py", 3, "a += 1"), Place("f.py", 2, "a = w.exp()")
+    harm = Harm("result of ExpBackward0", (written,), None, saved, "ExpBackward0", 0, 1, True, edge=1)
+    with speaking(spoken):
+        told, kept, whole = describe(harm), words_on_node("ExpBackward0", advice=False), words_on_node("ExpBackward0")
+        assert kept in told
+        assert whole.startswith(kept)
+        assert whole.removeprefix(kept).strip(":： ") not in told
+        assert spoken == SOURCE or not re.search("[(,;]| of ", told)

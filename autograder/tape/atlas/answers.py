@@ -5,7 +5,7 @@ from __future__ import annotations
 from autograder.errors import InputError
 from autograder.tape.atlas.atlas_difference import difference_text
 from autograder.tape.atlas.atlas_table import installed_version, load_atlas, nearest_version, table_text
-from autograder.tape.atlas.atlas_text import operation_text, sentence, summary_text, version_line
+from autograder.tape.atlas.atlas_text import operation_text, sentence, summary_text, version_line, what_is_kept
 from autograder.tape.atlas.operation_names import find_operations, plain_name
 
 
@@ -39,14 +39,18 @@ def difference(older: str, newer: str) -> str:
     return difference_text(load_atlas(older), load_atlas(newer))
 
 
-def words_on_node(kind: str) -> str:
+def words_on_node(kind: str, *, advice: bool = True) -> str:
     """Returns what the operation behind a kind of node keeps, such as "exp keeps its output: …" for ExpBackward0; "" if unknown.
 
     Several operations are recorded as one kind; meant is the one that it is called after.
+
+    Args:
+        advice: say what to write instead, too.
     """
     named = plain_name(kind.partition("Backward")[0])
     try:
         operations = find_operations(load_atlas(), kind)
     except InputError:
         return ""
-    return next((sentence(one) for one in operations if named == plain_name(one.name) and one.keeps), "")
+    words = sentence if advice else what_is_kept
+    return next((words(one) for one in operations if named == plain_name(one.name) and one.keeps), "")

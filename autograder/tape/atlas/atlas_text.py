@@ -18,24 +18,40 @@ COMMANDS = (
 
 def sentence(operation: Operation) -> str:
     """Returns in one sentence what an operation keeps and what that means for a write, such as "exp keeps its output: …"."""
-    guarded = [keep for keep in operation.keeps if keep.guarded]
-    silent = [keep for keep in operation.keeps if not keep.guarded]
-    name = operation.name.rpartition(".")[2]
+    kept, read = _kept_and_read(operation)
     told = []
-    if guarded:
-        kept = join_names(_kept(operation, guarded))
-        told.append(translated("{name} keeps {kept}: write into a copy, or out of place.", name=name, kept=kept))
-    if silent:
+    if kept:
+        told.append(translated("{what}: write into a copy, or out of place.", what=kept))
+    if read:
         told.append(
-            translated(
-                "{name} reads {kept} without a guard: a write in place before backward gives a wrong gradient and no error.",
-                name=name,
-                kept=join_names(_kept(operation, silent)),
-            )
+            translated("{what}: a write in place before backward gives a wrong gradient and no error.", what=read)
         )
     if told:
         return join_sentences(told)
-    return translated("{name} keeps nothing: you may write into its arguments and its output.", name=name)
+    return translated(
+        "{name} keeps nothing: you may write into its arguments and its output.", name=_short_name(operation)
+    )
+
+
+def what_is_kept(operation: Operation) -> str:
+    """Returns the first part of that sentence, such as "exp keeps its output", without what it means; "" for nothing."""
+    kept, read = _kept_and_read(operation)
+    return kept or read
+
+
+def _kept_and_read(operation: Operation) -> tuple[str, str]:
+    """Returns what an operation keeps for backward, and what it reads there although nothing guards it; "" for nothing."""
+    guarded = _kept(operation, [keep for keep in operation.keeps if keep.guarded])
+    silent = _kept(operation, [keep for keep in operation.keeps if not keep.guarded])
+    name = _short_name(operation)
+    return (
+        translated("{name} keeps {kept}", name=name, kept=join_names(guarded)) if guarded else "",
+        translated("{name} reads {kept} without a guard", name=name, kept=join_names(silent)) if silent else "",
+    )
+
+
+def _short_name(operation: Operation) -> str:
+    return operation.name.rpartition(".")[2]
 
 
 def _kept(operation: Operation, keeps: Sequence[Keep]) -> list[str]:

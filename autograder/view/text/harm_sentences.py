@@ -45,13 +45,19 @@ def sentence_of_harm(harm: Harm, recording: Recording) -> str:
     words = translated(
         SENTENCES.get(harm.kind, OVERWRITES),
         code=f"`{clip(harm.mutated_at[0].text, CODE)}`" if len(harm.mutated_at) == 1 else translated("the program"),
-        tensor=harm.tensor,
+        tensor=harmed_tensor(harm),
         through=through(harm),
         other=(harm.through or translated("another leaf")).removesuffix(".grad"),
         keeper=keeper(harm, recording),
         saved=where(harm.saved_at, file),
     )
     return translated("At {lines}, {words}", lines=lines, words=words)
+
+
+def harmed_tensor(harm: Harm) -> str:
+    """Returns the name of the tensor that was harmed; one without a name is called by its place in the node that saved it."""
+    place, _, node = harm.tensor.partition(" of ")
+    return translated("{name} of {node}", name=place, node=node) if node == harm.saved_by else harm.tensor
 
 
 def through(harm: Harm) -> str:

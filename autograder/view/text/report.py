@@ -10,7 +10,7 @@ from autograder.view.playback import Playback
 from autograder.view.shapes import clip
 from autograder.view.text.fix_words import also_fixed, kind_of_fix, where_fixed
 from autograder.view.text.gradient_values import gradient_line
-from autograder.view.text.harm_sentences import through, where
+from autograder.view.text.harm_sentences import harmed_tensor, through, where
 from autograder.view.text.headline import about_refused, is_compared, is_refused, short_message, title, words_on_runs
 from autograder.view.text.sentences import Sentences, forecast_word
 
@@ -110,7 +110,7 @@ def _harm(harm: Harm, file: str) -> str:
     changed = translated("its bytes changed") if harm.bytes_changed else translated("its bytes did not change")
     what = translated(
         "{tensor}, {holder} ({saved}), was written{through} at {lines}",
-        tensor=harm.tensor, holder=_holder(harm), saved=where(harm.saved_at, file), through=through(harm), lines=lines,
+        tensor=harmed_tensor(harm), holder=_holder(harm), saved=where(harm.saved_at, file), through=through(harm), lines=lines,
     )  # fmt: skip
     return translated("; ").join(filter(None, [what, _versions(harm), changed]))
 
