@@ -20,12 +20,14 @@ from autograder.commands import (
     release_command,
 )
 from autograder.commands.carried_out import WRONG_USE, carried_out
+from autograder.commands.translated_help import TranslatedHelpParser
+from autograder.locale.translations import translated
 
 NOT_OURS = ("unrecognized", "explicit argument", "not allowed with")
 """What argparse says of words that are the program's own, where they stand before `--`."""
 
 
-class _Parser(argparse.ArgumentParser):
+class _Parser(TranslatedHelpParser):
     """Says what was wrong in one sentence, without the usage block."""
 
     def error(self, message: str) -> NoReturn:
@@ -57,7 +59,7 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="autograder", description="See what autograd holds, fix what breaks it.")
+    parser = _Parser(prog="autograder", description=translated("See what autograd holds, fix what breaks it."))
     verbs = parser.add_subparsers(required=True, metavar="VERB", parser_class=_Parser)
     course_commands.add_to(verbs)
     explain_command.add_to(verbs)
@@ -68,8 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     cluster_command.add_to(verbs)
     rehearse_command.add_to(verbs)
     desk_commands.add_to(verbs)
-    verbs.add_parser("test", help="run the tests: --quick some, --all the slow ones too; other words go to pytest")
-    verbs.add_parser("doctor", help="say what this machine has and lacks").set_defaults(run=_doctor)
+    told = translated("run the tests: --quick some, --all the slow ones too; other words go to pytest")
+    verbs.add_parser("test", help=told)
+    verbs.add_parser("doctor", help=translated("say what this machine has and lacks")).set_defaults(run=_doctor)
     return parser
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from autograder.locale.translations import translated
+
 
 def add_to(verbs: Any) -> None:
     """Adds the command and its options to the parser's verbs."""
-    atlas = verbs.add_parser("atlas", help="say what an operation of PyTorch keeps for backward")
+    atlas = verbs.add_parser("atlas", help=translated("say what an operation of PyTorch keeps for backward"))
     which = atlas.add_mutually_exclusive_group()
     which.add_argument("operation", nargs="?", metavar="OP", help="such as exp, torch.exp, Tensor.exp_, F.relu, @")
     which.add_argument("--json", action="store_true", help="the whole table, as one JSON object")

@@ -9,16 +9,29 @@ from typing import Any
 
 from autograder.loading import loading
 from autograder.locale.languages import LANGUAGES, SOURCE
+from autograder.locale.translations import translated
 
 
 def add_to(verbs: Any) -> None:
     """Adds the command and its options to the parser's verbs."""
-    book = verbs.add_parser("book", help="write the lessons as a static site that needs no kernel and no network")
-    book.add_argument(
-        "--out", type=Path, default=Path("site"), metavar="DIR", help="a new folder, or an older book (default: site)"
+    book = verbs.add_parser(
+        "book", help=translated("write the lessons as a static site that needs no kernel and no network")
     )
     book.add_argument(
-        "--language", default=SOURCE, help=f"one of {', '.join(LANGUAGES)}; all for every one (default: {SOURCE})"
+        "--out",
+        type=Path,
+        default=Path("site"),
+        metavar="DIR",
+        help=translated("a new folder, or an older book (default: site)"),
+    )
+    book.add_argument(
+        "--language",
+        default=SOURCE,
+        help=translated(
+            "one of {known}; all for every one (default: {default})",
+            known=translated(", ").join(LANGUAGES),
+            default=SOURCE,
+        ),
     )
     book.add_argument(
         "--add",
@@ -26,11 +39,15 @@ def add_to(verbs: Any) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="a program of your own, or a recording (.json)",
+        help=translated("a program of your own, or a recording (.json)"),
     )
-    book.add_argument("--address", default="", metavar="URL", help="where it will be published, for link previews")
-    book.add_argument("--repository", default="", metavar="URL", help="where readers can clone the project")
-    book.add_argument("--afresh", action="store_true", help="use no recording of an earlier run, and keep none")
+    book.add_argument(
+        "--address", default="", metavar="URL", help=translated("where it will be published, for link previews")
+    )
+    book.add_argument("--repository", default="", metavar="URL", help=translated("where readers can clone the project"))
+    book.add_argument(
+        "--afresh", action="store_true", help=translated("use no recording of an earlier run, and keep none")
+    )
     book.set_defaults(run=_book)
 
 

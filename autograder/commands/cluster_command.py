@@ -6,10 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from autograder.locale.translations import translated
+
 
 def add_to(verbs: Any) -> None:
     """Adds the command to the parser's verbs."""
-    cluster = verbs.add_parser("cluster", help="prepare a Dask cluster for `grade --cluster`")
+    cluster = verbs.add_parser("cluster", help=translated("prepare a Dask cluster for `grade --cluster`"))
     tasks = cluster.add_subparsers(required=True, metavar="TASK")
     certificates = tasks.add_parser("certificates", help="make certificates, so that nobody else can join the cluster")
     certificates.add_argument("folder", type=Path, metavar="DIR", help="for ca.pem, cert.pem and key.pem")

@@ -20,24 +20,24 @@ TOTAL = translatable("{points} of {most} points, for the notebook as it was save
 
 def add_to(verbs: Any) -> None:
     """Adds the commands and their options to the parser's verbs."""
-    lab = verbs.add_parser("lab", help="open JupyterLab at the course")
-    lab.add_argument("lesson", nargs="?", help="a lesson's name, or its beginning, such as 02")
-    lab.add_argument("--port", type=int, help="where to serve (default: the first free port from 8888)")
-    lab.add_argument("--no-browser", action="store_true", help="only print the address")
-    lab.add_argument("--teacher", action="store_true", help="the sources, with nbgrader's tools")
-    lab.add_argument("--language", default="en", help="en, or zh-CN for 简体中文")
+    lab = verbs.add_parser("lab", help=translated("open JupyterLab at the course"))
+    lab.add_argument("lesson", nargs="?", help=translated("a lesson's name, or its beginning, such as 02"))
+    lab.add_argument("--port", type=int, help=translated("where to serve (default: the first free port from 8888)"))
+    lab.add_argument("--no-browser", action="store_true", help=translated("only print the address"))
+    lab.add_argument("--teacher", action="store_true", help=translated("the sources, with nbgrader's tools"))
+    lab.add_argument("--language", default="en", help=translated("en, or zh-CN for 简体中文"))
     lab.set_defaults(run=_lab)
 
-    errors = verbs.add_parser("errors", help="say which lesson explains an error message of PyTorch")
-    errors.add_argument("message", nargs="+", help="the message, or a part of it")
+    errors = verbs.add_parser("errors", help=translated("say which lesson explains an error message of PyTorch"))
+    errors.add_argument("message", nargs="+", help=translated("the message, or a part of it"))
     errors.set_defaults(run=_errors)
 
-    check = verbs.add_parser("check", help="check a learner's notebook from the terminal")
+    check = verbs.add_parser("check", help=translated("check a learner's notebook from the terminal"))
     check.add_argument("notebook", type=Path)
     check.set_defaults(run=_check)
 
-    new = verbs.add_parser("new", help="make a small nbgrader course that works, to begin with")
-    new.add_argument("folder", type=Path, metavar="DIR", help="is made; has to be empty")
+    new = verbs.add_parser("new", help=translated("make a small nbgrader course that works, to begin with"))
+    new.add_argument("folder", type=Path, metavar="DIR", help=translated("is made; has to be empty"))
     new.set_defaults(run=_new)
 
 

@@ -14,7 +14,7 @@ from autograder.desk.roster import FILE as ROSTER
 from autograder.errors import InputError
 from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.locale.languages import LANGUAGES, language, speaking
-from autograder.locale.translations import known_language
+from autograder.locale.translations import known_language, translated
 from autograder.printable import printable
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ PLATFORMS = ("auto", "canvas", "moodle", "blackboard", "gradescope", "nbgrader")
 
 def add_to(verbs: Any) -> None:
     """Adds the commands and their options to the parser's verbs."""
-    collect = verbs.add_parser("collect", help="put a platform's download where nbgrader looks")
+    collect = verbs.add_parser("collect", help=translated("put a platform's download where nbgrader looks"))
     collect.add_argument("download", type=Path, metavar="ZIP", help="the platform's zip, or a folder")
     _add_class(collect)
     collect.add_argument("--from", dest="platform", choices=PLATFORMS, default="auto", help="where it was downloaded")
@@ -40,7 +40,9 @@ def add_to(verbs: Any) -> None:
     collect.add_argument("--json", action="store_true", help="one JSON object on standard output")
     collect.set_defaults(run=_collect)
 
-    back = verbs.add_parser("return", help="fill grades into a platform's own worksheet, and zip the feedback for it")
+    back = verbs.add_parser(
+        "return", help=translated("fill grades into a platform's own worksheet, and zip the feedback for it")
+    )
     _add_class(back)
     back.add_argument(
         "--to", choices=("canvas", "moodle", "blackboard", "csv"), required=True, help="whose worksheet it is"
@@ -53,7 +55,9 @@ def add_to(verbs: Any) -> None:
     back.add_argument("--roster", type=Path, metavar="CSV", help=f"as for `collect` (default: {ROSTER} in the course)")
     back.set_defaults(run=_return)
 
-    report = verbs.add_parser("report", help="one page on a class: what it believes, and what to talk about")
+    report = verbs.add_parser(
+        "report", help=translated("one page on a class: what it believes, and what to talk about")
+    )
     report.add_argument("assignment", help="a lesson's name, or `all` for the last one and the whole course")
     report.add_argument("--course", type=Path, metavar="DIR", help="its folder (default: class/ in a clone, else here)")
     report.add_argument("--out", type=Path, metavar="PAGE.html", help="where to write the page")
@@ -61,17 +65,19 @@ def add_to(verbs: Any) -> None:
     report.add_argument("--language", default=language(), help=f"of the page: {', '.join(LANGUAGES)}")
     report.set_defaults(run=_report)
 
-    similar = verbs.add_parser("similar", help="show pairs of answers that share what few others wrote")
+    similar = verbs.add_parser("similar", help=translated("show pairs of answers that share what few others wrote"))
     _add_class(similar)
     similar.add_argument("--out", type=Path, metavar="PAGE.html", help="where to write the page")
     similar.set_defaults(run=_similar)
 
-    reading = verbs.add_parser("read", help="read what students wrote, in a table without names")
+    reading = verbs.add_parser("read", help=translated("read what students wrote, in a table without names"))
     _add_class(reading)
     reading.add_argument("--sample", type=count, default=0, metavar="N", help="give N answers to a second reader")
     reading.set_defaults(run=_read)
 
-    harness = verbs.add_parser("harness", help="make the zip by which a platform grades each hand-in itself")
+    harness = verbs.add_parser(
+        "harness", help=translated("make the zip by which a platform grades each hand-in itself")
+    )
     harness.add_argument("platform", choices=("gradescope",), help="whose form it has")
     _add_class(harness)
     harness.add_argument(
@@ -92,7 +98,7 @@ def add_to(verbs: Any) -> None:
     harness.add_argument("--requirements", type=Path, metavar="FILE", help="what the lesson imports beside PyTorch")
     harness.set_defaults(run=_harness)
 
-    demo = verbs.add_parser("demo-class", help="make a class of 40 hand-ins, to try these commands on")
+    demo = verbs.add_parser("demo-class", help=translated("make a class of 40 hand-ins, to try these commands on"))
     demo.add_argument("folder", type=Path, metavar="DIR", help="is made; has to be empty")
     demo.set_defaults(run=_demo_class)
 

@@ -12,7 +12,7 @@ from typing import Any
 from autograder.commands.carried_out import CommandError, carried_out
 from autograder.commands.explain_run import ExplainRun
 from autograder.commands.partial_answer import PartialAnswer
-from autograder.locale.translations import in_english
+from autograder.locale.translations import in_english, translated
 from autograder.run_in_fork import EndedError, LateError, run_in_fork
 
 OWN_WORDS = "Words for the program itself stand behind `--`: `autograder explain FILE -- WORDS`"
@@ -22,8 +22,8 @@ def add_to(verbs: Any) -> None:
     """Adds the command and its options to the parser's verbs."""
     explain = verbs.add_parser(
         "explain",
-        help="say what autograd held in a program, where it breaks, what repairs it",
-        epilog="Words after `--` are the program's own arguments.",
+        help=translated("say what autograd held in a program, where it breaks, what repairs it"),
+        epilog=translated("Words after `--` are the program's own arguments."),
         allow_abbrev=False,
     )
     program = explain.add_mutually_exclusive_group(required=True)
@@ -31,35 +31,47 @@ def add_to(verbs: Any) -> None:
         "program",
         nargs="?",
         metavar="FILE[::FUNCTION]",
-        help="a script, one function of it, a notebook (NOTEBOOK.ipynb[::CELL]), or - for standard input",
+        help=translated("a script, one function of it, a notebook (NOTEBOOK.ipynb[::CELL]), or - for standard input"),
     )
-    program.add_argument("-m", dest="module", metavar="MODULE", help="what `python -m MODULE` runs")
-    program.add_argument("-c", dest="code", metavar="CODE", help="this text")
-    explain.add_argument("--steps", action="store_true", help="everything that was found, and every step in words")
-    explain.add_argument("--json", action="store_true", help="one JSON object on standard output")
-    explain.add_argument("--no-repair", action="store_true", help="do not look for repairs")
+    program.add_argument("-m", dest="module", metavar="MODULE", help=translated("what `python -m MODULE` runs"))
+    program.add_argument("-c", dest="code", metavar="CODE", help=translated("this text"))
     explain.add_argument(
-        "--budget", type=_seconds, default=60.0, metavar="SECONDS", help="answer within this time (default: 60)"
+        "--steps", action="store_true", help=translated("everything that was found, and every step in words")
+    )
+    explain.add_argument("--json", action="store_true", help=translated("one JSON object on standard output"))
+    explain.add_argument("--no-repair", action="store_true", help=translated("do not look for repairs"))
+    explain.add_argument(
+        "--budget",
+        type=_seconds,
+        default=60.0,
+        metavar="SECONDS",
+        help=translated("answer within this time (default: 60)"),
     )
     explain.add_argument(
-        "--check-gradients", action="store_true", help="compare every gradient with finite differences of its loss"
+        "--check-gradients",
+        action="store_true",
+        help=translated("compare every gradient with finite differences of its loss"),
     )
     recorded = explain.add_mutually_exclusive_group()
     recorded.add_argument(
         "--only-step",
         type=_step,
         metavar="N",
-        help="record the Nth backward call; of the others, compare the gradients",
+        help=translated("record the Nth backward call; of the others, compare the gradients"),
     )
     recorded.add_argument(
-        "--last-step", dest="only_step", action="store_const", const=0, help="record the last backward call"
+        "--last-step", dest="only_step", action="store_const", const=0, help=translated("record the last backward call")
     )
-    explain.add_argument("--diff", action="store_true", help="print the best repair as a patch, and nothing else")
     explain.add_argument(
-        "--apply", action="store_true", help="make the best repair; the file as it was is kept beside it as FILE.orig"
+        "--diff", action="store_true", help=translated("print the best repair as a patch, and nothing else")
     )
-    explain.add_argument("--html", type=Path, metavar="FILE", help="write a page that needs no network")
-    explain.add_argument("--svg", type=Path, metavar="FILE", help="write the picture of the telling step")
+    explain.add_argument(
+        "--apply",
+        action="store_true",
+        help=translated("make the best repair; the file as it was is kept beside it as FILE.orig"),
+    )
+    explain.add_argument("--html", type=Path, metavar="FILE", help=translated("write a page that needs no network"))
+    explain.add_argument("--svg", type=Path, metavar="FILE", help=translated("write the picture of the telling step"))
     explain.set_defaults(run=_explain)
 
 

@@ -15,6 +15,7 @@ from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
 from autograder.installation.another_python import continue_in
 from autograder.installation.requirements import require
 from autograder.loading import loading
+from autograder.locale.translations import translated
 
 if TYPE_CHECKING:
     from autograder.grade.batch.assignment import BatchProgress, Options
@@ -35,7 +36,7 @@ LIMIT_OPTIONS = (
 
 def add_to(verbs: Any) -> None:
     """Adds the command and its options to the parser's verbs."""
-    grade = verbs.add_parser("grade", help="grade a class: isolated, into nbgrader's gradebook")
+    grade = verbs.add_parser("grade", help=translated("grade a class: isolated, into nbgrader's gradebook"))
     grade.add_argument("assignment", help="a lesson's name")
     grade.add_argument(
         "--course",

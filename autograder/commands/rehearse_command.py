@@ -8,11 +8,14 @@ from typing import Any
 
 from autograder.commands.number_options import count
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from autograder.locale.translations import translated
 
 
 def add_to(verbs: Any) -> None:
     """Adds the command and its options to the parser's verbs."""
-    rehearse = verbs.add_parser("rehearse", help="grade a source's own answers: can each test be judged, and how?")
+    rehearse = verbs.add_parser(
+        "rehearse", help=translated("grade a source's own answers: can each test be judged, and how?")
+    )
     rehearse.add_argument("assignment", help="a lesson's name")
     rehearse.add_argument(
         "--course", type=Path, metavar="DIR", help="holds source/ASSIGNMENT (default: class/ in a clone, else here)"

@@ -6,13 +6,17 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from autograder.locale.translations import translated
+
 if TYPE_CHECKING:
     from autograder.course.variants.handout import Handout
 
 
 def add_to(verbs: Any) -> None:
     """Adds the command and its options to the parser's verbs."""
-    release = verbs.add_parser("release", help="make notebooks/ from solutions/, or a notebook for each student")
+    release = verbs.add_parser(
+        "release", help=translated("make notebooks/ from solutions/, or a notebook for each student")
+    )
     release.add_argument("--check", action="store_true", help="only say which cells drifted")
     release.add_argument("--seed", type=int, help="write this variant of the lessons to class/variants/SEED instead")
     release.add_argument("--language", help="write a translation, such as zh-CN, to class/languages/LANGUAGE instead")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import re
 import string
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -147,7 +149,7 @@ def texts_in(spoken: str) -> dict[str, str]:
 @functools.cache
 def _sentences_in(spoken: str) -> list[tuple[re.Pattern[str], str]]:
     """Returns a pattern for each text of `SENTENCES`, with its translation; that with most words of its own comes first."""
-    stored = read_po(FOLDER / spoken.replace("-", "_") / SENTENCES) if spoken != SOURCE else ()
+    stored = chain.from_iterable(read_po(file) for file in po_files(spoken) if file.name == SENTENCES)
     known = [(str(one.id), str(one.string)) for one in stored if one.id and one.string and not one.fuzzy]
     known.sort(key=lambda pair: -len(BLANKS.sub("", pair[0])))
     return [(_pattern(text), translation) for text, translation in known]
@@ -173,7 +175,9 @@ def completeness(spoken: str) -> Completeness:
 
 
 def po_files(spoken: str) -> list[Path]:
-    """Returns a language's files: one for each lesson, and one for what the package says."""
+    """Returns a language's files, of each lesson and of the package; none where Babel, which reads them, is not installed."""
+    if importlib.util.find_spec("babel") is None:
+        return []
     return sorted((FOLDER / spoken.replace("-", "_")).glob("*.po"))
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,7 +19,8 @@ from autograder.book.make_book import require_addresses
 from autograder.check.blame import describe
 from autograder.errors import AutograderError
 from autograder.grade.batch.feedback.feedback_page import page_html
-from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, speaking
+from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, VARIABLE, speaking
+from autograder.locale.line_breaks import columns
 from autograder.locale.translations import in_english, known_language, retold
 from autograder.tape import explain_program
 from autograder.tape.atlas.answers import words_on_node
@@ -161,6 +165,28 @@ def test_what_cannot_be_used_is_said_in_chinese(refused: Callable[[], object]) -
         told = retold(english)
     assert CHINESE.search(told)
     assert not SENTENCE.search(told), told
+
+
+@pytest.mark.parametrize("verb", ["lab", "check", "explain", "errors", "book"])
+def test_the_help_of_a_learner_s_command_is_chinese(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What each option does, and argparse's own words; no line is wider than 80 columns."""
+    with speaking("zh-CN"), pytest.raises(SystemExit):
+        cli.main([verb, "--help"])
+    told = capsys.readouterr().out
+    assert told.startswith("用法：")
+    assert "显示这条帮助信息并退出" in told
+    assert not re.search(r"\b[a-z]{3,} [a-z]{2,} [a-z]{2,}\b", told)
+    assert max(map(columns, told.splitlines())) <= 80
+
+
+def test_without_babel_chinese_falls_back_to_english() -> None:
+    """Where `explain` is installed alone, nothing reads the translations; the command still says what there is."""
+    told = "import sys; sys.modules['babel'] = None; from autograder.cli import main; main(['explain', '--help'])"
+    done = subprocess.run(
+        [sys.executable, "-c", told], capture_output=True, text=True, env=os.environ | {VARIABLE: "zh-CN"}
+    )
+    assert (0, "") == (done.returncode, done.stderr)
+    assert "do not look for repairs" in done.stdout
 
 
 def test_a_check_names_the_line_in_chinese() -> None:
