@@ -280,19 +280,24 @@ def test_print_has_no_buttons(folder, open_page):
 
 
 def test_print_shows_what_was_unfolded_by_the_answer(folder, open_page):
-    """After an answer a picture is printed without its controls, and the folded text unfolded; the screen has both as before."""
+    """After an answer a picture is printed where it decides, without controls, and folded text unfolded; the screen is as before."""
     page = open_page(f"file://{folder}/{LESSON}")
     predict(page)
+    step = page.locator("#prediction_late .step")
+    first = step.inner_text()
     folded, controls = page.get_by_text(FOLDED), page.locator("#prediction_late .controls button:visible")
     page.emulate_media(media="print")
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     assert folded.is_visible()
     assert 0 == controls.count()
+    assert "h.add_(1)" in page.locator("#prediction_late .line:has(.now), #prediction_late .line.now").inner_text()
+    assert first != step.inner_text()
     assert page.locator("#prediction_late .badge").is_visible()
     page.emulate_media(media="screen")
     page.evaluate("dispatchEvent(new Event('afterprint'))")
     assert not folded.is_visible()
     assert controls.count() >= 4
+    assert first == step.inner_text()
 
 
 def test_what_a_picture_says_in_words_is_wrapped(folder, open_page):

@@ -91,6 +91,13 @@ def test_a_recording_that_contradicts_itself_is_refused(program, harm):
         own_question(program(json.dumps(whole | harm), "kept.json"))
 
 
+def test_a_program_without_a_statement_is_refused(program):
+    """There would be nothing to predict and no step to show."""
+    for text in ("", "# later\n"):
+        with pytest.raises(OwnProgramError, match=r"mine.py has no statement to run. Name a program to add"):
+            own_question(program(text))
+
+
 def test_two_names_of_one_address_are_refused(program):
     """Names that differ in case or in signs alone would be one file in the book."""
     for first, second in (("a-b.json", "a_b.json"), ("Mine.json", "mine.json")):

@@ -301,15 +301,31 @@
     if (event.key === "Enter" && event.target.matches?.("figure.picture:not(.live) > .stage")) open(event.target.parentElement);
   });
 
-  // ---- paper, where nothing can be unfolded: the text is; what a picture says in words stays folded ----
+  // ---- paper, where nothing can be unfolded or stepped: the text is unfolded, a picture that was not stepped through shows the step
+  // that decides; what it says in words stays folded ----
+
+  function moveTo(figure, step) {
+    const slider = figure.querySelector(":scope > .stage input.slider");
+    slider.value = step;
+    slider.dispatchEvent(new Event("input", { bubbles: true }));
+  }
 
   addEventListener("beforeprint", () => {
+    for (const figure of document.querySelectorAll("[data-picture].live")) {
+      if (figure.querySelector(":scope > .stage input.slider").value !== "0") continue;
+      moveTo(figure, received.get(figure.dataset.picture).scene.decisive);
+      figure.dataset.moved = "";
+    }
     for (const part of document.querySelectorAll(".prose details:not([open])")) {
       part.open = true;
       part.dataset.folded = "";
     }
   });
   addEventListener("afterprint", () => {
+    for (const figure of document.querySelectorAll("[data-moved]")) {
+      moveTo(figure, 0);
+      delete figure.dataset.moved;
+    }
     for (const part of document.querySelectorAll("details[data-folded]")) {
       part.open = false;
       delete part.dataset.folded;

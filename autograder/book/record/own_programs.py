@@ -62,11 +62,16 @@ def own_question(path: Path) -> QuestionBlock:
         path: a Python file, a notebook, or a recording as `explain` saves it (`.json`).
 
     Raises:
-        OwnProgramError: it cannot be read, run or drawn, a newer release recorded it, it does not end in time, or it ends Python itself.
+        OwnProgramError: it cannot be read, run or drawn, a newer release recorded it, it does not end in time, ends Python
+            itself, or has nothing to run.
     """
     if os.path.exists(path) and not os.path.isfile(path):  # a named pipe could be waited for without end
         raise OwnProgramError(in_english("{file} is not a file. Name a program to add.", file=printable(str(path))))
     recording = _read(path) if path.suffix == ".json" else _record(path)
+    if not recording.steps:
+        raise OwnProgramError(
+            in_english("{file} has no statement to run. Name a program to add.", file=printable(str(path)))
+        )
     choices = _choices(recording.verdict.outcome)
     return QuestionBlock(_name(path), "outcome", recording.programs[0].source, choices, recording)
 
