@@ -86,6 +86,12 @@ def test_every_anchor_stands_in_the_first_page(book):
     assert {"opening", "late-text", "prediction_late", "told", "seen", "Repair-it", "repair"} <= known
 
 
+def test_a_page_of_many_words_begins_with_its_contents(book):
+    """The glossary says that a table lists them all: here it stands on the page, as in a lesson."""
+    page = BeautifulSoup(str(book["glossary.html"]), "html.parser")
+    assert ["#leaf"] == [link["href"] for link in page.select("nav.contents a")]
+
+
 def test_an_anchor_stands_once_in_a_page(book, chinese_book):
     """Else an address leads to the first of two: a cell is often called as the program in it, or as its heading."""
     for path in (f"{NAME}.html", f"outcomes/{NAME}.html", "glossary.html"):

@@ -27,7 +27,7 @@ from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.internals.support import require_internals
 from autograder.tape.recording.verdict_types import Harm, Place
 from autograder.tape.repair.trial.program_factory import factory_of_text
-from autograder.view import as_screen, as_text
+from autograder.view import as_html, as_screen, as_text
 from autograder.view.assets import read_asset
 from tests.tape.graph_fault_programs import PROGRAMS, FaultyProgram
 from tests.translations.collect import page_templates
@@ -177,6 +177,19 @@ def test_the_help_of_a_learner_s_command_is_chinese(verb: str, capsys: pytest.Ca
     assert "显示这条帮助信息并退出" in told
     assert not re.search(r"\b[a-z]{3,} [a-z]{2,} [a-z]{2,}\b", told)
     assert max(map(columns, told.splitlines())) <= 80
+
+
+def test_a_page_of_explain_is_chinese() -> None:
+    """Its language is named for a screen reader, and what is folded says in Chinese what it holds."""
+    with speaking("zh-CN"):
+        page = as_html(
+            explain_program(
+                factory_of_text("import torch\n\ntorch.ones(1, requires_grad=True).sum().backward()\n", "f.py"),
+                repair=False,
+            )
+        )
+    assert '<html lang="zh-CN">' in page
+    assert CHINESE.search(page.partition("<summary>")[2].partition("<")[0])
 
 
 def test_without_babel_chinese_falls_back_to_english() -> None:

@@ -14,6 +14,7 @@ from urllib.parse import quote
 
 import msgspec
 
+from autograder.locale.languages import language
 from autograder.locale.translations import join_sentences, translated
 from autograder.tape.recording.schema import Recording
 from autograder.view.assets import read_asset
@@ -24,13 +25,13 @@ from autograder.view.text.report import as_text
 
 UNSAFE = re.compile(r"[^\w~()*!/:;=,@ $.+?'{}\[\]|^`<>-]+", re.ASCII)  # in a data URL between double quotes
 PAGE = """<!doctype html>
-<html lang="en"><head><meta charset="utf-8">
+<html lang="{language}"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy"
  content="default-src 'none'; img-src data:; style-src {style_hash}; script-src {script_hash}">
 <meta name="viewport" content="width=device-width"><title>{title}</title>
 <style>{style}</style></head><body>
 {essence}<main id="picture"><img alt="{alt}" src="{image}"></main>
-<details><summary>In words</summary><pre>{words}</pre></details>
+<details><summary>{in_words}</summary><pre>{words}</pre></details>
 <script type="text/plain" id="scene">{scene}</script>
 <script type="module">{script}</script>
 </body></html>
@@ -39,7 +40,7 @@ PAGE = """<!doctype html>
 FRAME = """
 :root { color-scheme: light dark; }
 body { max-width: 1080px; margin: 16px auto; padding: 0 12px; background: light-dark(#ffffff, #0f1317); color: light-dark(#1b1f24, #e9edf2); font-family: system-ui, sans-serif; }
-img { max-width: 100%; } pre { overflow-x: auto; white-space: pre-wrap; } details { margin-top: 12px; }
+img { max-width: 100%; } pre { overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; } details { margin-top: 12px; }
 """  # noqa: E501
 
 START = """
@@ -62,6 +63,7 @@ def as_html(recording: Recording, predict: bool = False) -> str:
     script = read_asset("graph.js").replace("export default", "const graph =") + START
     style = read_asset("graph.css") + FRAME
     return PAGE.format(
+        language=language(),
         style_hash=_hash(style),
         script_hash=_hash(script),
         title=escape(translated("What autograd held") if predict else scene.title),
@@ -70,6 +72,7 @@ def as_html(recording: Recording, predict: bool = False) -> str:
         alt=escape(describe_picture(scene), quote=True),
         image=as_image(scene),
         essence="" if predict else essence_html(recording),
+        in_words=escape(translated("In words")),
         words=escape(as_text(recording)),
         scene=base64.b64encode(zlib.compress(msgspec.json.encode(scene), 9)).decode(),
     )
