@@ -10,6 +10,7 @@ their own, so that they cannot harm this machine.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import shlex
@@ -17,6 +18,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
@@ -113,7 +115,7 @@ def points(school: Path, student: str) -> float | None:
 
 def _alone(school: Path, case: Case, grader: str) -> str:
     """Grades a case and its controls in a class, and a container, of their own."""
-    with tempfile.TemporaryDirectory(prefix="class-") as folder:
+    with _folder() as folder:
         small = Path(folder)
         shutil.copytree(school / "source", small / "source")
         for student in (right_beside(case), case.student, wrong_beside(case)):
@@ -147,6 +149,16 @@ def _grade(school: Path, grader: str) -> None:
 def _outputs(path: Path) -> str:
     cells = json.loads(path.read_text("utf-8")).get("cells", [])
     return json.dumps([cell.get("outputs") for cell in cells])
+
+
+@contextlib.contextmanager
+def _folder() -> Iterator[str]:
+    """A temporary folder; an attack may leave one inside another a thousand times, where Python's own removal gives up."""
+    folder = tempfile.mkdtemp(prefix="class-")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["rm", "-rf", folder], check=True)
 
 
 def _made(folder: Path) -> Path:
