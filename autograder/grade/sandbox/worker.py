@@ -60,6 +60,7 @@ class _Worker:
         self.recordings = KeptRecordings()
         self.subjects: dict[str, LocalSubject] = {}
         self.number = 0
+        self.runs_cell = False
 
     def serve(self) -> None:
         with contextlib.suppress(ChannelError):
@@ -80,6 +81,8 @@ class _Worker:
         """Asks the grader to call a function of the test's, which may ask questions of its own before it returns."""
         if threading.current_thread() is not threading.main_thread() or os.getpid() != self.process:
             raise RuntimeError("a function that the test passed can only be called in the thread that it was passed to")
+        if self.runs_cell:
+            raise RuntimeError("a function that a test passed can only be called while that test runs")
         send(self.connection, messages.Reply(self.number, request))
         while True:
             if (answer := self._serve_one()) is not None:
@@ -107,8 +110,10 @@ class _Worker:
         return messages.NameDescription("absent")
 
     def _run(self, request: messages.RunCell) -> messages.Answer:
+        self.runs_cell = True
         with use_recordings(self.recordings):
             ran = self.shell.run(request.text, self.cell_seconds)
+        self.runs_cell = False
         return messages.CellOutputs(msgspec.json.encode(ran.outputs), ran.execution_count)
 
     def _subject(self, name: str) -> LocalSubject:

@@ -666,3 +666,39 @@ def test_whatever_an_answer_raises_the_others_are_graded(server, raises):
     data = hand_in(known, {"f": raises, "g": "def g():\n    return 2"})
     grade = SubmissionGrader(server, LIMITS).grade(known, data, {}, 5)
     assert {"test_f": 0.0, "test_g": 1.0} == points(grade), grade.cells
+
+
+TAKEN_AWAY = """
+kept = helper
+del helper
+try:
+    f(1)
+    raise AssertionError("f does not use helper")
+except NameError:
+    pass
+finally:
+    helper = kept
+assert f(1) == 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "deserved"),
+    [(TAKEN_AWAY, 1.0), ("helper = lambda x: 7\nassert f(1) == 7", 0.0)],
+    ids=["taken away and put back", "replaced for good"],
+)
+def test_a_helper_that_a_test_replaces_is_the_learners_again_in_later_cells(server, test, deserved):
+    """Put back, it is the cell's own function; where the test leaves another one there, only what calls it fails."""
+    known = source(
+        teacher("def helper(x):\n    return x + 1"),
+        answer("f", "def f(x):\n    return helper(x)"),
+        graded_cell("test_f", test),
+        answer("g", "g = helper(1)"),
+        graded_cell("test_g", "assert g == 2"),
+        answer("h", "h = 3"),
+        graded_cell("test_h", "assert h == 3"),
+    )
+    models = {"f": "def f(x):\n    return helper(x)", "g": "g = helper(1)", "h": "h = 3"}
+    grade = SubmissionGrader(server, LIMITS).grade(known, hand_in(known, models), {}, 5)
+    assert {"test_f": 1.0, "test_g": deserved, "test_h": 1.0} == points(grade), grade.cells
+    assert not grade.ended

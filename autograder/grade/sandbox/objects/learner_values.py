@@ -22,7 +22,7 @@ from autograder.grade.wire.values.array_types import tensors
 from autograder.grade.wire.values.codec import Unsendable
 from autograder.grade.wire.values.value_table import ValueTable, packed
 
-DELETED = "deleted"
+DELETED, RESTORED = "deleted", "restored"
 
 
 class LearnerValues:
@@ -41,12 +41,13 @@ class LearnerValues:
         self.table = ValueTable(self._objects)
         self._invocations: list[tuple[list[torch.Tensor], list[torch.Tensor]]] = []
         self._known: dict[str, Any] = {}
+        self._replaced: dict[str, Any] = {}
         self._patches = ModulePatches()
 
     def describe(self, request: messages.AskName) -> messages.NameDescription:
         """Says what a name refers to."""
         if request.begins:
-            self._known = {}
+            self._known, self._replaced = {}, {}
             self._objects.shared.share(self.shell.user_ns, request.shared)
         if request.name not in self.shell.user_ns:
             return messages.NameDescription("absent")
@@ -125,11 +126,21 @@ class LearnerValues:
                 self._patches.take_back(name)
             elif "." in name:
                 self._patches.put(name, value)
-            elif action == DELETED:
-                self.shell.user_ns.pop(name, None)
-                self._known.pop(name, None)
             else:
-                self.shell.user_ns[name] = self._known[name] = value
+                self._bind_name(name, action, value)
+
+    def _bind_name(self, name: str, action: str, value: Any) -> None:
+        """Binds or deletes one name; what a test puts back is the object that stood here, and no stand-in for the test's own."""
+        space = self.shell.user_ns
+        if action == RESTORED:
+            action, value = self._replaced.pop(name, (DELETED, None))
+        elif name not in self._replaced:
+            self._replaced[name] = ("bound", space[name]) if name in space else (DELETED, None)
+        if action == DELETED:
+            space.pop(name, None)
+            self._known.pop(name, None)
+        else:
+            space[name] = self._known[name] = value
 
     def _call_back(self, number: int, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> Any:
         answer = self._exchange(messages.CallbackAsked(number, self.table.pack(arguments, keywords)))

@@ -11,7 +11,7 @@ from typing import Any
 from autograder.grade.submission.cell_analysis import statements
 from autograder.grade.submission.stand_ins.patched_attributes import PatchedAttributes
 
-DELETED, BOUND = "deleted", "bound"
+DELETED, BOUND, RESTORED = "deleted", "bound", "restored"
 _MISSING = object()
 BASES = {"issubclass", "__bases__", "__base__", "__mro__", "mro"}
 SEEDS = {"seed", "manual_seed"}
@@ -42,19 +42,20 @@ class TestNames:
         self.seeds, self.asks_for_bases = bool(words & SEEDS), bool(words & BASES)
         self.reads_files = any(part in word for word in words for part in READING)
         self._bound = _bound(nodes) & (answers | read)
-        self._last = {name: self._now(name) for name in answers | read}
+        self._first = {name: self._now(name) for name in answers | read}
+        self._last = dict(self._first)
         self._patches = PatchedAttributes(nodes, namespace or {})
 
     def changed(self) -> dict[str, Any]:
-        """Returns what the test has bound or deleted since the last time: the action and the value, by name."""
+        """Returns what the test has bound, deleted or put back since the last time: the action and the value, by name."""
         changed = {name: value for name in self._bound if (value := self._now(name)) is not self._last[name]}
         self._last |= changed
         gone = {name for name, value in changed.items() if value is _MISSING}
         patched = self._patches.changed()
         gone |= {name for name in patched if self._patches.is_back(name)}
-        return {
-            name: (DELETED, None) if name in gone else (BOUND, value) for name, value in (changed | patched).items()
-        }
+        back = {name for name, value in changed.items() if value is self._first[name]} - gone
+        found = {name: (BOUND, value) for name, value in (changed | patched).items() if name not in gone | back}
+        return found | dict.fromkeys(gone, (DELETED, None)) | dict.fromkeys(back, (RESTORED, None))
 
     def has_changed(self) -> bool:
         """Returns whether the test has bound or deleted a name since the last time."""
