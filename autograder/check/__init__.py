@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from autograder.check.subject.inputs import frozen as frozen
     from autograder.check.subject.inputs import indices as indices
     from autograder.check.subject.inputs import leaf as leaf
+    from autograder.check.subject.inputs import mask as mask
     from autograder.check.subject.inputs import result as result
 
 _MODULES = {
@@ -41,6 +42,7 @@ _MODULES = {
     "frozen": "subject.inputs",
     "indices": "subject.inputs",
     "leaf": "subject.inputs",
+    "mask": "subject.inputs",
     "observed": "programs.prediction",
     "passed": "events",
     "predicted": "programs.prediction",

@@ -14,6 +14,7 @@ from autograder.check.expected import Expected
 from autograder.check.lost_paths import find_cut, find_detached, find_kept_history
 from autograder.check.message import Incorrect, Unfinished
 from autograder.check.named_lines import describe as describe_line
+from autograder.check.programs.demonstrations import demonstration
 from autograder.check.subject.subjects import Subject
 from autograder.tape.oracle.gradient_comparison import nested
 from autograder.tape.recording.schema import Forecast, Recording, Step
@@ -24,9 +25,13 @@ from autograder.view.text.gradient_values import is_wrong
 
 
 @contextlib.contextmanager
-def pictured(subject: Subject, expected: Expected) -> Iterator[Attempt]:
-    """A block that judges one trial of an answer; where it raises Incorrect, the verdict and the picture are shown first."""
-    attempt = Attempt(subject, expected)
+def pictured(subject: Subject, expected: Expected, asked: Callable[[], object] | None = None) -> Iterator[Attempt]:
+    """A block that judges one trial of an answer; where it raises Incorrect, the verdict and the picture are shown first.
+
+    Args:
+        asked: the program whose counters an answer without a tensor tells; its picture hides them.
+    """
+    attempt = Attempt(subject, expected, asked)
     try:
         yield attempt
     except Unfinished:
@@ -39,8 +44,8 @@ def pictured(subject: Subject, expected: Expected) -> Iterator[Attempt]:
 class Attempt:
     """One trial of an answer, which is recorded when something of it is asked for."""
 
-    def __init__(self, subject: Subject, expected: Expected) -> None:
-        self._subject, self._expected = subject, expected
+    def __init__(self, subject: Subject, expected: Expected, asked: Callable[[], object] | None = None) -> None:
+        self._subject, self._expected, self._asked = subject, expected, asked
         self._named: tuple[NamedLine, ...] = ()
         self._knows_gradients = False
 
@@ -98,6 +103,9 @@ class Attempt:
             shown = self._beside_expected(self.recording) if wrong.judges_gradients else self.recording
             verdict = msgspec.structs.replace(shown.verdict, refusal=wrong.verdict, named=self._named, graph_faults=())
             show(msgspec.structs.replace(shown, verdict=verdict))
+        elif self._asked is not None and draws_here():
+            wrong.print_first()
+            show(demonstration(self._asked), counters=True)
 
     def _beside_expected(self, found: Recording) -> Recording:
         """Returns the recording with the check's gradients as the right ones."""

@@ -30,6 +30,7 @@ def check(
     given: Callable[..., Any] | None = None,
     at_most: Callable[..., int] | None = None,
     without: tuple[str, ...] = (),
+    asked: Callable[[], object] | None = None,
     **inputs: Any,
 ) -> None:
     """Checks an answer: prints one line if it is right, and raises the reason if it is not.
@@ -44,8 +45,9 @@ def check(
         given: the original program, if that is not `like`; its source is used to recognize an unchanged answer.
         at_most: takes the drawn arguments by name and returns how many bytes an answer may allocate.
         without: names that the answer must not use, such as "optim".
-        inputs: `leaf(...)`, `result(...)`, `frozen(...)`, `constant(...)` or `indices(...)` for tensors; numbers and
-            strings are passed as they are.
+        asked: a program of whose counters the answer tells; a wrong one is shown its picture, with the counters hidden.
+        inputs: `leaf(...)`, `result(...)`, `frozen(...)`, `constant(...)`, `indices(...)` or `mask(...)` for tensors;
+            numbers and strings are passed as they are.
 
     Raises:
         NotAttempted: the answer is still the original program.
@@ -62,7 +64,9 @@ def check(
             expected = trials.get(number, like, inputs, options)
             for part in (expected, expected.through_memory):
                 if part is not None:
-                    _judge_once(exercise, subject, part, untouched, without)
+                    with pictured(subject, part, asked) as attempt:
+                        report = subject.call(part.call)
+                        judge(exercise, report, part, given=untouched, without=without, attempt=attempt)
         if at_most is not None:
             with pictured(subject, expected) as attempt:
                 _require_few_bytes(exercise, subject, expected, at_most, attempt)
@@ -100,14 +104,6 @@ def _require_own_work(
                 ),
             )
         )
-
-
-def _judge_once(
-    exercise: str, subject: Subject, expected: Expected, untouched: str | None, without: tuple[str, ...]
-) -> None:
-    with pictured(subject, expected) as attempt:
-        report = subject.call(expected.call)
-        judge(exercise, report, expected, given=untouched, without=without, attempt=attempt)
 
 
 def _require_few_bytes(

@@ -24,7 +24,7 @@ def line_of_value(recording: Recording, path: str) -> NamedLine | None:
     """
     tree = ast.parse(recording.programs[0].source)
     returns = {node.lineno: node for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value}
-    ended = next((step for step in reversed(recording.steps) if step.place.line in returns), None)
+    ended = next((step for step in reversed(_own_steps(recording)) if step.place.line in returns), None)
     if ended is None:
         return None
     name, places = _name_at(returns[ended.place.line].value, path), _places_of_names(recording, ended)
@@ -73,6 +73,13 @@ def line_of_parameter(recording: Recording, name: str) -> NamedLine | None:
                 Place(program.file, node.lineno, text), in_english("{name} becomes a parameter here", name=name)
             )
     return None
+
+
+def _own_steps(recording: Recording) -> list[Step]:
+    """Returns the steps of the function that was called, or of the module's forward: no helper's, no custom backward's."""
+    outer = [step for step in recording.steps if step.depth == 0]
+    called = outer[0].function.removesuffix("__init__") if outer else ""
+    return [step for step in outer if step.function in (called, f"{called}forward")]
 
 
 def _name_at(returned: ast.expr | None, path: str) -> str:

@@ -163,6 +163,8 @@ def _points(inputs: dict[str, TensorInput]) -> dict[str, torch.Tensor]:
 
 
 def _point(drawn: TensorInput, shape: list[int]) -> torch.Tensor:
+    if drawn.mixed:  # the positions of one row, shuffled: as many ones as halves of it
+        return (torch.rand(shape).argsort(-1) < shape[-1] // 2).long()
     if drawn.integers:
         return torch.randint(int(drawn.low), int(drawn.high), shape)
     return drawn.low + (drawn.high - drawn.low) * torch.rand(shape)

@@ -22,6 +22,7 @@ class TensorInput(NamedTuple):
     Attributes:
         shape: sizes in elements; a name stands for a size of 2 to 4, drawn for each check; equal names give equal sizes.
         integers: draw whole numbers from low (inclusive) to high (exclusive), for indices.
+        mixed: draw again until every row holds at least two different numbers.
     """
 
     kind: Kind
@@ -29,6 +30,7 @@ class TensorInput(NamedTuple):
     low: float
     high: float
     integers: bool = False
+    mixed: bool = False
 
 
 def leaf(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
@@ -54,6 +56,11 @@ def constant(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
 def indices(*shape: Size, below: int) -> TensorInput:
     """Returns a tensor argument of whole numbers from 0 up to, but not including, `below`."""
     return TensorInput("constant", shape, 0, below, integers=True)
+
+
+def mask(*shape: Size) -> TensorInput:
+    """Returns a tensor argument of zeros and ones, at least one of each in every row of the last dimension."""
+    return TensorInput("constant", shape, 0, 2, integers=True, mixed=True)
 
 
 _seeds: ContextVar[random.Random] = ContextVar("seeds", default=secrets.SystemRandom())  # noqa: B039 - it keeps no state
@@ -86,11 +93,15 @@ class Generator:
 
     def _argument(self, drawn: TensorInput) -> Argument:
         shape = tuple(self._size(size) for size in drawn.shape)
-        if drawn.integers:
-            values = torch.randint(int(drawn.low), int(drawn.high), shape, generator=self._random)
-        else:
-            values = self._uniform(shape, drawn.low, drawn.high)
+        values = self._values(drawn, shape)
+        while drawn.mixed and (values == values[..., :1]).all(-1).any():
+            values = self._values(drawn, shape)
         return Argument(drawn.kind, array(values))
+
+    def _values(self, drawn: TensorInput, shape: tuple[int, ...]) -> torch.Tensor:
+        if drawn.integers:
+            return torch.randint(int(drawn.low), int(drawn.high), shape, generator=self._random)
+        return self._uniform(shape, drawn.low, drawn.high)
 
     def _size(self, size: Size) -> int:
         if isinstance(size, int):

@@ -81,16 +81,28 @@ class GradientFlow:
         self._writes = 0
 
     def heard(
-        self, name: str, inputs: list, sources: list[TrackedTensor], result: object, results: list, here: Place
+        self,
+        name: str,
+        inputs: list,
+        sources: list[TrackedTensor],
+        result: object,
+        results: list,
+        here: Place,
+        numbers: Iterable[float] = (),
     ) -> None:
-        """Follows one call of a function: `inputs` are its tensors, tracked as `sources`, and `results` those that it returned."""
+        """Follows one call of a function.
+
+        Args:
+            inputs: its tensors, tracked as `sources`; `numbers` are plain ones.
+            results: the tensors that it returned, or the one that it wrote into.
+        """
         if name == "grad" and result is None and len(inputs) == 1 and not inputs[0].retains_grad:
             self.missing.append((here, sources[0]))
         if name in _NO_USE:
             return
         asking = [one for tensor, one in zip(inputs, sources, strict=True) if standing(tensor)[0]]
         if any(standing(tensor)[0] for tensor, _ in results):
-            self._join(sources, here)
+            self._join(sources, numbers, here)
         elif asking and (results or _leaves(result)):
             self._leave(self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here), results, result)
         else:
@@ -120,9 +132,9 @@ class GradientFlow:
         # Small whole numbers are in every program; the others are unlikely to be met by chance.
         self._of_number |= {number: cut for number in numbers[:LISTED] if isinstance(number, float) and number % 1}
 
-    def _join(self, sources: list[TrackedTensor], here: Place) -> None:
-        for one in sources:
-            cut = self._of_value.get(one.id)
+    def _join(self, sources: list[TrackedTensor], numbers: Iterable[float], here: Place) -> None:
+        of_numbers = (self._of_number.get(number) for number in numbers)
+        for cut in (*(self._of_value.get(one.id) for one in sources), *of_numbers):
             if cut is not None and here not in cut.joined and len(cut.joined) < SOURCES:
                 cut.joined.append(here)
 

@@ -168,6 +168,7 @@ class Observer(Listener):
             for tracked in sources:
                 self.writes.silent(tracked, name)
         results = list(tensors(result))
+        written = results or (inputs[:1] if name == "__setitem__" else [])
         for tensor in results:
             tracked = self.links.meet(tensor, name, tuple(sources), link=False)
             if tracked.event is None:
@@ -185,10 +186,9 @@ class Observer(Listener):
         if name in GRADIENT_GIVEN and len(sources) == 2:
             self._buffer_given(*sources)
         if not state.engine_depth:
-            pairs = [(tensor, self.links.meet(tensor)) for tensor in results]
-            state.flow.heard(name, inputs, sources, result, pairs, state.here())
+            pairs = [(tensor, self.links.meet(tensor)) for tensor in written]
+            state.flow.heard(name, inputs, sources, result, pairs, state.here(), self._here.functions.numbers)
         if state.untracked.pending:
-            written = results or (inputs[:1] if name == "__setitem__" else [])
             state.untracked.used(inputs, written, self.statements.top, state.graph, state.here(), state.steps)
 
     def _buffer_given(self, leaf: TrackedTensor, buffer: TrackedTensor) -> None:

@@ -62,6 +62,7 @@ class Functions(Hearing):
 
     Attributes:
         count: how many calls there were; the same in each run of a program that repeats.
+        numbers: the fractions among the arguments of the last call.
         is_asleep: whether calls are only counted.
     """
 
@@ -69,6 +70,7 @@ class Functions(Hearing):
         super().__init__()
         self.before, self.after = before, after
         self.count = -1
+        self.numbers: list[float] = []
         self.is_asleep = False
 
     def __torch_function__(self, func, _types, args=(), kwargs=None):
@@ -84,6 +86,7 @@ class Functions(Hearing):
             inputs = [*tensors((kwargs or {}).get("out")), *tensors(args), *tensors(kwargs or {})]
             self.before(name, inputs)
             result = func(*args, **(kwargs or {}))
+            self.numbers = [argument for argument in args if isinstance(argument, float)]
             self.after(name, inputs, result, count)
             return result
 

@@ -18,7 +18,10 @@ from autograder.view.text.naming import TensorNames
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#000000")
+INK = "#787878"
+"""Of texts and axes: a page may be light or dark, and this grey is as far from white as from JupyterLab's dark ground."""
+
+COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", INK)
 """The palette of Okabe and Ito, made for all kinds of colour vision; markers and labels say the same."""
 
 MARKERS = "o^sD*P"
@@ -66,7 +69,7 @@ def plot_versions(recording: Recording, axes: Axes | None = None) -> Axes:
             marker, words = COUNTED if counted else NOT_COUNTED
             label = plot_words(words)
             axes.plot(
-                step, height, marker, color=COLOURS[number % 6], markeredgecolor="black", markersize=9, label=label
+                step, height, marker, color=COLOURS[number % 6], markeredgecolor=INK, markersize=9, label=label
             )
     axes.locator_params(integer=True)
     axes.set_ylim(-0.3, max([1.0, *(y for points in counts.values() for _, y in points)]) + 0.3)
@@ -133,7 +136,7 @@ def plot_gradients(recording: Recording, name: str, axes: Axes | None = None) ->
     good = [(e.true, e.got) for e in plotted if not e.is_wrong]
     bad = [(e.true, e.got) for e in plotted if e.is_wrong]
     ends = [min((v for p in points for v in p), default=0), max((v for p in points for v in p), default=1)]
-    axes.plot(ends, ends, color="0.6", linewidth=1, zorder=0)
+    axes.plot(ends, ends, color=INK, linewidth=1, zorder=0)
     for part, (marker, colour, words) in ((good, RIGHT), (bad, WRONG)):
         if part:
             label = plot_words(translatable("{label}: {text}"), label=plot_words(words), text=len(part))
@@ -145,20 +148,26 @@ def plot_gradients(recording: Recording, name: str, axes: Axes | None = None) ->
 
 
 def _axes(across: str, up: str) -> Axes:
-    """Returns the axes of a new figure, labelled."""
+    """Returns the axes of a new figure, labelled, through whose ground the page is seen."""
     from matplotlib import pyplot
 
-    _, axes = pyplot.subplots(figsize=(7, 3.6), layout="constrained")
-    axes.set(xlabel=across, ylabel=up)
+    _, axes = pyplot.subplots(figsize=(7, 3.6), layout="constrained", facecolor="none")
+    axes.set(xlabel=across, ylabel=up, facecolor="none")
+    axes.tick_params(which="both", color=INK)
     axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["bottom", "left"]].set_color(INK)
     return axes
 
 
 def _legend(axes: Axes) -> None:
-    """Adds a legend with each label once, and lets all texts be read."""
+    """Adds a legend with each label once, and lets all texts be read, whatever the page's colours."""
+    from matplotlib.text import Text
+
     handles: dict[str, Any] = {}
     for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
         handles.setdefault(label, handle)
     if handles:
         axes.legend(handles.values(), handles.keys(), frameon=False)
+    for text in axes.findobj(Text):
+        text.set_color(INK)
     use_fonts(axes)
