@@ -68,9 +68,7 @@ def plot_versions(recording: Recording, axes: Axes | None = None) -> Axes:
             height = max(y for x, y in points if x <= step)
             marker, words = COUNTED if counted else NOT_COUNTED
             label = plot_words(words)
-            axes.plot(
-                step, height, marker, color=COLOURS[number % 6], markeredgecolor=INK, markersize=9, label=label
-            )
+            axes.plot(step, height, marker, color=COLOURS[number % 6], markeredgecolor=INK, markersize=9, label=label)
     axes.locator_params(integer=True)
     axes.set_ylim(-0.3, max([1.0, *(y for points in counts.values() for _, y in points)]) + 0.3)
     _legend(axes)
