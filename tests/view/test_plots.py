@@ -72,3 +72,16 @@ def test_a_plot_is_in_the_reader_s_language_where_a_font_has_its_letters(monkeyp
     (text,) = axes.get_legend().get_texts()
     assert [label, told] == [axes.get_ylabel(), text.get_text()]
     assert all({*fonts} <= {*one.get_fontfamily()} for one in (axes.yaxis.label, text))
+
+
+def test_a_plot_suits_a_light_and_a_dark_page():
+    """The page is seen through the figure, and every text stands out from white and from JupyterLab's dark ground."""
+    from matplotlib.colors import to_rgb, to_rgba
+    from matplotlib.text import Text
+
+    axes = plots.plot_losses({"as written": [1.0, 0.1]})
+    assert 0 == to_rgba(axes.figure.get_facecolor())[3] == to_rgba(axes.get_facecolor())[3]
+    for text in axes.findobj(Text):
+        (grey,) = set(to_rgb(text.get_color()))
+        light = ((grey + 0.055) / 1.055) ** 2.4
+        assert min(1.05 / (light + 0.05), (light + 0.05) / 0.0556) > 4
