@@ -197,6 +197,14 @@ if __name__ == "__main__":
 """
 
 
+def test_a_file_named_like_a_module_of_ours_stops_nothing(program):
+    """`python -m` puts the working folder first on the path; a `uuid.py` of the user's there is the program's alone."""
+    (program.parent / "uuid.py").write_text("KEY = 1\n")
+    command = [sys.executable, "-m", "autograder", "explain", program.name, "--json", "--no-repair"]
+    done = subprocess.run(command, cwd=program.parent, capture_output=True, text=True)
+    assert "raises-backward" == json.loads(done.stdout)["outcome"], done.stderr
+
+
 @pytest.fixture
 def package(tmp_path) -> Path:
     """A folder with a package of two modules, of which one imports the other relatively and reads its arguments."""

@@ -65,6 +65,16 @@ def test_a_pass_shows_the_reason_and_the_second_way(monkeypatch, shown):
     assert right.source.splitlines()[1] in told
 
 
+def test_no_card_shows_a_backtick():
+    """What an author put between backticks is code on a learner's card."""
+    named = [one for _, known in KNOWN.values() for one in known.of_kind("answer", "right") if "`" in one.name]
+    assert named
+    for one in named:
+        words = after_success.Reason(one.name, one)._repr_html_().partition("<pre>")[0]
+        assert "`" not in words
+        assert one.name.count("`") == words.count("<code>")  # twice: as the reason, and as the second way
+
+
 @pytest.mark.parametrize("exercise", ["prediction_name_reused", "culprit_residual", "no_such_exercise"])
 def test_a_prediction_has_no_reason(exercise, shown):
     """The picture is its explanation."""

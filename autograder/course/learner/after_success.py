@@ -19,6 +19,7 @@ from autograder.course.learner.lesson_end import STYLE
 from autograder.course.paths import SOLUTIONS
 from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import translated
+from autograder.printable import html_with_code
 from autograder.view import draws_here
 
 if TYPE_CHECKING:
@@ -66,8 +67,8 @@ class Reason(NamedTuple):
 
     def _repr_html_(self) -> str:
         code = f"<pre>{html.escape(_code(self.other))}</pre>" if self.other else ""
-        folded = f"<details><summary>{html.escape(self._how())}</summary>{code}</details>" if code else ""
-        return f'<div style="{STYLE}"><p>{html.escape(self._why())}</p>{folded}</div>'
+        folded = f"<details><summary>{html_with_code(self._how())}</summary>{code}</details>" if code else ""
+        return f'<div style="{STYLE}"><p>{html_with_code(self._why())}</p>{folded}</div>'
 
     def _why(self) -> str:
         return translated("The author's reason: {reason}.", reason=translated(self.reason))

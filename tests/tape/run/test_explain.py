@@ -1,5 +1,6 @@
 """The doors: a file or one function of it, the JSON object, and one clear sentence where it cannot be run."""
 
+import importlib
 import json
 import subprocess
 import sys
@@ -123,6 +124,24 @@ def test_a_script_runs_as_main(tmp_path):
     assert ("neighbour_of_bug.py", 2) == (place.file.rpartition("/")[2], place.line)
     assert ["script.py", "neighbour_of_bug.py"] == [one.file.rpartition("/")[2] for one in recording.programs]
     assert "neighbour_of_bug" not in sys.modules
+
+
+@pytest.mark.parametrize("name", ["secrets", "uuid", "statistics", "random", "msgspec", "rich"])
+def test_a_neighbour_named_like_a_module_that_is_imported_already_comes_first(tmp_path, name):
+    """As for Python, a file beside the script goes before the standard library and packages; afterwards these are back."""
+    importlib.import_module(name)
+    before = {key: module for key, module in sys.modules.items() if key.partition(".")[0] == name}
+    (tmp_path / f"{name}.py").write_text("def double(h):\n    h.mul_(2)\n")
+    file = tmp_path / "script.py"
+    file.write_text(
+        f"import torch\nimport {name} as mine\nh = torch.ones(2, requires_grad=True).exp()\n"
+        "mine.double(h)\nh.sum().backward()\n"
+    )
+
+    recording = record_file(file)
+
+    assert [f"{name}.py"] == [harm.mutated_at[0].file.rpartition("/")[2] for harm in recording.verdict.harms]
+    assert before == {key: module for key, module in sys.modules.items() if key.partition(".")[0] == name}
 
 
 @pytest.mark.parametrize(

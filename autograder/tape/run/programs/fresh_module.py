@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from autograder.errors import message_of
 from autograder.locale.translations import in_english
 from autograder.tape.run.programs.source_text import ProgramError, is_own_file
+
+_OURS = {"autograder", "torch"}  # running already, whatever the program's files are called
 
 
 class importable:  # noqa: N801 - reads as a statement
@@ -20,6 +23,8 @@ class importable:  # noqa: N801 - reads as a statement
 
     def __enter__(self):
         self.before = dict(sys.modules)
+        # Python would find the program's own `secrets.py` first; here the standard library's is imported already.
+        self.hidden = {name: sys.modules.pop(name) for name in _shadowed(self.folders)}
         sys.modules[self.module.__name__] = self.module
         sys.path[:0] = self.folders
 
@@ -34,6 +39,37 @@ class importable:  # noqa: N801 - reads as a statement
         for name in set(sys.modules) - set(self.before):
             if is_own_file(getattr(sys.modules[name], "__file__", None) or "<none>"):
                 del sys.modules[name]
+        sys.modules.update(self.hidden)
+
+
+def _shadowed(folders: Iterable[str]) -> list[str]:
+    """Returns the modules that are imported, but that a program started in these folders would import from its own files."""
+    own = {top: folder for folder in folders for top in _importable_names(folder or os.curdir)}
+    tops = {name.partition(".")[0] for name in sys.modules}
+    hidden = {top for top in own.keys() & tops - _OURS if _comes_later(sys.modules.get(top), own[top])}
+    return [name for name in sys.modules if name.partition(".")[0] in hidden]
+
+
+def _importable_names(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder) as entries:
+            return [
+                entry.name.removesuffix(".py")
+                for entry in entries
+                if entry.name.endswith(".py") or os.path.exists(os.path.join(entry.path, "__init__.py"))
+            ]
+    except OSError:
+        return []
+
+
+def _comes_later(module: types.ModuleType | None, folder: str) -> bool:
+    """Returns whether Python would search `folder` before it found this module, and has not found it there."""
+    # What is frozen or built in is imported before any file is searched (sys.meta_path).
+    origin = getattr(getattr(module, "__spec__", None), "origin", None)
+    file = getattr(module, "__file__", None)
+    return bool(file and origin not in ("frozen", "built-in")) and not os.path.realpath(str(file)).startswith(
+        os.path.join(os.path.realpath(folder), "")
+    )
 
 
 def run_module(code: types.CodeType, module: types.ModuleType, shown: str, *, guarded: bool) -> None:
