@@ -28,7 +28,7 @@ class _HelpFormatter(argparse.HelpFormatter):
 
 
 class TranslatedHelpParser(argparse.ArgumentParser):
-    """A parser whose help is in the reader's language; what argparse comes to say otherwise stays English."""
+    """A parser whose help is in the reader's language; argparse's own sentences stay English."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=_HelpFormatter, **options)

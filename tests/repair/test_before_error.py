@@ -29,7 +29,7 @@ def gradients(source):
 
 
 def test_an_error_later_does_not_hide_the_harm_or_its_repair():
-    """The outcome is the error's; the write, the gradients and a proven repair are told. Oracle: 2 e^2w a step, in plain PyTorch."""
+    """The outcome is the error's; the answer has the write, the gradients and a proven repair. Oracle: 2 e^2w a step, in plain PyTorch."""
     source = PROGRAM.format(write="h.data.zero_()")
     found = autograder.explain(source)
 

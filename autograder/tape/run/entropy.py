@@ -14,7 +14,7 @@ from unittest.mock import patch
 import torch
 
 Readings = dict[tuple[str, str, str], list[Any]]
-"""What each clock said in the first run, by its name and the file and function that asked; later runs are told the same."""
+"""What each clock said in the first run, by its name and the file and function that asked; later runs read the same."""
 
 READINGS = 10_000  # of one clock in one function that are kept: a loop that waits may ask millions of times
 _seed = random.Random.seed
