@@ -107,6 +107,12 @@ class Attempt:
             wrong.print_first()
             show(demonstration(self._asked), counters=True)
 
+    def show_right(self) -> None:
+        """Shows the picture of an answer that has passed, with the check's gradients beside its own."""
+        self._knows_gradients = True
+        if self.recording is not None and self.recording.verdict.outcome == "correct":
+            show(self._beside_expected(self.recording))
+
     def _beside_expected(self, found: Recording) -> Recording:
         """Returns the recording with the check's gradients as the right ones."""
         right = {name: nested(gradient) for name, gradient in self._expected.gradients.items()}

@@ -1,10 +1,21 @@
-"""What happens when an exercise passes or fails: a printed line for a pass, and a call to every listener."""
+"""What happens when an exercise passes or fails: a line for a pass, and a call to every listener."""
 
 from __future__ import annotations
 
+import html
+import os
 from collections.abc import Callable
+from typing import NamedTuple
 
+from IPython.core.getipython import get_ipython
+from IPython.display import display
+
+from autograder.check.message import VALIDATING
 from autograder.locale.translations import translated
+from autograder.view import draws_here
+
+# The theme's green, which is readable on a light page and on a dark one; the second is JupyterLab's own for other programs.
+GREEN = "color: var(--jp-success-color1, #2e7d32); font-weight: 600"
 
 _listeners: list[Callable[[str], None]] = []
 _listeners_to_failures: list[Callable[[str, str], None]] = []
@@ -32,7 +43,28 @@ def failed(exercise: str, choice: str = "") -> None:
 
 
 def passed(exercise: str, detail: str = "") -> None:
-    """Prints that the exercise is correct, and tells the listeners."""
-    print(f"{exercise}: {translated('correct')}{detail}")
+    """Shows that the exercise is correct, and tells the listeners."""
+    line = Passed(exercise, detail)
+    display(line) if is_learners_notebook() else print(repr(line))
     for listener in _listeners:
         listener(exercise)
+
+
+def is_learners_notebook() -> bool:
+    """Returns whether a learner looks on: not where nbgrader or the maker of a book executes the notebook, nor in a terminal."""
+    executed = "NBGRADER_EXECUTION" in os.environ or VALIDATING in os.environ
+    return not executed and draws_here() and not getattr(get_ipython(), "takes_recordings", False)
+
+
+class Passed(NamedTuple):
+    """The line that says that an exercise is correct, and what the check compared; green in a notebook."""
+
+    exercise: str
+    detail: str
+
+    def __repr__(self) -> str:
+        return f"{self.exercise}: {translated('correct')}{self.detail}"
+
+    def _repr_html_(self) -> str:
+        said = html.escape(f"{self.exercise}: {translated('correct')}")
+        return f'<div><span style="{GREEN}">✓ {said}</span>{html.escape(self.detail)}</div>'

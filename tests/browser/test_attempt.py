@@ -70,6 +70,26 @@ def test_a_wrong_answer_shows_its_own_run(page, jupyterlab, theme, request):
     assert 1 == shown.count("look at")
 
 
+def test_a_right_answer_shows_its_own_run(page, jupyterlab):
+    """A line says in green what held; below it stands the picture of the learner's own lines."""
+    right = ANSWER.replace("d.data.view(-1)", "d.detach().clone().view(-1)")
+    jupyterlab.write("right.ipynb", IMPORTS, right.strip(), CHECK.strip())
+    jupyterlab.open(page, "right.ipynb")
+    jupyterlab.run_all(page)
+    output = page.locator(".jp-CodeCell").nth(2).locator(".jp-OutputArea")
+    picture = output.locator(".autograder").first
+    picture.wait_for(timeout=60_000)
+
+    shown = output.inner_text()
+    assert re.match(r"\s*✓ product_and_pixels: correct \(the values; .*the gradients? of ", shown)
+    assert shown.index("product_and_pixels") < shown.index("shown.clamp_(0, 1)")
+    assert "clone().view(-1)" in picture.inner_text()
+    red, green, blue = output.locator("span", has_text="correct").first.evaluate(
+        "one => getComputedStyle(one).color.match(/[0-9.]+/g).slice(0, 3).map(Number)"
+    )
+    assert green > max(red, blue)
+
+
 def test_a_wrong_prediction_says_first_what_happened(page, jupyterlab):
     """You predicted this, it was that; then the picture."""
     jupyterlab.write("prediction.ipynb", IMPORTS, PREDICTION, LATE_WRITE.strip())

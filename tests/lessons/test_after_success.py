@@ -4,16 +4,21 @@ import html
 
 import pytest
 
+from autograder.check import attempt_picture, events
+from autograder.check import exercise as check_line
 from autograder.check.message import VALIDATING
 from autograder.check.subject.learner_code import normal_form
 from autograder.course.author_cells import exercises
 from autograder.course.learner import after_success
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.locale.languages import speaking
+from autograder.view.notebook import drawn_mimebundle
+from autograder.view.text.gradient_values import is_wrong
 from tests.lessons.namespace import Namespace
 from tests.lessons.solving import verdict
 
 KNOWN = {exercise.id: (path, exercise) for path in lessons(SOLUTIONS) for exercise in exercises(path)}
+WITHOUT_PICTURE = {"read_counters"}  # it returns numbers
 REPAIRS = [name for name, (_, exercise) in KNOWN.items() if "\ncheck(" in exercise.check]
 
 
@@ -21,7 +26,7 @@ REPAIRS = [name for name, (_, exercise) in KNOWN.items() if "\ncheck(" in exerci
 def shown(monkeypatch):
     """Returns what is displayed after a pass, as in a notebook."""
     found = []
-    monkeypatch.setattr(after_success, "draws_here", lambda: True)
+    monkeypatch.setattr(events, "draws_here", lambda: True)
     monkeypatch.setattr(after_success, "display", found.append)
     monkeypatch.delenv("NBGRADER_EXECUTION", raising=False)
     monkeypatch.delenv(VALIDATING, raising=False)
@@ -63,6 +68,29 @@ def test_a_pass_shows_the_reason_and_the_second_way(monkeypatch, shown):
     assert answer.name not in told
     assert right.name not in told
     assert right.source.splitlines()[1] in told
+
+
+@pytest.mark.parametrize("name", REPAIRS)
+def test_a_pass_shows_the_answers_own_run(name, monkeypatch):
+    """Below the line stands the picture of the learner's own lines, with right gradients; where autograd was not asked, none."""
+    path, exercise = KNOWN[name]
+    pictures, lines = [], []
+    monkeypatch.setattr(events, "is_learners_notebook", lambda: True)
+    monkeypatch.setattr(check_line, "is_learners_notebook", lambda: True)
+    monkeypatch.setattr(events, "display", lines.append)
+    monkeypatch.setattr(attempt_picture, "draws_here", lambda: True)
+    monkeypatch.setattr(attempt_picture, "show", pictures.append)
+    answer = exercise.of_kind("answer")[0]
+
+    assert verdict(path, exercise, answer.source) is None
+
+    assert [f"{name}: correct"] == [repr(line).partition(" (")[0] for line in lines]
+    for picture in pictures:
+        assert "correct" == picture.verdict.outcome
+        assert set(picture.programs[0].source.splitlines()) >= set(answer.source.splitlines())
+        assert 30_000 >= sum(len(form.encode()) for form in drawn_mimebundle(picture).values())
+        assert not [leaf for leaf, gradient in picture.verdict.gradients.items() if is_wrong(gradient)]
+    assert name in WITHOUT_PICTURE or [1] == [len(pictures)]
 
 
 def test_no_card_shows_a_backtick():

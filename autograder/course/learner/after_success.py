@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import ast
 import html
-import os
 from typing import TYPE_CHECKING, NamedTuple
 
-from IPython.core.getipython import get_ipython
 from IPython.display import display
 
-from autograder.check.events import on_pass
-from autograder.check.message import VALIDATING, WIDTH
+from autograder.check.events import is_learners_notebook, on_pass
+from autograder.check.message import WIDTH
 from autograder.check.subject.learner_code import normal_form, normal_form_of
 from autograder.course.catalogue import lessons
 from autograder.course.learner.hints import as_handed_out, notebook_of
@@ -20,7 +18,6 @@ from autograder.course.paths import SOLUTIONS
 from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import translated
 from autograder.printable import html_with_code
-from autograder.view import draws_here
 
 if TYPE_CHECKING:
     from autograder.course.author_cells import Answer, AuthorExercise
@@ -34,8 +31,7 @@ def explain_passes() -> None:
 def show_reason(exercise: str) -> None:
     """Shows the author's reason in a learner's notebook; nothing for a prediction, or where the sources are not there."""
     # Neither while nbgrader executes a notebook nor while the book is made: feedback, or a page, would hold an answer.
-    executed = "NBGRADER_EXECUTION" in os.environ or VALIDATING in os.environ
-    if executed or not draws_here() or getattr(get_ipython(), "takes_recordings", False):
+    if not is_learners_notebook():
         return
     lesson = next((one for one in lessons() if exercise in {known.id for known in one.exercises}), None)
     source = notebook_of(SOLUTIONS, lesson) if lesson else None
