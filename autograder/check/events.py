@@ -14,7 +14,7 @@ from autograder.check.message import VALIDATING
 from autograder.locale.translations import translated
 from autograder.view import draws_here
 
-# The theme's green, which is readable on a light page and on a dark one; the second is JupyterLab's own for other programs.
+# JupyterLab's theme has a green that suits its ground; where there is no theme (an exported page), the ground is light.
 GREEN = "color: var(--jp-success-color1, #2e7d32); font-weight: 600"
 
 _listeners: list[Callable[[str], None]] = []
