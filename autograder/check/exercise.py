@@ -34,6 +34,7 @@ def check(
     at_most: Callable[..., int] | None = None,
     without: tuple[str, ...] = (),
     asked: Callable[[], object] | None = None,
+    decisive: Callable[..., bool] | None = None,
     **inputs: Any,
 ) -> None:
     """Checks an answer: prints one line if it is right, and raises the reason if it is not.
@@ -49,6 +50,7 @@ def check(
         at_most: takes the drawn arguments by name and returns how many bytes an answer may allocate.
         without: names that the answer must not use, such as "optim".
         asked: a program of whose counters the answer tells; a wrong one is shown its picture, with the counters hidden.
+        decisive: takes the drawn arguments by name; while it is false, others are drawn, so that each round tells answers apart.
         inputs: `leaf(...)`, `result(...)`, `frozen(...)`, `constant(...)`, `indices(...)` or `mask(...)` for tensors;
             numbers and strings are passed as they are.
 
@@ -64,7 +66,7 @@ def check(
     try:
         _require_own_work(exercise, subject, like, given)
         for number in range(ROUNDS):
-            expected = trials.get(number, like, inputs, options)
+            expected = trials.get(number, like, inputs, options, decisive)
             for part in (expected, expected.through_memory):
                 if part is not None:
                     with pictured(subject, part, asked) as attempt:

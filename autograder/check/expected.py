@@ -9,7 +9,7 @@ import msgspec
 import torch
 
 from autograder.check.subject.call_report import Argument, Array, Call, Report, array
-from autograder.check.subject.inputs import Generator
+from autograder.check.subject.inputs import Decisive, Generator
 from autograder.check.subject.subjects import LocalSubject
 from autograder.errors import InputError
 from autograder.tape.oracle.reference_gradients import finite_differences
@@ -41,11 +41,19 @@ class Trials:
         self._generator = Generator()
         self._drawn: list[Expected] = []
 
-    def get(self, number: int, like: Callable[..., Any], inputs: dict[str, Any], options: dict[str, Any]) -> Expected:
+    def get(
+        self,
+        number: int,
+        like: Callable[..., Any],
+        inputs: dict[str, Any],
+        options: dict[str, Any],
+        decisive: Decisive = None,
+    ) -> Expected:
         """Returns the trial with this number, counted from 0."""
         while len(self._drawn) <= number:
             # A module in its other mode once: an answer may not compute one thing in training and another in evaluation.
-            self._drawn.append(trial(like, inputs, options, self._generator, training=len(self._drawn) != 1))
+            training = len(self._drawn) != 1
+            self._drawn.append(trial(like, inputs, options, self._generator, training, decisive))
         return self._drawn[number]
 
 
@@ -55,13 +63,16 @@ def trial(
     options: dict[str, Any],
     generator: Generator,
     training: bool = True,
+    decisive: Decisive = None,
 ) -> Expected:
     """Returns a newly drawn call and the results that `like` gives for it.
 
     Only the forward of `like` is ever run, with nothing requiring grad, so its in-place faults have no effect: its values
     are those of the formula that it implements, and finite differences of these values are the right gradients.
     """
-    call = Call(generator.arguments(inputs), options, _parameters(like, options, generator), training=training)
+    call = Call(
+        generator.arguments(inputs, decisive), options, _parameters(like, options, generator), training=training
+    )
     oracle = LocalSubject(like)
     values = _values(oracle, call)
     cotangents = {

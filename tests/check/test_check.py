@@ -14,7 +14,7 @@ from autograder.check.expected import trial
 from autograder.check.learner import Missing, use_names
 from autograder.check.message import WIDTH, message
 from autograder.check.subject.call_report import Report
-from autograder.check.subject.inputs import Generator
+from autograder.check.subject.inputs import Generator, UndecisiveInputs
 from autograder.check.subject.subjects import LocalSubject
 from autograder.course.paths import ROOT
 from autograder.grade.sandbox.warmup import REHEARSAL
@@ -311,3 +311,14 @@ def test_below_a_picture_the_whole_verdict_stands_again(verdict, lines, capsys):
     assert lines == len(shown := wrong._render_traceback_())
     assert verdict.split() == " ".join(shown).split()
     assert str(wrong) in capsys.readouterr().out
+
+
+def test_inputs_are_drawn_until_they_are_decisive():
+    """Of what a check cell asks for, every round has it; where no draw has it, the author is told."""
+    generator, inputs = Generator(seed=1), {"x": constant(2), "n": indices(1, below=9)}
+    for _ in range(20):
+        found = generator.arguments(inputs, lambda x, n: n[0] == 4 and x[0] > 0)
+        assert 4 == found["n"].values.tensor().item()
+        assert found["x"].values.tensor()[0] > 0
+    with pytest.raises(UndecisiveInputs, match="none is what its `decisive` asks for"):
+        generator.arguments(inputs, lambda x, n: n[0] > 9)

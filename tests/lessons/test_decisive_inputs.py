@@ -60,6 +60,15 @@ NEAR_MISSES = {
         "scores_then_lookup",
         NORMED.format("scores_then_lookup", "scores = table.clone() @ w", "scores, table[words] @ w"),
     ),
+    "the last word is not written": (
+        "scores_then_lookup",
+        "def scores_then_lookup(table, w, words):\n    scores = table.clone() @ w\n"
+        "    F.embedding(words[:-1], table, max_norm=1.0)\n    return scores, table[words] @ w",
+    ),
+    "every row gets length 1": (
+        "first_and_all",
+        NORMED.format("first_and_all", "own = table[int(words[0])].clone() @ w", "own + table[words] @ w"),
+    ),
 }
 RIGHT = {
     "-inf is added": (
