@@ -15,6 +15,7 @@ from autograder.check.lost_paths import find_cut, find_detached, find_kept_histo
 from autograder.check.message import Incorrect, Unfinished
 from autograder.check.named_lines import describe as describe_line
 from autograder.check.programs.demonstrations import demonstration
+from autograder.check.shown_message import show_first
 from autograder.check.subject.subjects import Subject
 from autograder.tape.oracle.gradient_comparison import nested
 from autograder.tape.recording.schema import Forecast, Recording, Step
@@ -99,12 +100,12 @@ class Attempt:
     def show(self, wrong: Incorrect) -> None:
         """Shows the verdict first, then the picture."""
         if self.recording is not None:
-            wrong.print_first()
+            show_first(wrong)
             shown = self._beside_expected(self.recording) if wrong.judges_gradients else self.recording
             verdict = msgspec.structs.replace(shown.verdict, refusal=wrong.verdict, named=self._named, graph_faults=())
             show(msgspec.structs.replace(shown, verdict=verdict))
         elif self._asked is not None and draws_here():
-            wrong.print_first()
+            show_first(wrong)
             show(demonstration(self._asked), counters=True)
 
     def show_right(self) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 import itertools
 import os
 
-from autograder.locale.line_breaks import columns, wrap_text
+from autograder.locale.line_breaks import columns, join_lines, wrap_text
 from autograder.locale.translations import translated
 
+LABEL_COLUMNS = 12
 WIDTH = 76  # `nbgrader validate` cuts lines at 87 columns, its own indent included (nbgrader 0.9.6)
 
 
@@ -22,23 +23,20 @@ class Unsolved(AssertionError):
     """A check did not pass; the message says everything, so a notebook shows it without a traceback."""
 
     printed = False
+    """Whether the message stands above a picture already, so that only the verdict is shown below it."""
 
     @property
     def verdict(self) -> str:
         """The first line, without the exercise's name."""
         return str(self).splitlines()[0].partition(": ")[2]
 
-    def print_first(self) -> None:
-        """Prints the message now, before a picture; the notebook then shows only the verdict below."""
-        print(self)
-        self.printed = True
-
     def _render_traceback_(self) -> list[str]:
         # IPython prints our frames otherwise, which say nothing about the learner's code (documented for IPython 9 in
         # "Integrating your objects with IPython").
         lines = str(self).splitlines()
-        shown = self.printed and VALIDATING not in os.environ  # *Validate* shows no output but the error
-        return list(itertools.takewhile(lambda line: not line.startswith(" "), lines)) if shown else lines
+        if not self.printed or VALIDATING in os.environ:  # *Validate* shows no output but the error
+            return lines
+        return [join_lines(itertools.takewhile(lambda line: not line.startswith(" "), lines))]
 
 
 class NotAttempted(Unsolved):
@@ -89,5 +87,5 @@ def message(verdict: str, *, saw: str, expected: str, look_at: str) -> str:
 
 
 def _row(label: str, text: str) -> str:
-    first, others = f"  {label}{' ' * (9 - columns(label))} ", " " * 12
-    return "\n".join(wrap_text(text, WIDTH, first, others))
+    first = f"  {label}{' ' * (LABEL_COLUMNS - 3 - columns(label))} "
+    return "\n".join(wrap_text(text, WIDTH, first, " " * LABEL_COLUMNS))

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from playwright.sync_api import expect
 
 from tests.browser.late_write import LATE_WRITE
 
@@ -84,10 +85,40 @@ def test_a_right_answer_shows_its_own_run(page, jupyterlab):
     assert re.match(r"\s*✓ product_and_pixels: correct \(the values; .*the gradients? of ", shown)
     assert shown.index("product_and_pixels") < shown.index("shown.clamp_(0, 1)")
     assert "clone().view(-1)" in picture.inner_text()
-    red, green, blue = output.locator("span", has_text="correct").first.evaluate(
-        "one => getComputedStyle(one).color.match(/[0-9.]+/g).slice(0, 3).map(Number)"
-    )
-    assert green > max(red, blue)
+    for theme in ("JupyterLab Dark", "JupyterLab Light"):
+        jupyterlab.choose(page, "Settings", "Theme", theme)
+        expect(page.locator("body")).to_have_attribute("data-jp-theme-name", theme)
+        page.wait_for_timeout(300)
+        green = color(output.locator("span", has_text="correct").first, "color")
+        assert green[1] > max(green[0], green[2])
+        assert contrast(green, color(page.locator(".jp-Notebook").first, "backgroundColor")) >= 4.5
+
+
+def color(element, style) -> list[float]:
+    """Returns red, green and blue of a color of an element, from 0 to 255."""
+    return element.evaluate(f"one => getComputedStyle(one).{style}.match(/[0-9.]+/g).slice(0, 3).map(Number)")
+
+
+def contrast(one, other) -> float:
+    """Returns the contrast of two colors, from 1 to 21 (WCAG 2.2)."""
+    linear = [[c / 3294.6 if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in color] for color in (one, other)]
+    darker, lighter = sorted(0.2126 * r + 0.7152 * g + 0.0722 * b for r, g, b in linear)
+    return (lighter + 0.05) / (darker + 0.05)
+
+
+def test_in_a_narrow_pane_a_message_breaks_at_the_edge_only(page, jupyterlab):
+    """No line of the message ends before the pane does, but at its own end: it is not wrapped once more."""
+    jupyterlab.write("narrow.ipynb", IMPORTS, ANSWER.strip(), CHECK.strip())
+    jupyterlab.open(page, "narrow.ipynb")
+    jupyterlab.run_all(page)
+    page.set_viewport_size({"width": 640, "height": 900})
+    output = page.locator(".jp-CodeCell").nth(2).locator(".jp-OutputArea")
+    output.locator(".autograder").first.wait_for(timeout=60_000)
+    rows = output.locator("div", has_text=re.compile(r"^(saw|expected|look at) "))
+    assert rows.count() >= 3
+    for text in rows.all_inner_texts():
+        assert "\n" not in text.strip()
+    assert "\n" not in output.locator("[data-mime-type*=error], [data-mime-type*=stderr]").last.inner_text().strip()
 
 
 def test_a_wrong_prediction_says_first_what_happened(page, jupyterlab):

@@ -13,6 +13,7 @@ from autograder.check.exercise import ROUNDS
 from autograder.check.expected import trial
 from autograder.check.learner import Missing, use_names
 from autograder.check.message import WIDTH, message
+from autograder.check.shown_message import ShownMessage, show_first
 from autograder.check.subject.call_report import Report
 from autograder.check.subject.inputs import Generator, UndecisiveInputs
 from autograder.check.subject.subjects import LocalSubject
@@ -307,7 +308,7 @@ def test_below_a_picture_the_whole_verdict_stands_again(verdict, lines, capsys):
     """Once printed above the picture, a message shows its verdict below it, to its last word, and nothing more."""
     wrong = Incorrect(message(verdict, saw="a", expected="b", look_at="c"))
     assert lines + 3 == len(wrong._render_traceback_())
-    wrong.print_first()
+    show_first(wrong)
     assert lines == len(shown := wrong._render_traceback_())
     assert verdict.split() == " ".join(shown).split()
     assert str(wrong) in capsys.readouterr().out
@@ -322,3 +323,12 @@ def test_inputs_are_drawn_until_they_are_decisive():
         assert found["x"].values.tensor()[0] > 0
     with pytest.raises(UndecisiveInputs, match="none is what its `decisive` asks for"):
         generator.arguments(inputs, lambda x, n: n[0] > 9)
+
+
+def test_in_a_notebook_a_message_has_one_element_for_each_line_that_its_author_wrote():
+    """The pane's edge breaks them, so a line that was wrapped at 76 columns is whole again; what an answer printed is no markup."""
+    told = message("drain: gone", saw="buffer holds <b>[[0, 1]]</b> " * 5, expected="x", look_at="line 4")
+    elements = re.findall(r"<div(?: style=.padding[^>]*)?>([^<]*)</div>", ShownMessage(told)._repr_html_())
+    buffer = ("buffer holds &lt;b&gt;[[0, 1]]&lt;/b&gt; " * 5).strip()
+    assert ["drain: gone", f"saw       {buffer}", "expected  x", "look at   line 4"] == elements
+    assert told == repr(ShownMessage(told))

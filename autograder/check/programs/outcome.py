@@ -13,6 +13,7 @@ from autograder.check.forbidden_names import require_without
 from autograder.check.learner import find_subject
 from autograder.check.message import Incorrect, message, not_attempted
 from autograder.check.named_lines import describe as describe_line
+from autograder.check.shown_message import show_first
 from autograder.check.subject.call_report import ProgramText
 from autograder.check.subject.learner_code import normal_form
 from autograder.check.subject.subjects import Subject
@@ -62,7 +63,7 @@ def _refuse(exercise: str, subject: Subject, found: ProgramText, outcome: Outcom
         )
     )
     if recording is not None:
-        wrong.print_first()
+        show_first(wrong)
         refusal = translated("the outcome is {found}, asked for is {outcome}", found=found.outcome, outcome=outcome)
         verdict = msgspec.structs.replace(recording.verdict, refusal=refusal, named=(named,) if named else ())
         show(msgspec.structs.replace(recording, verdict=verdict))

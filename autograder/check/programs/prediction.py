@@ -14,6 +14,7 @@ from autograder.check.memo import once
 from autograder.check.message import Incorrect, NotAttempted, message
 from autograder.check.programs.demonstrations import demonstration
 from autograder.check.programs.program_picture import show_program
+from autograder.check.shown_message import show_first
 from autograder.locale.translations import translated
 from autograder.tape import record
 from autograder.tape.recording.schema import Recording
@@ -149,7 +150,7 @@ def _right(name: str, outcome: str, recording: Recording, program: Callable[[], 
 
 def _told(wrong: Incorrect, name: str, recording: Recording, program: Callable[[], Any], guess: str = "") -> Incorrect:
     """Says what was wrong before the picture is shown, and returns what to raise."""
-    wrong.print_first()
+    show_first(wrong)
     show_program(recording, program, from_start=True)
     failed(name, guess)
     return wrong

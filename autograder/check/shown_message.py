@@ -1,0 +1,43 @@
+"""A refusal in a learner's notebook, whose lines break where the pane ends; elsewhere the text, which was wrapped already."""
+
+from __future__ import annotations
+
+import html
+import re
+from typing import NamedTuple
+
+from IPython.display import display
+
+from autograder.check.events import is_learners_notebook
+from autograder.check.message import LABEL_COLUMNS, Unsolved
+from autograder.locale.line_breaks import join_lines
+
+# Within a theme the font is that of JupyterLab's printed text (4.6); an exported page has no theme.
+FONT = "font-family: var(--jp-code-font-family, monospace); font-size: var(--jp-code-font-size, 13px)"
+BREAKS = "line-height: 1.3; white-space: pre-wrap; overflow-wrap: anywhere"
+HANGING = f"padding-left: {LABEL_COLUMNS}ch; text-indent: {2 - LABEL_COLUMNS}ch"
+
+
+class ShownMessage(NamedTuple):
+    """The four lines of a refusal, as text and as HTML."""
+
+    text: str
+
+    def __repr__(self) -> str:
+        return self.text
+
+    def _repr_html_(self) -> str:
+        rows = re.split(rf"\n(?! {{{LABEL_COLUMNS}}})", self.text)
+        return f'<div style="{FONT}; {BREAKS}">{"".join(map(_row, rows))}</div>'
+
+
+def show_first(wrong: Unsolved) -> None:
+    """Shows the message now, before a picture; the notebook then shows only the verdict below."""
+    display(ShownMessage(str(wrong))) if is_learners_notebook() else print(wrong)
+    wrong.printed = True
+
+
+def _row(row: str) -> str:
+    """Returns one of the lines, which was wrapped under its label, as an element of its own."""
+    style = f' style="{HANGING}"' if row.startswith("  ") else ""
+    return f"<div{style}>{html.escape(join_lines(row.splitlines()))}</div>"
