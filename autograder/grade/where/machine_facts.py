@@ -7,29 +7,40 @@ import importlib.metadata
 import os
 import platform
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 from autograder.installation.requirements import PACKAGE
 
 PACKAGES = ("torch", "nbgrader", "ipython")
+WITHOUT_EFFECT = ("book", "commands", "desk", "installation")
+"""Rooms of this package that no grade depends on."""
 
 
 @cache
 def deciding_versions() -> dict[str, str]:
-    """Returns the versions of Python and of the packages that decide a grade."""
-    return {"python": platform.python_version()} | {name: importlib.metadata.version(name) for name in PACKAGES}
+    """Returns the versions of Python and of what decides a grade: packages, and this package's own code."""
+    own = _code_version(file for file in _code() if file.relative_to(PACKAGE).parts[0] not in WITHOUT_EFFECT)
+    packages = {name: importlib.metadata.version(name) for name in PACKAGES}
+    return {"python": platform.python_version()} | packages | {"grader": own}
 
 
 @cache
 def handshake_versions() -> dict[str, str]:
     """Returns what another machine's installation has to be like: `deciding_versions`, and this package to the letter."""
+    return {"autograder": _code_version(_code())} | deciding_versions()
+
+
+def _code() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def _code_version(files: Iterable[Path]) -> str:
     digest = hashlib.sha256()
-    for file in sorted(PACKAGE.rglob("*.py")):
+    for file in files:
         digest.update(file.relative_to(PACKAGE).as_posix().encode() + b"\0" + file.read_bytes())
-    return {
-        "autograder": f"{importlib.metadata.version('autograd-er')} ({digest.hexdigest()[:12]})"
-    } | deciding_versions()
+    return f"{importlib.metadata.version('autograd-er')} ({digest.hexdigest()[:12]})"
 
 
 def difference(theirs: dict[str, str]) -> str:

@@ -6,6 +6,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.where import machine_facts
 from autograder.grade.wire.limits import Limits
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, write_source
 from tests.grade.hostile.school import FULL, hand_in, place
@@ -64,6 +65,22 @@ def test_the_teachers_files(course, name):
 def test_a_limit(course):
     """More seconds may be what a submission lacked."""
     assert not graded(course, limits=Limits(cell_seconds=31)).unchanged
+
+
+@pytest.mark.parametrize(
+    "file, decides", [("grade/submission.py", True), ("check/judge.py", True), ("desk/roster.py", False)]
+)
+def test_the_graders_own_code(course, monkeypatch, tmp_path_factory, file, decides):
+    """A grade made before a fix of the grader is made again; the teacher's desk decides no grade."""
+    package = tmp_path_factory.mktemp("autograder")
+    (package / file).parent.mkdir()
+    monkeypatch.setattr(machine_facts, "PACKAGE", package)
+    for text, same in (("before = 1", False), ("before = 2", not decides)):
+        (package / file).write_text(text)
+        machine_facts.deciding_versions.cache_clear()
+        assert graded(course).unchanged is same
+    monkeypatch.undo()
+    machine_facts.deciding_versions.cache_clear()
 
 
 def test_a_due_date_changes_the_penalty_without_grading(course):
