@@ -68,7 +68,7 @@ def test_a_limit(course):
 
 
 @pytest.mark.parametrize(
-    "file, decides", [("grade/submission.py", True), ("check/judge.py", True), ("desk/roster.py", False)]
+    ("file", "decides"), [("grade/submission.py", True), ("check/judge.py", True), ("desk/roster.py", False)]
 )
 def test_the_graders_own_code(course, monkeypatch, tmp_path_factory, file, decides):
     """A grade made before a fix of the grader is made again; the teacher's desk decides no grade."""
