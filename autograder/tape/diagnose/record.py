@@ -31,12 +31,15 @@ from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Excerpt, Outcome, Verdict
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.engine import Listener
-from autograder.tape.run.once import SECONDS, CompilingTookTooLong, Run, is_out_of_time, run_once
+from autograder.tape.run.once import SECONDS, CompilingTookTooLong, Run, is_out_of_time, run_once, time_was_up
 from autograder.tape.run.programs.program import Program, from_file, from_function, from_source
 from autograder.tape.run.programs.source_text import ProgramError
 
 # Of the time that is left, the first run may take so much, and the one with private copies so much of what is left then.
 FIRST, SECOND = 0.4, 0.6
+PATIENCE = 0.8  # of the time that is left, for a run that has not come to the end of a backward call
+SLOW = 0.05  # of the time that is left: a run that took more is not gone beyond in others
+TWO_MORE = 1 / 3  # of the time: where a run takes more of it, there is no time for another two
 SLOWER = 20  # how much longer an observed run may take than a plain one (about 10 times, where the tensors are small)
 BEGINNING = 2.0  # seconds that are recorded of a program that does not end
 
@@ -106,18 +109,23 @@ def _first_run(program: Program, seconds: float, scope: Scope) -> Run:
     budget = budget_in_force()
     budget.stage = "running as it is"
     try:
-        return run_once(
-            program, seconds=min(seconds, FIRST * budget.left), calls=scope.calls, partial=True, compiles=True
-        )
+        return _patient_run(program, seconds, scope, compiles=True)
     except CompilingTookTooLong:
         pass
     except ProgramError as error:
         if is_out_of_time(error):
             error.recording = _beginning(program)
         raise
-    run = run_once(program, seconds=min(seconds, FIRST * budget.left), calls=scope.calls, partial=True)
+    run = _patient_run(program, seconds, scope)
     run.gave_up_compiling = True
     return run
+
+
+def _patient_run(program: Program, seconds: float, scope: Scope, *, compiles: bool = False) -> Run:
+    """Returns a run that ends when its share of the time is up, but hardly before a backward call is complete."""
+    left = budget_in_force().left
+    limit, patience = min(seconds, FIRST * left), min(seconds, PATIENCE * left)
+    return run_once(program, seconds=limit, calls=scope.calls, partial=True, compiles=compiles, patience=patience)
 
 
 def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[Evidence, ClonedSavesRun]:
@@ -146,18 +154,29 @@ def _differ(plain: Run, meant: Run) -> bool:
 def _meant(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[ClonedSavesRun, Run]:
     """Returns the run with private copies; of a long program it ends after a few backward calls where one of these was harmed."""
 
-    def run(most: int | None) -> tuple[ClonedSavesRun, Run]:
-        listener, limit = ClonedSavesRun(), min(seconds, SECOND * budget_in_force().left)
-        return listener, run_again(program, listener, listener.around, limit, most)
+    left = budget_in_force().left
 
+    def run(most: int | None) -> tuple[ClonedSavesRun, Run]:
+        listener = ClonedSavesRun()
+        return listener, run_again(
+            program, listener, listener.around, min(seconds, SECOND * left), most, patience=min(seconds, left)
+        )
+
+    if plain.error is not None and plain.took > TWO_MORE * left:
+        return ClonedSavesRun(), Run(error=time_was_up())  # the outcome is known, and the line is wanted more
     if not is_long(plain, scope):
-        return run(calls_beyond_error(plain.error, plain.calls))
+        return run(len(plain.calls) if _is_slow(plain) else calls_beyond_error(plain.error, plain.calls))
     whole = len(plain.calls) if plain.is_cut or plain.error is not None else None
     if scope.shown is None and plain.error is None and len(plain.calls) > FEW:
         beginning = run(FEW)
         if _differ(plain, beginning[1]):
             return beginning
     return run(whole)
+
+
+def _is_slow(plain: Run) -> bool:
+    """Whether a run ended with an error so late that a run beyond it would take the time of all others."""
+    return plain.error is not None and plain.took > SLOW * budget_in_force().left
 
 
 def _end(excerpt: Excerpt, plain: Run) -> int | None:
@@ -216,13 +235,16 @@ def run_again(
     calls: int | None = None,
     *,
     compiles: bool = False,
+    patience: float = 0.0,
 ) -> Run:
     """Returns one more run of a program that has run before; if it cannot be run now (memory, time), that is the run's error.
 
     With `calls` it ends after so many backward calls; where its time is up, it is what it did until then.
     """
     try:
-        return run_once(program, listener, around, seconds=seconds, calls=calls, partial=True, compiles=compiles)
+        return run_once(
+            program, listener, around, seconds=seconds, calls=calls, partial=True, compiles=compiles, patience=patience
+        )
     except ProgramError as error:
         return Run(error=error)
 

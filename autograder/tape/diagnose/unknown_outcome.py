@@ -86,6 +86,15 @@ def refuse_unrepeated(file: str, evidence: Evidence, again: Callable[[], Run]) -
     # What autograd did not record is found by the differences of losses, which say nothing either.
     if evidence.outcome != "silently-wrong" or any(harm.kind != UNRECORDED_WRITE.name for harm in harms):
         return
+    if is_out_of_time(evidence.observed.error):
+        raise UnknownOutcomeError(
+            in_english(
+                "{file}: the gradients are not those of a run with private copies of what is saved, and the time was up before "
+                "it could be told whether a write or a random number without a seed did that. Make the run shorter, or give it "
+                "more time with --budget.",
+                file=file,
+            )
+        )
     if not evidence.repeats or first_difference(evidence.got, gradients_of(again()), UNWITNESSED) is not None:
         raise UnknownOutcomeError(
             in_english(

@@ -6,7 +6,7 @@ import torch
 
 from autograder.locale.translations import in_english
 from autograder.tape.oracle.nominal_replay import NominalReplay, NominalRun, NotApplicable
-from autograder.tape.run.once import run_once
+from autograder.tape.run.once import is_out_of_time, run_once
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.snapshot import Snapshot
@@ -38,6 +38,8 @@ class FiniteDifferences:
         try:
             run = run_once(self.program, replay, replay.around, seconds=self.seconds, calls=self.calls)
         except ProgramError as error:
+            if is_out_of_time(error):
+                raise
             raise NotApplicable(str(error)) from None
         if isinstance(run.error, NotApplicable):
             raise run.error

@@ -15,12 +15,14 @@ from autograder.tape.oracle.finite_differences import FiniteDifferences
 from autograder.tape.oracle.nominal_replay import NotApplicable
 from autograder.tape.oracle.operation_slopes import WrongOperation, wrong_operations
 from autograder.tape.run.budget import budget_in_force
+from autograder.tape.run.once import is_out_of_time
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
 
 ENTRIES = 64  # slopes computed entry by entry, two runs each; beyond that, a wrong gradient gets no right one
 SHARE = 0.5  # of the time that is left for one random direction for each leaf; else one for all leaves together
 CHOICE = in_english("A custom Function's backward is a choice of its own, so finite differences do not apply.")
+LATE = in_english("The time was up before finite differences could decide; --budget gives more.")
 
 # A hook that scales gradients, a penalty on gradients, weights that a lookup rescales: differences see them and cannot judge them.
 UNEXPLAINED = in_english(
@@ -72,7 +74,9 @@ def effect_of_untracked_writes(
         if (effect.suspects or asked) and _apply(effect, asked):
             _vary(effect, program, _live(observer, effect.suspects), seconds, calls)
     except (NotApplicable, ProgramError) as reason:
-        if effect.suspects or asked:
+        if is_out_of_time(reason) and (effect.suspects or asked):
+            effect.note = LATE
+        elif effect.suspects or asked:
             effect.note = in_english(
                 "Finite differences do not apply to this program: {reason}.", reason=str(reason).removesuffix(".")
             )

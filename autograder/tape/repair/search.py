@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -36,6 +37,7 @@ from autograder.tape.repair.tried_change import LAST, OTHER, TriedChange, is_lik
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.programs.source_text import ProgramError
 
+MEANT = 0.15  # of the time that is left for the run as meant: each change that is tried takes as long
 DEEPER = 6  # texts with one fault less that are searched once more
 KEPT = 5  # repairs that are offered
 CHANGING = 3  # changes of what is computed that are offered, where nothing repairs
@@ -86,7 +88,11 @@ class Search:
         twice, views = "second time" in message, "returns multiple views" in message
         plain, meant = self.run(source), MeantRun(keeps_graph=twice, takes_views_singly=views)
         self.scope = self.scope_after(plain)
+        if plain.error is not None:
+            meant.least, meant.until = len(plain.calls), time.monotonic() + MEANT * budget_in_force().left
         self.run(source, meant)
+        if meant.is_enough(len(meant.calls)):
+            self.scope = replace(self.scope, calls=len(meant.calls))
         if len(plain.calls) == 1:
             return Reference(plain, meant, self.right_gradients())
         return Reference(plain, meant, contradicted=slopes_differ(self.verdict))

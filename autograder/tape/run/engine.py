@@ -73,6 +73,10 @@ class Listener:
     def ended_early(self) -> None:
         """Called where the run ends because its next backward need not be run."""
 
+    def is_enough(self, calls: int) -> bool:
+        """Returns whether the run may end before its next backward call, after so many."""
+        return False
+
     def keep_graph(self, asked: bool) -> bool:
         """Returns whether the engine keeps the graph; `asked` is what the program asked for."""
         return asked
@@ -123,7 +127,7 @@ def watched(
 ) -> Iterator[list[Backward]]:
     """Yields the list of backward calls that the program makes inside; a backward inside a backward belongs to the outer one.
 
-    A fork of this process only leaves word. After `most` calls, the next raises LastCall.
+    A fork of this process only leaves word. After `most` calls, or when the listener has enough, the next raises LastCall.
     """
     calls: list[Backward] = []
     here, threads, children = _EngineOfThread(), itertools.count(1), children or ChildProcesses()
@@ -170,7 +174,7 @@ def _told(
         if here.running:
             _add_targets(here.running[-1], [] if inputs else leaves_below(tuple(outputs)))
             return original(outputs, *rest, **kwargs)
-        if len(calls) == most:
+        if len(calls) == most or listener.is_enough(len(calls)):
             listener.ended_early()
             raise LastCall
         budget.progress(len(calls))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -41,6 +42,7 @@ class Run:
         compiled: whether functions made by `torch.compile` ran compiled.
         gave_up_compiling: whether they would have, had compiling not taken too long.
         is_cut: whether it was ended before the program was at its end; `calls` are those that were complete.
+        took: the seconds it took.
         children: the processes that it started.
     """
 
@@ -54,6 +56,7 @@ class Run:
     compiled: bool = False
     gave_up_compiling: bool = False
     is_cut: bool = False
+    took: float = 0.0
     children: Children = Children()
 
     @property
@@ -77,6 +80,7 @@ def run_once(
     compiles: bool = False,
     calls: int | None = None,
     partial: bool = False,
+    patience: float = 0.0,
 ) -> Run:
     """Returns what one run of `program` did; whatever it changes in this process is restored.
 
@@ -87,17 +91,18 @@ def run_once(
         seconds: how long it may take; it is cut off earlier where the budget in force ends.
         calls: after so many backward calls it ends before the next.
         partial: where the time is up after some backward calls, these are what the run did.
+        patience: how long it may take while no backward call is complete, where that is more than `seconds`.
 
     Raises:
         ProgramError: it cannot be run here (it reads input, leaves with a status, never ends, needs a device or memory
             that is not there).
     """
     budget = budget_in_force()
-    limit = budget.begin_run(seconds)
+    limit, left = budget.begin_run(seconds), budget.left
     compiling = compiled_calls() if compiles else eager_calls()
     world = closed_world(program.seeded, budget.readings)
     with process_groups_kept(), memory_given_back(), _restored(program), world as printed, compiling as compiled:
-        run = run_live(program, listener, around, limit, calls)
+        run = run_live(program, listener, around, limit, calls, min(patience, left))
         run.compiled = bool(compiled)
         run.returned = _copied(run.returned)
         in_compiler = isinstance(run.error, TimeUp) and is_compiling(run.error)
@@ -105,7 +110,8 @@ def run_once(
     if partial and isinstance(run.error, TimeUp):
         _keep_complete(run)
     _refuse_exit(run, program, printed)
-    _refuse(run, program, budget.given(seconds, limit), in_compiler, partial)
+    waited = max(seconds, patience)
+    _refuse(run, program, budget.given(waited, max(limit, min(patience, left))), in_compiler, partial)
     return run
 
 
@@ -125,14 +131,16 @@ def run_live(
     around: Callable[[], AbstractContextManager],
     seconds: float | None = None,
     most: int | None = None,
+    patience: float = 0.0,
 ) -> Run:
     """Returns what one run of `program` did, and leaves what it changed and printed; without `seconds` there is no time limit."""
-    run = Run()
+    run, began = Run(), time.monotonic()
     with told_of_children() as children, watched(listener or Listener(), most, children) as calls:
         run.calls = calls
         try:
             # The limit is inside: once raised in the program, it must not be raised again in the code that cleans up.
-            limit = time_limit(seconds, repeat_seconds=REPEAT_SECONDS) if seconds else nullcontext()
+            clock = _until_backward(calls, seconds or 0.0, patience)
+            limit = time_limit(seconds, repeat_seconds=REPEAT_SECONDS, clock=clock) if seconds else nullcontext()
             with around(), limit, _ended_early(run):
                 run.returned = program.call(lambda: len(calls))
                 children.join()
@@ -142,7 +150,7 @@ def run_live(
             run.error = error
             run.file, run.line, run.in_backward = where(error, program)
             close_checkpoints(error)
-        run.children = children.known()
+        run.children, run.took = children.known(), time.monotonic() - began
         # Threads may take turns in another order in each run; what one thread does keeps its order.
         run.calls = sorted(calls, key=lambda call: call.thread)
         left = {number: target for call in calls for number, target in zip(call.numbers, call.targets, strict=True)}
@@ -150,6 +158,18 @@ def run_live(
         for call in calls:
             call.targets = []  # a leaf may be as large as all that the next run needs
     return run
+
+
+def _until_backward(calls: list[Backward], seconds: float, patience: float) -> Callable[[], float]:
+    """Returns a clock that stands still just before `seconds` until a backward call is complete, or `patience` seconds are over."""
+    began = time.monotonic()
+
+    def clock() -> float:
+        now = time.monotonic()
+        waits = now < began + patience and not any(call.ended for call in calls)
+        return min(now, began + seconds - REPEAT_SECONDS) if waits else now
+
+    return clock
 
 
 def _let_go(error: BaseException | None) -> None:
@@ -174,6 +194,13 @@ def _keep_complete(run: Run) -> None:
     if complete:
         run.calls, run.error, run.is_cut = complete, None, True
         run.file, run.line, run.in_backward = "", None, False
+
+
+def time_was_up() -> ProgramError:
+    """Returns the error of a run for which there was no time."""
+    error = ProgramError(in_english("the time was up"))
+    error.__cause__ = TimeUp()
+    return error
 
 
 def is_out_of_time(error: BaseException | None) -> bool:

@@ -108,7 +108,7 @@ def test_a_graph_made_earlier_is_recorded_from_its_beginning():
 
     assert "silently-wrong" == verdict.outcome
     assert (4, 6) == (verdict.excerpt.first, verdict.excerpt.last)
-    assert [7] == [place.line for harm in verdict.harms for place in harm.mutated_at]
+    assert [7] == [place.line for harm in found.verdict.harms for place in harm.mutated_at]
 
 
 @pytest.mark.parametrize(("harmed", "compared"), [("> 7", FEW), ("> 50", 60)])
@@ -286,3 +286,45 @@ def test_numbers_that_make_no_sense_are_one_sentence(tmp_path, words):
     done = autograder("explain", file, *words)
 
     assert (2, "", 1) == (done.returncode, done.stdout, len(done.stderr.strip().splitlines()))
+
+
+LATE = """
+import time, torch
+time.sleep({start})
+w = torch.tensor([0.5, -0.5], requires_grad=True)
+for step in range(50):
+    h = (w * 2).exp()
+    {write}
+    loss = h.sum()
+    time.sleep({pause})
+    w.grad = None
+    loss.backward()
+    with torch.no_grad():
+        w -= 0.01 * w.grad
+"""
+
+
+@pytest.mark.slow
+def test_a_program_that_begins_late_is_answered():
+    """Half of the time is gone before the first backward call, which is then waited for: its outcome and the line are told."""
+    with Budget(10).in_force():
+        found = record_program(from_source(LATE.format(start=4.3, pause=0, write="h.mul_(2)")))
+
+    assert "raises-backward" == found.verdict.outcome
+    assert [7] == [place.line for harm in found.verdict.harms for place in harm.mutated_at]
+
+
+@pytest.mark.slow
+def test_a_loop_of_slow_steps_gets_a_repair():
+    """Each step takes a twentieth of the time: no run goes further beyond the error than the time allows."""
+    found = explain_program(factory_of_text(LATE.format(start=0, pause=1, write="h.mul_(2)")), budget=Budget(20))
+
+    assert "h = h.mul(2)" in found.verdict.fixes[0].after
+    assert found.verdict.fixes[0].proven
+
+
+@pytest.mark.slow
+def test_that_the_time_was_up_is_not_called_chance():
+    """A gradient differs from that of private copies, and no further run ends: neither a write nor a missing seed is blamed."""
+    with Budget(5).in_force(), pytest.raises(UnknownOutcomeError, match="time was up before it could be told"):
+        record_program(from_source(LATE.format(start=1.9, pause=0, write="h.data.mul_(2)")))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import sys
+import time
 import types
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -55,6 +57,7 @@ class TrialRun(Listener):
         values: the tensors that names held when their function returned, keyed "name" or "function.name"; and the results.
         leaves: the names among them that held a leaf which requires grad, each with the leaf's `id`.
         trained: the values at the end of every leaf that a backward reached; `left` what is in their `.grad` then.
+        least, until: after so many backward calls, and that time (by `time.monotonic`), the run may end.
         running: how many backward calls are under way, one inside another.
     """
 
@@ -67,6 +70,12 @@ class TrialRun(Listener):
     reached: dict[int, Tensor] = field(default_factory=dict)
     held: dict[int, Tensor | None] = field(default_factory=dict)
     running: int = 0
+    least: int = 0
+    until: float = math.inf
+
+    def is_enough(self, calls: int) -> bool:
+        """Whether the time for further backward calls is over."""
+        return calls >= self.least and time.monotonic() > self.until
 
     def before_backward(self, call: Backward) -> None:
         """Records the numbers that backward starts from."""
