@@ -108,7 +108,7 @@ def test_a_graph_made_earlier_is_recorded_from_its_beginning():
 
     assert "silently-wrong" == verdict.outcome
     assert (4, 6) == (verdict.excerpt.first, verdict.excerpt.last)
-    assert [7] == [place.line for harm in found.verdict.harms for place in harm.mutated_at]
+    assert [7] == [place.line for harm in verdict.harms for place in harm.mutated_at]
 
 
 @pytest.mark.parametrize(("harmed", "compared"), [("> 7", FEW), ("> 50", 60)])
