@@ -11,6 +11,8 @@ from autograder.tape.diagnose import excerpt
 from autograder.tape.diagnose.excerpt import FEW, Scope
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError, refuse_uncompared
+from autograder.tape.observe.observer import Observer
+from autograder.tape.oracle.untracked_writes import effect_of_untracked_writes
 from autograder.tape.repair import search
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.tape.repair.with_repairs import explain_program
@@ -328,3 +330,16 @@ def test_that_the_time_was_up_is_not_called_chance():
     """A gradient differs from that of private copies, and no further run ends: neither a write nor a missing seed is blamed."""
     with Budget(5).in_force(), pytest.raises(UnknownOutcomeError, match="time was up before it could be told"):
         record_program(from_source(LATE.format(start=1.9, pause=0, write="h.data.mul_(2)")))
+
+
+def test_that_the_time_was_up_says_nothing_of_finite_differences():
+    """Differences that were not taken for want of time are not said to be of no use for this program."""
+    program = from_source(LATE.format(start=0.1, pause=0, write="h.data.mul_(2)").replace("range(50)", "range(1)"))
+    observer = Observer(program)
+    run_once(program, observer, observer.watching)
+
+    with Budget(0.01).in_force():
+        note = effect_of_untracked_writes(program, observer, 60).note
+
+    assert note is not None
+    assert note.startswith("The time was up")
