@@ -179,11 +179,11 @@ def limit_from_outside(seconds: float) -> Iterator[None]:
     def stop(*_: object) -> NoReturn:
         raise _timed_out(seconds)
 
-    signal.signal(TIME_IS_UP, stop)
+    before = signal.signal(TIME_IS_UP, stop)
     try:
         yield
     finally:
-        signal.signal(TIME_IS_UP, signal.SIG_IGN)
+        signal.signal(TIME_IS_UP, before)
 
 
 def _timed_out(seconds: float) -> CellTimeoutError:

@@ -90,12 +90,20 @@ class _Worker:
 
     def _answer(self, request: messages.Request) -> messages.Answer:
         try:
-            answer = self.answers[type(request)](request)
-        except (Exception, CellTimeoutError, KeyboardInterrupt) as error:
-            answer = messages.Failure(f"{type(error).__name__}: {error}"[: messages.LONGEST_REASON])
+            # Around all of it: what reads an answer's values and errors calls their `__str__` and the like.
+            with self.shell.time_limit(self.cell_seconds):
+                answer = self._answer_or_failure(request)
+        except CellTimeoutError as error:
+            answer = messages.Failure(f"{type(error).__name__}: {error}")
         if os.getpid() != self.process:
             os._exit(0)  # a cell forked and its child returned from it: the child must not answer
         return answer
+
+    def _answer_or_failure(self, request: messages.Request) -> messages.Answer:
+        try:
+            return self.answers[type(request)](request)
+        except (Exception, CellTimeoutError, KeyboardInterrupt) as error:
+            return messages.Failure(f"{type(error).__name__}: {error}"[: messages.LONGEST_REASON])
 
     def _begin(self, request: messages.BeginSubmission) -> messages.Answer:
         for name, data in request.files.items():
@@ -111,9 +119,11 @@ class _Worker:
 
     def _run(self, request: messages.RunCell) -> messages.Answer:
         self.runs_cell = True
-        with use_recordings(self.recordings):
-            ran = self.shell.run(request.text, self.cell_seconds)
-        self.runs_cell = False
+        try:
+            with use_recordings(self.recordings):
+                ran = self.shell.run(request.text, self.cell_seconds)
+        finally:
+            self.runs_cell = False
         return messages.CellOutputs(msgspec.json.encode(ran.outputs), ran.execution_count)
 
     def _subject(self, name: str) -> LocalSubject:

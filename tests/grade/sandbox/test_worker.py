@@ -18,6 +18,7 @@ from autograder.grade.sandbox.launch import launch
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.connection.server_client import ServerClient
 from autograder.grade.submission.connection.worker_client import WorkerEnded
+from autograder.grade.submission.trusted.remote_names import RemoteNames
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 
@@ -148,6 +149,27 @@ def test_the_end_of_a_worker_has_a_reason_and_leaves_nothing(strict, text, reaso
     with strict.worker({}) as worker:
         assert "2" in str(outputs(worker, "1 + 1"))
     assert [] == strict.left_over()
+
+
+ENDLESS = """
+class Endless(Exception):
+    def __str__(self):
+        while True:
+            pass
+def fail():
+    raise Endless()
+"""
+
+
+def test_an_error_without_end_ends_its_own_call(strict):
+    """A test calls an answer that raises an exception whose text takes forever to make; the cells after it run."""
+    with strict.worker({}) as worker:
+        outputs(worker, ENDLESS)
+        names = RemoteNames(worker)
+        names.begin_test()
+        with contextlib.suppress(Exception):
+            names.value("fail")()
+        assert printed(worker, "print(6 * 7)") == "42\n"
 
 
 def test_survivors_end_with_their_submission(server):
