@@ -91,6 +91,42 @@ PROGRAMS = (
         (("pow(2).mean().item()", "pow(2).mean()"), ("torch.tensor(value, requires_grad=True)", "value")),
     ),
     FaultyProgram(
+        "copy_that_requires_grad", "graph cut", "correct",
+        """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        scores = torch.tensor(net(torch.ones(3, 2)), requires_grad=True)  # fault
+        scores.pow(2).mean().backward()
+        optimizer.step()
+        """,
+        (("torch.tensor(net(torch.ones(3, 2)), requires_grad=True)", "net(torch.ones(3, 2))"),),
+    ),
+    FaultyProgram(
+        "variable_of_data", "graph cut", "correct",
+        """
+        net = nn.Linear(2, 1)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        scores = net(torch.ones(3, 2))
+        scores = torch.autograd.Variable(scores.data, requires_grad=True)  # fault
+        scores.pow(2).mean().backward()
+        optimizer.step()
+        """,
+        (("torch.autograd.Variable(scores.data, requires_grad=True)", "scores * 1"),),
+    ),
+    FaultyProgram(
+        "output_made_a_parameter", "graph cut", "correct",
+        """
+        net, head = nn.Linear(2, 3), nn.Linear(3, 1)
+        optimizer = torch.optim.SGD([*net.parameters(), *head.parameters()], lr=0.1)
+        for _ in range(2):
+            hidden = nn.Parameter(net(torch.ones(3, 2)))  # fault
+            optimizer.zero_grad()
+            head(hidden).pow(2).mean().backward()
+            optimizer.step()
+        """,
+        (("nn.Parameter(net(torch.ones(3, 2)))", "net(torch.ones(3, 2))"),),
+    ),
+    FaultyProgram(
         "through_numpy", "graph cut", "correct",
         """
         net = nn.Linear(2, 1)
@@ -317,6 +353,24 @@ PROGRAMS = (
 
 
 RIGHT = {
+    "an input of the second network is a leaf, and the first one is trained by a loss of its own": """
+        first, second = nn.Linear(2, 3), nn.Linear(3, 1)
+        optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+        hidden = first(torch.ones(4, 2))
+        hidden.pow(2).mean().backward()
+        attacked = torch.autograd.Variable(hidden.data, requires_grad=True)
+        second(attacked).pow(2).mean().backward()
+        optimizer.step()
+        """,
+    "parameters that lie in one flat tensor": """
+        net = nn.Linear(2, 1)
+        flat = torch.cat([parameter.view(-1) for parameter in net.parameters()]).detach()
+        net.weight.data, net.bias.data = flat[:2].view(1, 2), flat[2:]
+        twin = nn.Parameter(net.weight.data)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        (net(torch.ones(3, 2)) * twin).pow(2).mean().backward()
+        optimizer.step()
+        """,
     "gradients of four batches are added up on purpose": """
         net = nn.Linear(2, 1)
         optimizer = torch.optim.SGD(net.parameters(), lr=0.1)

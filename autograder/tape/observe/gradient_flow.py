@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.observe.step_builder import WriteEvent
@@ -17,7 +18,9 @@ from autograder.tape.run.graph_walk import standing
 from autograder.tape.run.storages import Memory
 
 NO_GRAD = "no_grad"
+NEW_LEAF = "new leaf"
 SOURCES = 500  # tensors that are kept of one cut: a line in a long loop makes new ones each time
+COMPUTED = 10_000  # storages that are remembered before those that are gone are forgotten
 LISTED = 64  # numbers of a new tensor that are compared with those that left the graph
 # These are no use of a value: they read or set what belongs to the gradient, or only look.
 _NO_USE = {
@@ -40,7 +43,8 @@ class Cut:
     """A line at which values leave the graph: the result of `how` has no history, though `sources` have one.
 
     Attributes:
-        how: the function, such as "detach", "item" or "argmax"; `NO_GRAD` where recording was off.
+        how: the function, such as "detach", "item" or "argmax"; `NO_GRAD` where recording was off, `NEW_LEAF` for
+            what no function mode hears: `nn.Parameter(h)`, `Variable(h.data, requires_grad=True)` (PyTorch 2.13).
         joined: the places where such a value met the graph again.
     """
 
@@ -75,6 +79,9 @@ class GradientFlow:
         self._of_value: dict[int, Cut] = {}
         self._of_number: dict[float, Cut] = {}
         self._of_memory: dict[Memory, Cut] = {}
+        self._computed: dict[
+            int, tuple[StorageWeakRef, TrackedTensor]
+        ] = {}  # the last value with a history in each storage
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
         self._filled: set[int] = set()
         self._spent: dict[int, Place | None] = {}
@@ -101,7 +108,9 @@ class GradientFlow:
         if name in _NO_USE:
             return
         asking = [one for tensor, one in zip(inputs, sources, strict=True) if standing(tensor)[0]]
-        if any(standing(tensor)[0] for tensor, _ in results):
+        computed = [pair for pair in results if standing(pair[0])[0] and not _is_new_leaf(pair[0], inputs)]
+        if computed:
+            self._remember(computed)
             self._join(sources, numbers, here)
         elif asking and (results or _leaves(result)):
             self._leave(self._cut(name if torch.is_grad_enabled() else NO_GRAD, asking, here), results, result)
@@ -109,6 +118,20 @@ class GradientFlow:
             cut = self.origin(sources) or (self._remade(results) if name in _MADE_OF_NUMBERS else None)
             if cut is not None:
                 self._leave(self._as_array(cut, here) if _is_array(result) else cut, results, result)
+
+    def begin_anew(self, leaf: TrackedTensor, here: Place) -> None:
+        """Follows a leaf that no function returned; it may lie in the storage of a value that was computed with a history."""
+        storage, computed = self._computed.get(leaf.storage, (None, None))
+        if storage is not None and computed is not None and not storage.expired():
+            self._of_value[leaf.id] = self._cut(NEW_LEAF, [computed], here)
+
+    def _remember(self, computed: list[tuple[torch.Tensor, TrackedTensor]]) -> None:
+        # A weak reference keeps no bytes, and the number of its storage is given to no other.
+        if len(self._computed) > COMPUTED:
+            self._computed = {number: kept for number, kept in self._computed.items() if not kept[0].expired()}
+        for tensor, tracked in computed:
+            if tracked.storage and not tracked.leaf:
+                self._computed[tracked.storage] = StorageWeakRef(tensor.untyped_storage()), tracked
 
     def origin(self, sources: Iterable[TrackedTensor]) -> Cut | None:
         """Returns the cut that one of these values came from, if any."""
@@ -205,6 +228,11 @@ class GradientFlow:
 
 
 _ONCE = Place("", 0, "")  # the gradient was used for an update, and nothing was added to it since
+
+
+def _is_new_leaf(result: torch.Tensor, inputs: list) -> bool:
+    """Whether a function returned a leaf of its own: `torch.tensor(h, requires_grad=True)` has no history either."""
+    return standing(result) == (True, True) and all(result is not one for one in inputs)
 
 
 def _is_update(write: WriteEvent) -> bool:

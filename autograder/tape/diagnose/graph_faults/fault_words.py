@@ -7,7 +7,7 @@ import functools
 from collections.abc import Iterable
 
 from autograder.locale.translations import in_english
-from autograder.tape.observe.gradient_flow import NO_GRAD, Cut
+from autograder.tape.observe.gradient_flow import NEW_LEAF, NO_GRAD, Cut
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.observe.state import RunState
 from autograder.tape.recording.verdict_types import Place
@@ -16,7 +16,8 @@ NUMBERS = {"item": ".item()", "tolist": ".tolist()", "__float__": "float()", "__
 COPIES = {"tensor": "torch.tensor()", "new_tensor": ".new_tensor()", "numpy": ".numpy()", "__array__": "NumPy"}
 ALIASES = {"detach": ".detach()", "data": ".data", "detach_": ".detach_()"}
 COMPARISONS = {"gt": "`>`", "lt": "`<`", "ge": "`>=`", "le": "`<=`", "eq": "`==`", "ne": "`!=`"}
-NAMES = {**NUMBERS, **COPIES, **ALIASES}
+LEAVES = {NEW_LEAF: in_english("a new leaf")}
+NAMES = {**NUMBERS, **COPIES, **ALIASES, **LEAVES}
 ITS_INPUT = in_english("its input")
 
 
@@ -53,6 +54,8 @@ def change_of(cut: Cut) -> str:
         return in_english("Compute with the tensor itself, and use {call} only to print it.", call=called(cut))
     if cut.how == "tensor":
         return in_english("Use the tensor itself, or torch.stack(...) for a list of tensors.")
+    if cut.how in LEAVES:
+        return in_english("Use the tensor itself, if what comes before it is to be trained.")
     if cut.how in COPIES:
         return in_english("Compute it with PyTorch's own functions.")
     if cut.how in ALIASES:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from autograder.locale.translations import counted_in_english, in_english
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.diagnose.graph_faults.fault_words import name_of
+from autograder.tape.diagnose.graph_faults.fault_words import leaves_above, name_of
 from autograder.tape.recording.verdict_types import GraphFault
 
 KIND = "optimizer of other parameters"
@@ -27,8 +27,10 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
         for number, one in flow.reached.items()
         if number not in flow.held and one.parameter and one.memory not in written
     ]
-    cut_off = {number for cut in flow.cuts.values() if cut.joined for number in cut.sources}
-    if flow.optimizer_at is None or not idle or not missed or {one.id for one in idle} & cut_off:
+    if flow.optimizer_at is None or not idle or not missed:
+        return
+    cut_off = {number for cut in flow.cuts.values() if cut.joined for number in leaves_above(state, cut)}
+    if {one.id for one in idle} & cut_off:
         return
     yield GraphFault(
         KIND,

@@ -39,6 +39,8 @@ class Links:
             new.step = state.steps
             state.current_step.touch(new)
             self.watcher.begin(new.memory)
+        if by is None and tracked.leaf:
+            state.flow.begin_anew(tracked, state.here())
         if link and standing(tensor)[0]:
             self.link(tracked, tensor, sources)
         return tracked
