@@ -12,6 +12,7 @@ from autograder.play.board_scene import board_scene
 from autograder.play.play_program import program_from_lines, program_from_text
 from autograder.view.assets import front_end, read_asset
 from tests.browser.late_write import LATE_WRITE
+from tests.browser.test_attempt import contrast
 
 TEXT = "w = torch.tensor([1.0, 2.0], requires_grad=True)\nh = w.exp()\nh.mul_(2)\nh.sum().backward()"
 TABLE = """
@@ -177,3 +178,21 @@ def test_a_tap_predicts_and_a_change_is_run(page, jupyterlab):
     output.get_by_text("change the program").click()
     output.get_by_label("form of: h.mul_(2)").select_option(label="out of place", timeout=60_000)
     expect(output.locator(".badge")).to_contain_text("correct", timeout=60_000)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_buttons_beside_a_line_are_seen_before_the_pointer_is_there(board, scheme):
+    """Their signs have a contrast of 3 : 1 or more, as WCAG 2.2 asks of a control (1.4.11)."""
+    board.emulate_media(color_scheme=scheme)
+    board.mouse.move(0, 0)
+    sign, opacity, ground = board.locator(".tools .tool:enabled").first.evaluate(
+        """(tool) => {
+            const numbers = (color) => color.match(/[0-9.]+/g).slice(0, 3).map(Number);
+            let under = tool;
+            while (under.parentElement && /, 0\\)$/.test(getComputedStyle(under).backgroundColor)) under = under.parentElement;
+            const ground = getComputedStyle(under).backgroundColor;
+            return [numbers(getComputedStyle(tool).color), Number(getComputedStyle(tool).opacity), numbers(ground)];
+        }"""
+    )
+    seen = [opacity * over + (1 - opacity) * under for over, under in zip(sign, ground, strict=True)]
+    assert contrast(seen, ground) >= 3

@@ -1,5 +1,6 @@
 """A line that a learner names is held against what the recording of the program found."""
 
+import msgspec
 import pytest
 import torch
 
@@ -147,3 +148,20 @@ def test_a_message_says_what_the_operation_keeps():
 
     assert "ExpBackward0 keeps for backward (exp keeps its output)" in describe(harm)
     assert "write into a copy" not in describe(harm)
+
+
+def test_a_tensor_without_a_name_is_said_to_have_none():
+    """What stands in its place in a Recording ("result of ExpBackward0") is no name that a reader has seen."""
+
+    def nameless():
+        w = torch.tensor([1.0, 2.0], requires_grad=True)
+        kept = [w.exp()]
+        loss = kept[0].sum()
+        for one in map(torch.Tensor.detach, kept):
+            one.mul_(2)
+        kept.clear()
+        loss.backward()
+
+    harm = record(nameless).verdict.harms[0]
+    told = describe(msgspec.structs.replace(harm, tensor=f"result of {harm.saved_by}"))
+    assert "writes into the memory of a tensor without a name, which ExpBackward0 keeps" in told

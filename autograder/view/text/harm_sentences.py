@@ -10,6 +10,7 @@ from autograder.tape.recording.verdict_types import Gradient, Harm, Place, Verdi
 from autograder.view.shapes import clip
 from autograder.view.text.gradient_values import is_wrong, percent, short_values
 from autograder.view.text.layers import layer_names
+from autograder.view.text.naming import NAMELESS
 
 CODE = 60
 """Columns of code inside a sentence, beyond which it is cut."""
@@ -55,9 +56,8 @@ def sentence_of_harm(harm: Harm, recording: Recording) -> str:
 
 
 def harmed_tensor(harm: Harm) -> str:
-    """Returns the name of the tensor that was harmed; one without a name is called by its place in the node that saved it."""
-    place, _, node = harm.tensor.partition(" of ")
-    return translated("{name} of {node}", name=place, node=node) if node == harm.saved_by else harm.tensor
+    """Returns the name of the tensor that was harmed; what stands in its place in a Recording is no name."""
+    return translated(NAMELESS) if harm.tensor.endswith(f" of {harm.saved_by}") else harm.tensor
 
 
 def through(harm: Harm) -> str:
