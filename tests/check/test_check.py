@@ -315,7 +315,7 @@ def test_below_a_picture_the_whole_verdict_stands_again(verdict, lines, capsys):
 
 
 def test_inputs_are_drawn_until_they_are_decisive():
-    """Of what a check cell asks for, every round has it; where no draw has it, the author is told."""
+    """Of what a check cell asks for, every round has it; where no draw has it, the author gets an error."""
     generator, inputs = Generator(seed=1), {"x": constant(2), "n": indices(1, below=9)}
     for _ in range(20):
         found = generator.arguments(inputs, lambda x, n: n[0] == 4 and x[0] > 0)

@@ -37,7 +37,7 @@ from autograder.tape.run.programs.source_text import ProgramError
 
 # Of the time that is left, the first run may take so much, and the one with private copies so much of what is left then.
 FIRST, SECOND = 0.4, 0.6
-PATIENCE = 0.8  # of the time that is left, for a run that has not come to the end of a backward call
+PATIENCE = 0.8  # of the time that is left, for a run in which no backward call has ended
 SLOW = 0.05  # of the time that is left: a run that took more is not gone beyond in others
 TWO_MORE = 1 / 3  # of the time: where a run takes more of it, there is no time for another two
 SLOWER = 20  # how much longer an observed run may take than a plain one (about 10 times, where the tensors are small)

@@ -48,7 +48,7 @@ def _notes_on_gradients(evidence: Evidence) -> Iterator[str]:
     if not plain.calls and plain.error is None:
         yield in_english("The program never called backward; nothing here says what it would have given.")
     if is_out_of_time(evidence.observed.error):
-        yield in_english("The time was up before the recording came to a backward call; --budget gives more.")
+        yield in_english("The time was up before a backward call was recorded; --budget gives more.")
     elif not evidence.repeats:
         yield in_english(
             "Two runs with the same seed differ: the program is not deterministic, so the right gradient is uncertain."

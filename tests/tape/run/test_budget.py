@@ -308,7 +308,7 @@ for step in range(50):
 
 @pytest.mark.slow
 def test_a_program_that_begins_late_is_answered():
-    """Half of the time is gone before the first backward call, which is then waited for: its outcome and the line are told."""
+    """Half of the time is gone before the first backward call, which is then waited for: the answer has its outcome and the line."""
     with Budget(10).in_force():
         found = record_program(from_source(LATE.format(start=4.3, pause=0, write="h.mul_(2)")))
 
