@@ -1,5 +1,7 @@
 """A line that a learner names is held against what the recording of the program found."""
 
+import contextlib
+
 import msgspec
 import pytest
 import torch
@@ -108,6 +110,16 @@ def test_no_line_yet_shows_the_picture_and_is_not_attempted(line, shown):
     with pytest.raises(NotAttempted):
         judged(late_write, line=line)
     assert ["raises-backward"] == [recording.verdict.outcome for recording in shown]
+
+
+@pytest.mark.parametrize(("line", "verdict"), [("a = w.exp()", "line: not this line"), ("a.mul_(2)", "line: correct")])
+def test_the_verdict_stands_before_the_picture(line, verdict, monkeypatch, capsys):
+    """As with every prediction: who has named a line reads first whether it is the one."""
+    printed = []
+    monkeypatch.setattr("autograder.check.programs.culprits.show", lambda _: printed.append(capsys.readouterr().out))
+    with contextlib.suppress(Incorrect):
+        judged(late_write, line=line)
+    assert [True] == [text.startswith(verdict) for text in printed]
 
 
 @pytest.mark.parametrize("program", [late_write, unseen_write])

@@ -14,6 +14,7 @@ from autograder.check.expected import BrokenExercise
 from autograder.check.learner import find_value
 from autograder.check.memo import once
 from autograder.check.message import Incorrect, NotAttempted, Unsolved, message
+from autograder.check.shown_message import show_first
 from autograder.check.subject.learner_code import source_of
 from autograder.locale.translations import translated
 from autograder.tape import record
@@ -50,11 +51,13 @@ def _judge(name: str, program: Callable[[], Any]) -> Callable[[], Any]:
         lines = {_normalize(line): line.strip() for line in source_of(program).splitlines()}
         _require_line(name, guess, set(lines))
         _require_harm(name, lines[_normalize(guess)], recording.verdict.harms)
-    except Unsolved:
+    except Unsolved as wrong:
+        if isinstance(wrong, Incorrect):
+            show_first(wrong)
         show(_hide_verdict(recording))
         raise
-    show(recording)
     passed(name, translated(", this line wrote into a saved tensor"))
+    show(recording)
     return program
 
 
