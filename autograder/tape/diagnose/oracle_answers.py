@@ -87,13 +87,16 @@ def _ratio(forward: float, backward: float) -> str:
 
 
 def _of_copies(evidence: Evidence) -> tuple:
-    calls = len(evidence.plain.calls)
-    if not calls:
+    number = len(evidence.plain.calls)
+    calls = f"{number} call{'' if number == 1 else 's'} of backward"
+    if not number:
         return "not asked", "The program never called backward."
     if evidence.cloned_saves.error is not None:
         return "not known", f"The run with copies raised {type(evidence.cloned_saves.error).__name__}."
     failed = evidence.outcome == "raises-backward" or (evidence.outcome == "silently-wrong" and evidence.copies_differ)
-    return "no" if failed else "yes", f"{calls} call{'' if calls == 1 else 's'} of backward"
+    if failed or evidence.excerpt is None or evidence.excerpt.checked >= number:
+        return "no" if failed else "yes", calls
+    return "yes", f"the first {evidence.excerpt.checked} of {calls}"
 
 
 def _of_differences(evidence: Evidence) -> tuple:

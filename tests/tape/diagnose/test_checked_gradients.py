@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 import autograder
 from autograder.tape import record
-from autograder.tape.recording.verdict_types import Verdict
+from autograder.tape.diagnose.oracle_answers import checks_of
+from autograder.tape.oracle.untracked_writes import UntrackedEffect
+from autograder.tape.recording.verdict_types import Excerpt, Verdict
 from autograder.view.text.headline import headline
 
 FUNCTION = """
@@ -159,3 +163,20 @@ def test_both_meanings_of_a_hidden_write_are_told():
     torch.testing.assert_close(torch.tensor(gradient.ran), 2 * exp)
     torch.testing.assert_close(torch.tensor(gradient.true), exp)
     assert any("two slopes: [5.437, 14.78] is that of the loss that ran" in note for note in verdict.notes)
+
+
+@pytest.mark.parametrize(
+    ("checked", "words"), [(12, "the first 12 of 17 calls of backward"), (17, "17 calls of backward")]
+)
+def test_a_check_counts_the_calls_that_were_compared(checked, words):
+    """Where the time was up before the other run had come to an end, its answer is that of the calls until then."""
+    evidence = SimpleNamespace(
+        plain=SimpleNamespace(calls=[None] * 17),
+        cloned_saves=SimpleNamespace(error=None),
+        outcome="correct",
+        copies_differ=False,
+        excerpt=Excerpt(17, checked, 1, 4),
+        untracked_effect=UntrackedEffect(),
+    )
+
+    assert ("yes", words) == next((check.answer, check.detail) for check in checks_of(evidence))
