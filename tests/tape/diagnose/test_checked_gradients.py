@@ -169,7 +169,7 @@ def test_both_meanings_of_a_hidden_write_are_told():
     ("checked", "words"), [(12, "the first 12 of 17 calls of backward"), (17, "17 calls of backward")]
 )
 def test_a_check_counts_the_calls_that_were_compared(checked, words):
-    """Where the time was up before the other run had come to an end, its answer is that of the calls until then."""
+    """Where the time was up before the other run had ended, its answer is that of the calls until then."""
     evidence = SimpleNamespace(
         plain=SimpleNamespace(calls=[None] * 17),
         cloned_saves=SimpleNamespace(error=None),
