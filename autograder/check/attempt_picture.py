@@ -14,25 +14,33 @@ from autograder.check.expected import Expected
 from autograder.check.lost_paths import find_cut, find_detached, find_kept_history
 from autograder.check.message import Incorrect, Unfinished
 from autograder.check.named_lines import describe as describe_line
+from autograder.check.named_lines import line_of_value
+from autograder.check.other_values import find_other_values
 from autograder.check.programs.demonstrations import demonstration
 from autograder.check.shown_message import show_first
 from autograder.check.subject.subjects import Subject
 from autograder.tape.oracle.gradient_comparison import nested
 from autograder.tape.recording.schema import Forecast, Recording, Step
-from autograder.tape.recording.unrecorded_writes import unrecorded_writes
+from autograder.tape.recording.unrecorded_writes import last_unrecorded, unrecorded_writes
 from autograder.tape.recording.verdict_types import NamedLine
 from autograder.view import draws_here, show
 from autograder.view.text.gradient_values import is_wrong
 
 
 @contextlib.contextmanager
-def pictured(subject: Subject, expected: Expected, asked: Callable[[], object] | None = None) -> Iterator[Attempt]:
+def pictured(
+    subject: Subject,
+    expected: Expected,
+    asked: Callable[[], object] | None = None,
+    original: Callable[[], Recording | None] = lambda: None,
+) -> Iterator[Attempt]:
     """A block that judges one trial of an answer; where it raises Incorrect, the verdict and the picture are shown first.
 
     Args:
         asked: the program whose counters an answer without a tensor tells; its picture hides them.
+        original: returns what the original program did in the same call, None where that is not known.
     """
-    attempt = Attempt(subject, expected, asked)
+    attempt = Attempt(subject, expected, asked, original)
     try:
         yield attempt
     except Unfinished:
@@ -45,8 +53,14 @@ def pictured(subject: Subject, expected: Expected, asked: Callable[[], object] |
 class Attempt:
     """One trial of an answer, which is recorded when something of it is asked for."""
 
-    def __init__(self, subject: Subject, expected: Expected, asked: Callable[[], object] | None = None) -> None:
-        self._subject, self._expected, self._asked = subject, expected, asked
+    def __init__(
+        self,
+        subject: Subject,
+        expected: Expected,
+        asked: Callable[[], object] | None = None,
+        original: Callable[[], Recording | None] = lambda: None,
+    ) -> None:
+        self._subject, self._expected, self._asked, self._original = subject, expected, asked, original
         self._named: tuple[NamedLine, ...] = ()
         self._knows_gradients = False
 
@@ -66,7 +80,14 @@ class Attempt:
         self._knows_gradients = bool(leaf)
         if self.recording is None:
             return ""
-        return ("" if is_missing else self._write(self.recording)) or self._graph(self.recording, leaf, is_missing)
+        told = ("" if is_missing else self._write(self.recording)) or self._graph(self.recording, leaf, is_missing)
+        return told or (self._name(unrecorded_line(None, last_unrecorded(self.recording))) if is_missing else "")
+
+    def name_value(self, name: str) -> str:
+        """Describes the line that gave a value other numbers than it should have, "" for none; the picture opens there."""
+        original = self._original() if self.recording is not None else None
+        other = find_other_values(self.recording, original) if self.recording and original else None
+        return self._name(other) if other else self.name_line(line_of_value, name)
 
     def name_line(self, find: Callable[[Recording, str], NamedLine | None], name: str) -> str:
         """Describes the line that `find` finds for a value, argument or leaf, "" for none; the picture opens there."""
@@ -83,8 +104,8 @@ class Attempt:
 
     def _write(self, recording: Recording) -> str:
         """Describes the first write of this run that harmed a saved tensor, else the last one that its history does not tell of."""
-        harm, missing = next(iter(recording.verdict.harms), None), list(unrecorded_writes(recording))
-        named = unrecorded_line(harm, missing[-1].place if missing else None)
+        harm = next(iter(recording.verdict.harms), None)
+        named = unrecorded_line(harm, last_unrecorded(recording))
         if named:
             return self._name(named)
         return describe(harm)

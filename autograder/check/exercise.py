@@ -14,11 +14,13 @@ from autograder.check.judge import judge
 from autograder.check.learner import find_subject
 from autograder.check.memo import once
 from autograder.check.message import Incorrect, message
-from autograder.check.subject.call_report import Array
+from autograder.check.other_values import record_original
+from autograder.check.subject.call_report import Array, Call
 from autograder.check.subject.inputs import TensorInput
 from autograder.check.subject.learner_code import normal_form
 from autograder.check.subject.subjects import Subject
 from autograder.locale.translations import in_english, translated
+from autograder.tape.recording.schema import Recording
 from autograder.tape.run.budget import Budget
 
 PICTURE_SECONDS = 1.0  # after these no further run of an answer that has passed begins
@@ -67,9 +69,13 @@ def check(
         _require_own_work(exercise, subject, like, given)
         for number in range(ROUNDS):
             expected = trials.get(number, like, inputs, options, decisive)
+
+            def original(number: int = number, call: Call = expected.call) -> Recording | None:
+                return once(("original", exercise, number), lambda: record_original(given or like, call))
+
             for part in (expected, expected.through_memory):
                 if part is not None:
-                    with pictured(subject, part, asked) as attempt:
+                    with pictured(subject, part, asked, original) as attempt:
                         report = subject.call(part.call)
                         judge(exercise, report, part, given=untouched, without=without, attempt=attempt)
         if at_most is not None:

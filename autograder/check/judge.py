@@ -10,7 +10,7 @@ from autograder.check.expected import Expected
 from autograder.check.forbidden_names import require_without
 from autograder.check.gradients import compare_gradients
 from autograder.check.message import Incorrect, message, not_attempted
-from autograder.check.named_lines import line_of_memory, line_of_parameter, line_of_value
+from autograder.check.named_lines import line_of_memory, line_of_parameter
 from autograder.check.raised_problem import raise_problem
 from autograder.check.subject.call_report import Array, Report
 from autograder.check.values import format_values, same
@@ -66,17 +66,19 @@ def _compare_parameters(exercise: str, report: Report, expected: Expected, attem
                 saw=", ".join(sorted(got)) or translated("no parameter"),
                 expected=", ".join(sorted(wanted)),
                 # Where one is missing, the one too many is most often the same under another name.
-                look_at=translated(
-                    "{name}: a parameter that saved weights and the caller know by this name", name=less[0]
-                )
-                if less
-                else attempt.name_line(line_of_parameter, more[0])
-                or translated(
-                    "{name}: an optimizer would train it, too; a tensor that is not trained is no parameter",
-                    name=more[0],
-                ),
+                look_at=_where_parameters_differ(more, less, attempt),
             )
         )
+
+
+def _where_parameters_differ(more: list[str], less: list[str], attempt: Attempt) -> str:
+    line = attempt.name_line(line_of_parameter, more[0]) if more else ""
+    if not less:
+        return line or translated(
+            "{name}: an optimizer would train it, too; a tensor that is not trained is no parameter", name=more[0]
+        )
+    told = translated("{name}: a parameter that saved weights and the caller know by this name", name=less[0])
+    return translated("{line}; {told}", line=line, told=told) if line else told
 
 
 def _compare_values(exercise: str, report: Report, expected: Expected, attempt: Attempt) -> None:
@@ -129,14 +131,11 @@ def _where_values_differ(name: str, got: Array, right: Array, expected: Expected
     if not expected.call.arguments:
         return translated("the program above, line by line: which lines change this one?")
     if (got.dtype, got.shape) != (right.dtype, right.shape):
-        told, line = (
-            translated("its dtype and shape: they have to be the same, too"),
-            attempt.name_line(line_of_value, name),
-        )
+        told, line = translated("its dtype and shape: they have to be the same, too"), attempt.name_value(name)
         return translated("{line}; {told}", line=line, told=told) if line else told
     if not expected.gradients and (told := attempt.blame()):
         return told
-    line = attempt.name_line(line_of_value, name)
+    line = attempt.name_value(name)
     if expected.gradients:
         return line or translated("what the task asks for: a repair keeps the values")
     told = translated("this function runs backward itself, so a wrong gradient is a wrong value")

@@ -22,12 +22,14 @@ def line_of_value(recording: Recording, path: str) -> NamedLine | None:
     Args:
         path: of the value in what was returned, such as "value", "value[0]" or "value['loss']".
     """
-    tree = ast.parse(recording.programs[0].source)
-    returns = {node.lineno: node for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value}
-    ended = next((step for step in reversed(_own_steps(recording)) if step.place.line in returns), None)
-    if ended is None:
+    found = return_statement(recording)
+    if found is None:
         return None
-    name, places = _name_at(returns[ended.place.line].value, path), _places_of_names(recording, ended)
+    ended, returned = found
+    name, places = _name_at(returned, path), _places_of_names(recording, ended)
+    leaf = places.get(name.removesuffix(".grad"), (None,))[0] if name.endswith(".grad") else None
+    if leaf is not None and (root := _root_of_gradient(recording, leaf, ended)):
+        return NamedLine(root, in_english("{name} is the slope of what is computed here", name=name))
     if name not in places:
         return NamedLine(ended.place, in_english("{name} gets its values here", name=path))
     tensor, made = places[name]
@@ -75,7 +77,26 @@ def line_of_parameter(recording: Recording, name: str) -> NamedLine | None:
     return None
 
 
-def _own_steps(recording: Recording) -> list[Step]:
+def return_statement(recording: Recording) -> tuple[Step, ast.expr] | None:
+    """Returns the step of the function's own return statement that ran, and what stands in it; None where none ran."""
+    tree = ast.parse(recording.programs[0].source)
+    returned = {node.lineno: node.value for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value}
+    steps = (step for step in reversed(own_steps(recording)) if step.place.line in returned)
+    return next(((step, returned[step.place.line]) for step in steps), None)
+
+
+def _root_of_gradient(recording: Recording, leaf: int, ended: Step) -> Place | None:
+    """Returns the line that computes what the last backward to reach a leaf started from; None for none in the function."""
+    ends = {node.id for node in recording.nodes if node.tensor == leaf and not node.inputs}
+    ran = [one for one in recording.backward if one.step is not None and one.step <= ended.index]
+    last = next((one.step for one in reversed(ran) if one.node in ends and one.status == "passed"), None)
+    first = next((one.node for one in ran if last is not None and one.step == last), None)
+    places = {node.id: node.place for node in recording.nodes}
+    place = None if first is None else places.get(first)
+    return place if place in [step.place for step in recording.steps] else None
+
+
+def own_steps(recording: Recording) -> list[Step]:
     """Returns the steps of the function that was called, or of the module's forward: no helper's, no custom backward's."""
     outer = [step for step in recording.steps if step.depth == 0]
     called = outer[0].function.removesuffix("__init__") if outer else ""
@@ -96,9 +117,25 @@ def _name_at(returned: ast.expr | None, path: str) -> str:
             returned = next((v for k, v in pairs if isinstance(k, ast.Constant) and k.value == key), None)
         else:
             returned = returned.elts[key] if key < len(returned.elts) else None
+    returned = _same_values(returned)
     if not isinstance(returned, (ast.Name, ast.Attribute)):
         return ""
     return ast.unparse(returned) + "".join(f"[{ast.unparse(key)}]" for key in keys)
+
+
+def _same_values(returned: ast.expr | None) -> ast.expr | None:
+    """Returns what stands before `.detach()`, `.clone()`, `.item()` or `.data`: its values are those that are returned."""
+    while True:
+        if isinstance(returned, ast.Attribute) and returned.attr == "data":
+            returned = returned.value
+        elif (
+            isinstance(returned, ast.Call)
+            and isinstance(returned.func, ast.Attribute)
+            and returned.func.attr in ("detach", "clone", "item")
+        ):
+            returned = returned.func.value
+        else:
+            return returned
 
 
 def _places_of_names(recording: Recording, ended: Step) -> dict[str, tuple[int | None, Place]]:

@@ -124,7 +124,7 @@ def _agrees_from(target, like, plain, points, kinds, right: _Ran, pulls: list[to
 
 
 def _is_untouched(gradient: torch.Tensor | None) -> bool:
-    return gradient is None or not gradient.any()
+    return gradient is None
 
 
 class _Ran(NamedTuple):

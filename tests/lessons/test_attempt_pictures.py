@@ -5,9 +5,8 @@ from urllib.parse import unquote
 
 import pytest
 
-from autograder.check import attempt_picture, events
+from autograder.check import events
 from autograder.check.message import Incorrect
-from autograder.check.programs import outcome
 from autograder.course.author_cells import exercises
 from autograder.course.paths import SOLUTIONS, lessons
 from autograder.view.notebook import drawn_mimebundle
@@ -22,16 +21,6 @@ WRONG = [
     if re.search(r"^check(_outcome)?\(", exercise.check, re.MULTILINE)
     for answer in exercise.of_kind("wrong")
 ]
-
-
-@pytest.fixture
-def shown(monkeypatch):
-    """Returns the recordings that checks show, as a notebook would draw them."""
-    recordings = []
-    for module in (attempt_picture, outcome):
-        monkeypatch.setattr(module, "draws_here", lambda: True)
-        monkeypatch.setattr(module, "show", lambda recording, **_: recordings.append(recording))
-    return recordings
 
 
 @pytest.mark.parametrize(("path", "exercise", "answer"), WRONG)

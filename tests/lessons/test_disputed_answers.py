@@ -116,6 +116,12 @@ REFUSED = {
         "def swish_in_place(h):\n    h.data = torch.nn.functional.silu(h.data)\n    return h",
         "the write into h is gone",
     ),
+    "a gradient of zeros for the body, which some optimizers still move": (
+        "train_the_head",
+        "def train_the_head(body, head, x):\n    features = torch.tanh(x * body.detach())\n"
+        "    return (features * head).square().sum() + 0 * body.sum()",
+        "a gradient arrived at body, which is not to be trained",
+    ),
     "a body that still trains": (
         "train_the_head",
         "def train_the_head(body, head, x):\n    loss = (torch.tanh(x * body) * head).square().sum()\n    return loss + 0",

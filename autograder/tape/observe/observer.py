@@ -79,7 +79,9 @@ class Observer(Listener):
         self.links = Links(state, self.watcher)
         self.variables = Variables(state, self.links, self.writes)
         self.backwards = BackwardWatcher(state, self.links, self.watcher, self.writes)
-        self.statements = state.statements = Statements(program, self._statement_done, self._function_left)
+        self.statements = state.statements = Statements(
+            program, self._statement_done, self._function_left, self._function_called
+        )
         self.lock, self._here = threading.RLock(), _ObservedThread()
         self.failure: Exception | None = None
         self.closed = False
@@ -215,6 +217,13 @@ class Observer(Listener):
                 state.close(activation, place)
         finally:
             state.place = None
+
+    @unseen
+    def _function_called(self, activation: Activation) -> None:
+        """Names the arguments; what the caller wrote before, such as a check that fills parameters, is no line's doing."""
+        if not self.state.engine_depth:
+            self.state.current_step.writes.clear()
+        self.variables.read(activation)
 
     @unseen
     def _function_left(self, activation: Activation) -> None:

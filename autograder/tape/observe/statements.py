@@ -80,10 +80,19 @@ class _CallsOfThread(threading.local):
 
 
 class Statements:
-    """Calls `done(activation, complete)` each time a statement of the user's, or the part of one before a call, has run."""
+    """Calls `done(activation, complete)` each time a statement of the user's, or the part of one before a call, has run.
 
-    def __init__(self, program: Program, done: Callable[[Activation, bool], None], left: Callable[[Activation], None]):
-        self.program, self.done, self.left = program, done, left
+    `called` is told of a function that no line of the user's has called, and `left` of each that has ended.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        done: Callable[[Activation, bool], None],
+        left: Callable[[Activation], None],
+        called: Callable[[Activation], None],
+    ):
+        self.program, self.done, self.left, self.called = program, done, left, called
         self._starts: dict[str, dict[int, tuple[int, bool]]] = {}
         self._here = _CallsOfThread()
         self._main = threading.get_ident()
@@ -160,7 +169,10 @@ class Statements:
             return None
         if self.stack:
             self.done(self.stack[-1], False)
+        is_outermost = not self.stack and threading.get_ident() == self._main
         self._enter(frame)
+        if is_outermost and code.co_flags & inspect.CO_OPTIMIZED:
+            self.called(self.stack[-1])
         return self._local
 
     def _follows(self, code: CodeType) -> bool:

@@ -1,0 +1,16 @@
+"""What the tests of checks in lessons share."""
+
+import pytest
+
+from autograder.check import attempt_picture
+from autograder.check.programs import outcome
+
+
+@pytest.fixture
+def shown(monkeypatch):
+    """Returns the recordings that checks show, as a notebook would draw them."""
+    recordings = []
+    for module in (attempt_picture, outcome):
+        monkeypatch.setattr(module, "draws_here", lambda: True)
+        monkeypatch.setattr(module, "show", lambda recording, **_: recordings.append(recording))
+    return recordings
