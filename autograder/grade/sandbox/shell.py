@@ -21,12 +21,14 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.error import StdinNotImplementedError
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Any as AnyTrait
-from traitlets import Dict, Type
+from traitlets import Type
 from traitlets.config import Config
 
 from autograder.grade.wire.limits import TIME_IS_UP
 from autograder.grade.wire.outputs import Outputs
 from autograder.tape.run.time_limit import time_limit
+
+AWAITING = ("await", "async")  # `await x`, `async for`, `async with`, and comprehensions with these
 
 
 class CellTimeoutError(BaseException):
@@ -91,7 +93,6 @@ class Shell(InteractiveShell):
     kernel = None  # libraries ask `hasattr(get_ipython(), "kernel")` to know whether displays are shown
     time_limit: Callable[[float], AbstractContextManager[None]]
     """Limits the seconds of one cell, or of one call."""
-    _awaits = Dict()
     takes_recordings = True  # `autograder.view` sends recordings instead of pictures; who stores the outputs draws them
 
     def run(self, text: str, seconds: float) -> CellRun:
@@ -107,12 +108,10 @@ class Shell(InteractiveShell):
     def should_run_async(
         self, raw_cell: str, *, transformed_cell: Any = None, preprocessing_exc_tuple: Any = None
     ) -> bool:
-        """Returns whether a cell awaits something. IPython compiles it to find out; here once, because a class has the same tests."""
-        if transformed_cell not in self._awaits:
-            self._awaits[transformed_cell] = super().should_run_async(
-                raw_cell, transformed_cell=transformed_cell, preprocessing_exc_tuple=preprocessing_exc_tuple
-            )
-        return self._awaits[transformed_cell]
+        """Returns whether a cell awaits something. IPython compiles it to find out; here only where one of the words is in it."""
+        return any(word in (transformed_cell or "") for word in AWAITING) and super().should_run_async(
+            raw_cell, transformed_cell=transformed_cell, preprocessing_exc_tuple=preprocessing_exc_tuple
+        )
 
     def forget(self) -> None:
         """Resets the namespace to that of a new kernel. IPython's own reset collects garbage as well, which takes 0.2 s."""

@@ -10,6 +10,7 @@ import platform
 import resource
 import signal
 import socket
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -36,8 +37,8 @@ TRIES = 2
 class _GraderProcess:
     """One trusted process, and the job that it is working on."""
 
-    def __init__(self, terms: GradingTerms, servers: ServerPool, processors: frozenset[int]) -> None:
-        self.terms, self.servers, self.processors = terms, servers, processors
+    def __init__(self, terms: GradingTerms, servers: ServerPool, processors: frozenset[int], folder: str) -> None:
+        self.terms, self.servers, self.processors, self.folder = terms, servers, processors, folder
         self.job: Job | None = None
         self.tries = 0
         self._start()
@@ -103,7 +104,7 @@ class _GraderProcess:
         self.pipe, theirs = multiprocessing.Pipe()
         server = self.servers.take()
         context = multiprocessing.get_context("fork")  # PyTorch is imported already, and there is no thread yet
-        arguments = (self.pipe, theirs, self.terms, self.servers, server, self.processors)
+        arguments = (self.pipe, theirs, self.terms, self.servers, server, self.processors, self.folder)
         self.process = context.Process(target=_serve_jobs, args=arguments, daemon=True)
         self.process.start()
         theirs.close()
@@ -125,8 +126,10 @@ class GraderProcesses(Graders):
         self._shares = processor_shares(count)
         self._busy: list[_GraderProcess] = []
         self._free: list[_GraderProcess] = []
+        self._files = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
 
     def __enter__(self) -> GraderProcesses:
+        os.chmod(self._files.name, 0o711)  # a second user's folder lies in it
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -135,6 +138,7 @@ class GraderProcesses(Graders):
             grader.pipe.close()
         for grader in [*self._busy, *self._free]:
             grader.close()
+        self._files.cleanup()
 
     def batches(self, jobs: Iterable[Job]) -> Iterator[list[JobResult]]:
         """Yields every job's result as soon as it is there; jobs are taken from the iterable only when a process is free.
@@ -192,7 +196,7 @@ class GraderProcesses(Graders):
         ]
 
     def _new_process(self) -> _GraderProcess:
-        return _GraderProcess(self._terms, self._servers, self._shares[len(self._busy)])
+        return _GraderProcess(self._terms, self._servers, self._shares[len(self._busy)], self._files.name)
 
 
 def _serve_jobs(
@@ -202,10 +206,12 @@ def _serve_jobs(
     servers: ServerPool,
     own: ServerProcess | None,
     processors: frozenset[int],
+    folder: str,
 ) -> None:
-    """The trusted process: grades until the main process closes the pipe."""
+    """The trusted process: grades until the main process closes the pipe, and keeps its temporary files in the folder."""
     main_end.close()
     servers.disconnect()
+    tempfile.tempdir = folder  # the main process deletes it: this one may be killed
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which then closes the pipe
     import torch
 

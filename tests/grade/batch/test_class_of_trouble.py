@@ -1,5 +1,6 @@
 """One hand-in's trouble is its own: in whatever order a class is graded, each has the row that it has alone."""
 
+import tempfile
 import time
 
 import msgspec
@@ -68,8 +69,8 @@ def test_the_order_of_a_class_changes_no_row(bubblewrap):
     assert rows[0] == rows[1] == rows[2]
 
 
-def test_grading_that_takes_too_long_is_one_row(bubblewrap, monkeypatch):
-    """A grader process that hangs over one hand-in is ended and says so; the next hand-in has its grade."""
+def test_grading_that_takes_too_long_is_one_row(bubblewrap, monkeypatch, tmp_path):
+    """A grader process that hangs over one hand-in is ended and says so; the next hand-in has its grade. No file stays behind."""
     grade = SubmissionGrader.grade
 
     def hanging(self, source, data, *others, **options):
@@ -79,6 +80,8 @@ def test_grading_that_takes_too_long_is_one_row(bubblewrap, monkeypatch):
 
     monkeypatch.setattr(SubmissionGrader, "grade", hanging)
     monkeypatch.setattr(local_processes, "MARGIN_SECONDS", 10)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.delenv("IPYTHONDIR", raising=False)
     limits = msgspec.structs.replace(LIMITS, submission_seconds=10)
     terms = GradingTerms({SMALL.name: SMALL}, LEVELS["bubblewrap"], limits, 7)
     with ServerPool(terms.level, 1) as servers, GraderProcesses(terms, 1, servers) as processes:
@@ -86,3 +89,4 @@ def test_grading_that_takes_too_long_is_one_row(bubblewrap, monkeypatch):
     assert ("wrong", "not run", 0.0) == (late.student, *row(late)["test_f"][:2])
     assert "grading it took more than 10 seconds" == row(late)["test_f"][2]
     assert ("right", 1.0) == (right.student, right.grade.points)
+    assert [] == list(tmp_path.iterdir())

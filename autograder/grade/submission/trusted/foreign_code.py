@@ -12,7 +12,6 @@ import contextlib
 import os
 import sys
 import sysconfig
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import CodeType, FrameType
@@ -80,8 +79,8 @@ THROUGH = (
 """Modules that open what their caller names."""
 STARTING = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn")
 _LIBRARIES = (*{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen",
-              str(PACKAGE), str(Path(tempfile.gettempdir()).resolve() / foreign_files.MODULES))  # fmt: skip
-"""Where files lie that no submission has written; the last holds the teacher's modules (`test_folder`)."""
+              str(PACKAGE))  # fmt: skip
+"""Where the files of libraries lie."""
 
 
 class ForeignCode:
@@ -137,7 +136,9 @@ class ForeignCode:
             if isinstance(details[0], CodeType) and details[0].co_filename.startswith(FILE):
                 raise self._refusal("would run the answer's own code")
         elif event == "ctypes.dlopen":
-            if "/" in str(details[0]) and not str(details[0]).startswith((*_LIBRARIES, "/usr/", "/lib")):
+            if "/" in str(details[0]) and not (
+                _is_known(str(details[0])) or str(details[0]).startswith(("/usr/", "/lib"))
+            ):
                 raise self._refusal("loads a library, which may be the answer's,")
         elif self._in_test and _module(_outside(caller, SPAWNING)) not in STARTERS:
             raise self._refusal("starts a program, which may be the answer's,")
@@ -185,7 +186,7 @@ class ForeignCode:
         # Python's import keeps the paths in these variables (Lib/importlib/_bootstrap_external.py, `_compile_bytecode`).
         paths = [caller.f_locals.get(name) for name in ("bytecode_path", "source_path")] if caller else []
         found = [str(path) for path in paths if path]
-        if _module(caller) != "importlib" or not found or not all(path.startswith(_LIBRARIES) for path in found):
+        if _module(caller) != "importlib" or not found or not all(map(_is_known, found)):
             raise self._refusal("loads compiled code that is not the teacher's")
 
     def _refused_model(self) -> Exception:
@@ -245,7 +246,7 @@ def _is_harmless(text: bytes, file: str, caller: FrameType | None) -> bool:
     if module == "ast":
         return _module(_outside(caller, ("ast",))) not in PARSING
     if module == "importlib":
-        return file.startswith(_LIBRARIES)
+        return _is_known(file)
     # The annotations of a class that msgspec is to decode, which it finds in the class itself (0.22).
     if module == "typing" and _module(_outside(caller, ("typing",))) == "msgspec":
         return True
@@ -287,7 +288,12 @@ def _outside(frame: FrameType | None, modules: tuple[str, ...]) -> FrameType | N
 
 
 def _is_of_library(frame: FrameType | None) -> bool:
-    return frame is not None and frame.f_code.co_filename.startswith(_LIBRARIES)
+    return frame is not None and _is_known(frame.f_code.co_filename)
+
+
+def _is_known(file: str) -> bool:
+    """Returns whether a file is a library's or the teacher's, which no submission has written."""
+    return file.startswith((*_LIBRARIES, *foreign_files.teachers_folders))
 
 
 def _module(frame: FrameType | None) -> str:

@@ -10,7 +10,6 @@ import os
 import stat
 import sys
 import sysconfig
-import tempfile
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -44,8 +43,8 @@ SYSTEM = ("/usr", "/lib", "/lib64", "/bin", "/etc", "/proc", "/sys")
 DEVICES = (os.devnull, "/dev/urandom", "/dev/random", "/dev/zero")
 SECRETS = ("environ", "mem", "cmdline")
 """Files in /proc with which a process could be read, or changed."""
-MODULES = "modules-"
-"""How the name of a folder begins, among the temporary ones, that holds the teacher's modules, and what lies beside them."""
+teachers_folders: list[str] = []
+"""Where the teacher's modules lie in this process, and what lies beside them, as real paths (`test_folder`)."""
 SETTINGS = (".matplotlib", ".config/matplotlib", ".cache/matplotlib")
 """What matplotlib reads and writes in the home folder when it is imported."""
 
@@ -82,7 +81,7 @@ def _outside(path: Any, writes: bool, own: Path) -> str:
 
 def _is_public(path: str) -> bool:
     """Returns whether everybody may read a file of the system's, or it is one of Python's own or of the teacher's modules."""
-    if _is_below(path, _PYTHON) or path.startswith(_TEACHERS):
+    if _is_below(path, (*_PYTHON, *teachers_folders)):
         return True
     if not _is_below(path, SYSTEM) or (path.startswith("/proc/") and path.endswith(SECRETS)):
         return False
@@ -100,7 +99,6 @@ def _settings() -> tuple[str, ...]:
     return tuple(os.path.join(os.path.expanduser("~"), name) for name in SETTINGS)
 
 
-_TEACHERS = os.path.join(os.path.realpath(tempfile.gettempdir()), MODULES)
 _PYTHON = tuple(
     os.path.realpath(folder)
     for folder in {sys.base_prefix, sys.prefix, str(PACKAGE)}

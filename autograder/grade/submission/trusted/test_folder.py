@@ -13,7 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from autograder.grade.submission.teacher.teacher_files import write_files
-from autograder.grade.submission.trusted.foreign_files import MODULES
+from autograder.grade.submission.trusted.foreign_files import teachers_folders
 
 
 @contextlib.contextmanager
@@ -49,8 +49,9 @@ def _temporary_files_in(folder: Path) -> Iterator[None]:
 
 @functools.lru_cache(maxsize=8)
 def _modules_folder(files: tuple[tuple[str, bytes], ...]) -> str:
-    folder = Path(tempfile.mkdtemp(prefix=MODULES)).resolve()
+    folder = Path(tempfile.mkdtemp(prefix="modules-")).resolve()
     write_files(dict(files), folder)
+    teachers_folders.append(str(folder))
     return str(folder)
 
 
