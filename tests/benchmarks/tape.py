@@ -177,7 +177,8 @@ def main() -> int:
     for size in (100, 1000) if good else ():
         small, large = (known["autograder", f"chain {many}"] for many in (size, 10 * size))
         more = {what: large[what] / 10 / (small[what] or nan) for what in ("cpu", "peak")}
-        print(f"{size:,} -> {10 * size:,}: an operation costs {more['cpu']:.2f} x time, {more['peak']:.2f} x memory")
+        costs = f"an operation costs {more['cpu']:.2f} x time, {more['peak']:.2f} x memory"
+        print(f"{size:,} -> {10 * size:,}: {costs}{'' if size == 100 else f' (aim: at most {MOST})'}")
         good = size == 100 or max(more.values()) <= MOST  # the smallest program's memory is below what can be told
     return 1 if not good else 2 if missing and chosen.strict else 0
 

@@ -13,7 +13,7 @@ from autograder.tape.observe.state import RunState
 from autograder.tape.oracle.gradient_comparison import SAME, Gradients, aligned, first_difference, gap, gradients_of
 from autograder.tape.oracle.untracked_writes import UntrackedEffect
 from autograder.tape.recording.verdict_types import Excerpt, Outcome
-from autograder.tape.run.once import Run
+from autograder.tape.run.finished_run import Run
 
 # The run with cloned saves makes the same operations on the same numbers, so a real difference can be as small as one step of an
 # optimizer. Where no saved tensor's bytes changed, only a difference that no order of additions explains is called wrong.

@@ -16,7 +16,7 @@ from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
 from autograder.tape.recording.verdict_types import Harm, Verdict
 from autograder.tape.run.budget import budget_in_force
-from autograder.tape.run.once import is_out_of_time
+from autograder.tape.run.refused_runs import is_out_of_time
 
 
 def verdict_of(evidence: Evidence) -> Verdict:

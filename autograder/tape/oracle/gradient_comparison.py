@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import torch
 
 from autograder.tape.internals.tensor_fields import has_values
-from autograder.tape.run.once import Run
+from autograder.tape.run.finished_run import Run
 
 SAME = 2e-6  # relative: the same operations on the same numbers, added up in another order
 LISTED = 4096  # entries of a gradient that a report lists; a larger one is compared in full and not listed

@@ -6,24 +6,22 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
 
 import torch
 
-from autograder.errors import message_of
-from autograder.locale.translations import in_english
 from autograder.tape.internals.compiler import compiled_calls, eager_calls, is_compiler_file, is_compiling
 from autograder.tape.internals.entry_points import close_checkpoints, is_backward_call
 from autograder.tape.internals.process_groups import process_groups_kept
-from autograder.tape.internals.tensor_fields import has_values, unheard
-from autograder.tape.recording.verdict_types import Problem
+from autograder.tape.internals.tensor_fields import unheard
 from autograder.tape.run.budget import budget_in_force
-from autograder.tape.run.child_processes import Children, told_of_children
-from autograder.tape.run.closed_world import Printed, closed_world
+from autograder.tape.run.child_processes import told_of_children
+from autograder.tape.run.closed_world import closed_world
 from autograder.tape.run.engine import Backward, LastCall, Listener, summed, watched
+from autograder.tape.run.finished_run import Run
 from autograder.tape.run.memory_use import memory_given_back
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.refused_runs import refuse, refuse_exit
 from autograder.tape.run.snapshot import Snapshot
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
@@ -31,44 +29,6 @@ from autograder.tape.run.time_limit import TimeUp, time_limit
 REPEAT_SECONDS = 0.1
 LARGE, FINAL = 1 << 22, 1 << 16  # of a gradient with more elements, so many sums are kept of what is left at the end
 SECONDS = 60.0  # a run that takes longer is cut off: lessons need milliseconds, a training script rarely more
-
-
-@dataclass
-class Run:
-    """What one run did: its backwards, what it returned or raised, and where.
-
-    Attributes:
-        final: the gradient in each target's `.grad` at the end (by the target's number), copied: the buffer may be emptied later.
-        compiled: whether functions made by `torch.compile` ran compiled.
-        gave_up_compiling: whether they would have, had compiling not taken too long.
-        is_cut: whether it was ended before the program was at its end; `calls` are those that were complete.
-        took: the seconds it took.
-        children: the processes that it started.
-    """
-
-    calls: list[Backward] = field(default_factory=list)
-    returned: object = None
-    error: BaseException | None = None
-    in_backward: bool = False
-    line: int | None = None
-    file: str = ""
-    final: dict[int, torch.Tensor | None] = field(default_factory=dict)
-    compiled: bool = False
-    gave_up_compiling: bool = False
-    is_cut: bool = False
-    took: float = 0.0
-    children: Children = Children()
-
-    @property
-    def problem(self) -> Problem | None:
-        """Returns the exception as plain data."""
-        if self.error is None:
-            return None
-        return Problem(type(self.error).__name__, message_of(self.error), self.line, self.file)
-
-
-class CompilingTookTooLong(ProgramError):
-    """The time was up while the compiler ran."""
 
 
 def run_once(
@@ -98,20 +58,20 @@ def run_once(
             that is not there).
     """
     budget = budget_in_force()
-    limit, left = budget.begin_run(seconds), budget.left
+    limit, waits = budget.begin_run(seconds), min(patience, budget.left)
     compiling = compiled_calls() if compiles else eager_calls()
     world = closed_world(program.seeded, budget.readings)
     with process_groups_kept(), memory_given_back(), _restored(program), world as printed, compiling as compiled:
-        run = run_live(program, listener, around, limit, calls, min(patience, left))
+        run = run_live(program, listener, around, limit, calls, waits)
         run.compiled = bool(compiled)
         run.returned = _copied(run.returned)
         in_compiler = isinstance(run.error, TimeUp) and is_compiling(run.error)
         _let_go(run.error)
     if partial and isinstance(run.error, TimeUp):
         _keep_complete(run)
-    _refuse_exit(run, program, printed)
-    waited = max(seconds, patience)
-    _refuse(run, program, budget.given(waited, max(limit, min(patience, left))), in_compiler, partial)
+    refuse_exit(run, program, printed)
+    given = budget.given(max(seconds, patience), max(limit, waits))
+    refuse(run, program, given, in_compiler, partial)
     return run
 
 
@@ -196,18 +156,6 @@ def _keep_complete(run: Run) -> None:
         run.file, run.line, run.in_backward = "", None, False
 
 
-def time_was_up() -> ProgramError:
-    """Returns the error of a run for which there was no time."""
-    error = ProgramError(in_english("the time was up"))
-    error.__cause__ = TimeUp()
-    return error
-
-
-def is_out_of_time(error: BaseException | None) -> bool:
-    """Whether a run ended because its time was up, and had no complete backward call to keep."""
-    return isinstance(error, ProgramError) and isinstance(error.__cause__, TimeUp)
-
-
 def _left_in(target: torch.Tensor) -> torch.Tensor | None:
     with unheard():
         gradient = target.grad if target.is_leaf or target.retains_grad else None
@@ -238,84 +186,3 @@ def where(error: BaseException, program: Program) -> tuple[str, int | None, bool
         compiling = compiling or is_compiler_file(name)
         in_backward = in_backward or (not compiling and is_backward_call(name, frame.f_code.co_name))
     return file, line, in_backward
-
-
-def _refuse_exit(run: Run, program: Program, printed: Printed) -> None:
-    """Raises ProgramError where the program left with a status other than 0, or before any backward call.
-
-    With status 0 and after a backward call, that is an ordinary end. Why it left, argparse says in what it prints.
-    """
-    error, at = run.error, _place(run, program)
-    if not isinstance(error, SystemExit):
-        return
-    if error.code in (None, 0):
-        run.error = None
-        if not (run.calls or run.children.called_backward or run.children.pythons):
-            raise _early_end(at, printed)
-        return
-    said = printed.errors.getvalue().strip().splitlines()[-1:]
-    message = said[0].rstrip(".") if said else ""
-    known: dict[str, object] = {"at": at, "code": repr(error.code), "message": message}
-    known["cure"] = in_english("Let it reach its end")
-    if "argument" in message:
-        known["cure"] = in_english("Give it its arguments after `--`")
-    raise ProgramError(
-        in_english("{at}: the program left with {code}, saying: {message}. {cure}.", **known)
-        if said
-        else in_english("{at}: the program left with {code}. {cure}.", **known)
-    ) from None
-
-
-def _early_end(at: str, printed: Printed) -> ProgramError:
-    early = ProgramError(
-        in_english("{at}: the program ended by itself before any backward call, so nothing was checked.", at=at)
-    )
-    early.words = printed.output.getvalue() + printed.errors.getvalue()
-    return early
-
-
-def _place(run: Run, program: Program) -> str:
-    return f"{run.file}, line {run.line}" if run.line else program.file
-
-
-def _refuse(run: Run, program: Program, given: str, in_compiler: bool, partial: bool) -> None:
-    """Raises ProgramError where the run says nothing about gradients.
-
-    Args:
-        given: how long it was allowed to take.
-        in_compiler: whether the time was up while the compiler ran.
-        partial: whether one backward call would have been enough.
-    """
-    error, at = run.error, _place(run, program)
-    gradients = [gradient for call in run.calls for gradient in call.gradients if gradient is not None]
-    if error is None and not all(map(has_values, gradients)):
-        raise ProgramError(
-            in_english(
-                "{at}: the gradients have no values (device meta, or fake tensors), so nothing can be said of "
-                "them. Run the program on the CPU.",
-                at=at,
-            )
-        )
-    text = message_of(error)
-    if isinstance(error, TimeUp):
-        late = in_english("{given}, and no backward call had ended", given=given) if partial else given
-        reason = in_english(
-            "{at}: the program was still running after {given}. Make the run shorter.", at=at, given=late
-        )
-    elif isinstance(error, KeyboardInterrupt):
-        reason = in_english("{at}: the run was interrupted.", at=at)
-    elif isinstance(error, EOFError):
-        reason = in_english(
-            "{at}: the program reads input, and there is nobody to answer. Give it the value in the source.", at=at
-        )
-    elif isinstance(error, MemoryError) or "can't allocate memory" in text or "out of memory" in text:
-        reason = in_english(
-            "{at}: the program asks for more memory than this machine has. Make its tensors smaller.", at=at
-        )
-    elif "Torch not compiled with" in text or "Found no NVIDIA driver" in text or "No CUDA GPUs" in text:
-        reason = in_english("{at}: the program needs a device that is not here. Run it on the CPU.", at=at)
-    else:
-        return
-    failure = (CompilingTookTooLong if in_compiler else ProgramError)(reason)
-    failure.__cause__ = error
-    raise failure

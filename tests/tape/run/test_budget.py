@@ -18,7 +18,8 @@ from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.tape.repair.with_repairs import explain_program
 from autograder.tape.run.budget import QUIET, Budget
 from autograder.tape.run.engine import LastCall
-from autograder.tape.run.once import Run, run_once
+from autograder.tape.run.finished_run import Run
+from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import from_source
 from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.time_limit import TimeUp

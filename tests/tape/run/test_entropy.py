@@ -1,5 +1,6 @@
 """Programs whose random numbers have no seed: each run draws the same ones, or no outcome is named."""
 
+import datetime
 import json
 import os
 import random
@@ -32,6 +33,11 @@ SAME = {
     "torch.seed": "torch.seed(); k = torch.rand(1).item()",
     "seeded by time": "torch.manual_seed(time.time_ns() % 2**31); k = torch.rand(1).item()",
     "time": "k = time.time() % 1.0",
+    "perf_counter": "k = time.perf_counter() % 1.0",
+    "perf_counter_ns": "k = time.perf_counter_ns() % 10007",
+    "datetime.now": "import datetime; k = datetime.datetime.now().microsecond",
+    "now in a zone": "from datetime import datetime, timezone; k = datetime.now(tz=timezone.utc).microsecond",
+    "seeded by today": "import datetime; torch.manual_seed(datetime.datetime.today().microsecond); k = torch.rand(1).item()",
 }
 OTHER_EACH_TIME = "k = torch.rand(1, generator=(g := torch.Generator(), g.seed())[0]).item()"
 
@@ -60,11 +66,15 @@ def test_two_draws_differ_within_a_run():
 
 def test_the_system_is_given_back():
     """After a run, the system gives random bytes, seeds and the time as before."""
-    before = os.urandom, random.Random.seed, random.seed, torch.seed, time.time
+
+    def sources():
+        return os.urandom, random.Random.seed, random.seed, torch.seed, time.time, time.perf_counter, datetime.datetime
+
+    before = sources()
 
     record(PROGRAM.format(draw=SAME["urandom"]))
 
-    assert before == (os.urandom, random.Random.seed, random.seed, torch.seed, time.time)
+    assert before == sources()
     assert os.urandom(8) != os.urandom(8)
 
 
@@ -93,3 +103,18 @@ def test_what_differs_is_an_error_of_the_family():
     """`record` and the functions built on it raise what their callers tell in one sentence."""
     with pytest.raises(ProgramError, match="no outcome"):
         record(PROGRAM.format(draw=OTHER_EACH_TIME))
+
+
+def test_a_date_stays_a_date():
+    """What C code makes is an instance of the class that a program imports, and one is pickled, read, and counted with."""
+    record(
+        "import datetime, os, pickle, torch\n"
+        "now = datetime.datetime.now()\n"
+        "assert isinstance(now, datetime.datetime) and isinstance(now, datetime.date)\n"
+        "assert isinstance(datetime.datetime.strptime('2024', '%Y') - now, datetime.timedelta)\n"
+        "class Own(datetime.datetime): pass\n"
+        "assert not isinstance(now, Own) and isinstance(Own(2024, 1, 2), datetime.datetime)\n"
+        "assert pickle.loads(pickle.dumps(datetime.datetime(2024, 1, 2))).day == 2 == datetime.date(2024, 1, 2).day\n"
+        "assert issubclass(datetime.datetime, datetime.date) and datetime.datetime.fromtimestamp(0).year in (1969, 1970)\n"
+        "torch.ones(2, requires_grad=True).sum().backward()\n"
+    )

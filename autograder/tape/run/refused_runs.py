@@ -1,0 +1,109 @@
+"""What is said of a run that says nothing about gradients: it left, it never ended, it needs what is not here."""
+
+from __future__ import annotations
+
+from autograder.errors import message_of
+from autograder.locale.translations import in_english
+from autograder.tape.internals.tensor_fields import has_values
+from autograder.tape.run.closed_world import Printed
+from autograder.tape.run.finished_run import Run
+from autograder.tape.run.programs.program import Program
+from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.time_limit import TimeUp
+
+
+class CompilingTookTooLong(ProgramError):
+    """The time was up while the compiler ran."""
+
+
+def time_was_up() -> ProgramError:
+    """Returns the error of a run for which there was no time."""
+    error = ProgramError(in_english("the time was up"))
+    error.__cause__ = TimeUp()
+    return error
+
+
+def is_out_of_time(error: BaseException | None) -> bool:
+    """Whether a run ended because its time was up, and had no complete backward call to keep."""
+    return isinstance(error, ProgramError) and isinstance(error.__cause__, TimeUp)
+
+
+def refuse_exit(run: Run, program: Program, printed: Printed) -> None:
+    """Raises ProgramError where the program left with a status other than 0, or before any backward call.
+
+    With status 0 and after a backward call, that is an ordinary end. Why it left, argparse says in what it prints.
+    """
+    error, at = run.error, _place(run, program)
+    if not isinstance(error, SystemExit):
+        return
+    if error.code in (None, 0):
+        run.error = None
+        if not (run.calls or run.children.called_backward or run.children.pythons):
+            raise _early_end(at, printed)
+        return
+    said = printed.errors.getvalue().strip().splitlines()[-1:]
+    message = said[0].rstrip(".") if said else ""
+    known: dict[str, object] = {"at": at, "code": repr(error.code), "message": message}
+    known["cure"] = in_english("Let it reach its end")
+    if "argument" in message:
+        known["cure"] = in_english("Give it its arguments after `--`")
+    raise ProgramError(
+        in_english("{at}: the program left with {code}, saying: {message}. {cure}.", **known)
+        if said
+        else in_english("{at}: the program left with {code}. {cure}.", **known)
+    ) from None
+
+
+def _early_end(at: str, printed: Printed) -> ProgramError:
+    early = ProgramError(
+        in_english("{at}: the program ended by itself before any backward call, so nothing was checked.", at=at)
+    )
+    early.words = printed.output.getvalue() + printed.errors.getvalue()
+    return early
+
+
+def _place(run: Run, program: Program) -> str:
+    return f"{run.file}, line {run.line}" if run.line else program.file
+
+
+def refuse(run: Run, program: Program, given: str, in_compiler: bool, partial: bool) -> None:
+    """Raises ProgramError where the run says nothing about gradients.
+
+    Args:
+        given: how long it was allowed to take.
+        in_compiler: whether the time was up while the compiler ran.
+        partial: whether one backward call would have been enough.
+    """
+    error, at = run.error, _place(run, program)
+    gradients = [gradient for call in run.calls for gradient in call.gradients if gradient is not None]
+    if error is None and not all(map(has_values, gradients)):
+        raise ProgramError(
+            in_english(
+                "{at}: the gradients have no values (device meta, or fake tensors), so nothing can be said of "
+                "them. Run the program on the CPU.",
+                at=at,
+            )
+        )
+    text = message_of(error)
+    if isinstance(error, TimeUp):
+        late = in_english("{given}, and no backward call had ended", given=given) if partial else given
+        reason = in_english(
+            "{at}: the program was still running after {given}. Make the run shorter.", at=at, given=late
+        )
+    elif isinstance(error, KeyboardInterrupt):
+        reason = in_english("{at}: the run was interrupted.", at=at)
+    elif isinstance(error, EOFError):
+        reason = in_english(
+            "{at}: the program reads input, and there is nobody to answer. Give it the value in the source.", at=at
+        )
+    elif isinstance(error, MemoryError) or "can't allocate memory" in text or "out of memory" in text:
+        reason = in_english(
+            "{at}: the program asks for more memory than this machine has. Make its tensors smaller.", at=at
+        )
+    elif "Torch not compiled with" in text or "Found no NVIDIA driver" in text or "No CUDA GPUs" in text:
+        reason = in_english("{at}: the program needs a device that is not here. Run it on the CPU.", at=at)
+    else:
+        return
+    failure = (CompilingTookTooLong if in_compiler else ProgramError)(reason)
+    failure.__cause__ = error
+    raise failure
