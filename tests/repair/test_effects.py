@@ -18,6 +18,7 @@ from autograder.tape.repair.trial.meaning import Reference, changed_losses
 from autograder.tape.repair.trial.meant_run import MeantRun
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from autograder.tape.repair.trial.trial_run import CallValues, TrialRun
+from autograder.tape.run.budget import Budget
 from tests.commands import autograder
 
 LOOP = """import torch
@@ -315,3 +316,32 @@ def test_a_write_that_the_loss_contains_unseen_is_repaired_in_a_loop_too():
     ):
         exec(text, space)
     assert torch.equal(values[0]["w"], values[1]["w"])
+
+
+def test_of_two_slopes_a_repair_keeps_that_of_the_loss_that_ran():
+    """exp, doubled past autograd: the loss that ran is 2·exp(w), by hand, and so is its slope; `h = h * 2` has both."""
+    source = (
+        "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\nh = w.exp()\nh.data *= 2\nh.sum().backward()\n"
+    )
+    factory = factory_of_text(source, "train.py")
+    first = find_repairs(factory, record_program(factory.original).verdict).fixes[0]
+
+    assert ("h = h * 2", True, "") == (first.after.strip(), first.proven, first.changes)
+
+
+def test_a_proof_asks_for_the_outcome_alone():
+    """Right gradients are computed entry by entry once, for the program as it is, and not again for each change that is tried."""
+    source = (
+        "import torch\ntorch.manual_seed(0)\nnet = torch.nn.Linear(4, 3)\nsgd = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+        "x = torch.randn(5, 4)\nfor _ in range(4):\n    h = torch.tanh(net(x))\n    h.data.mul_(2)\n"
+        "    loss = h.pow(2).mean()\n    sgd.zero_grad()\n    loss.backward()\n    sgd.step()\n"
+    )
+    factory, budget = factory_of_text(source, "train.py"), Budget(600)
+    with budget.in_force():
+        verdict = record_program(factory.original).verdict
+        entries = 2 * (4 * 3 + 3)
+        fixes, alone = find_repairs(factory, verdict).fixes, verdict.runs
+
+    assert ("h = h.mul(2)", True) == (fixes[0].after.strip(), fixes[0].proven)
+    assert entries < alone < entries + 25
+    assert budget.runs - alone < 100

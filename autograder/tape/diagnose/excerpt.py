@@ -9,7 +9,7 @@ from autograder.locale.translations import in_english
 from autograder.tape.oracle.gradient_comparison import SAME, first_difference, gradients_of
 from autograder.tape.recording.verdict_types import Excerpt
 from autograder.tape.run.engine import Backward
-from autograder.tape.run.once import Run
+from autograder.tape.run.finished_run import Run
 from autograder.tape.run.programs.source_text import ProgramError
 
 LONG = 3_000  # nodes of all backward calls together that are recorded in full: a millisecond each
@@ -28,12 +28,14 @@ class Scope:
         check_gradients: whether every loss is varied, and its gradients compared with the slopes found.
         knows_gradients: whether the caller has the right gradients; where private copies of what is saved already show that one is
             wrong, no loss is varied then, which would take ten times as long as all other runs.
+        is_proof: whether only the outcome is asked for: then no right gradient is computed entry by entry.
     """
 
     calls: int | None = None
     shown: int | None = None
     check_gradients: bool = False
     knows_gradients: bool = False
+    is_proof: bool = False
 
 
 WHOLE = Scope()

@@ -31,9 +31,11 @@ from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Excerpt, Outcome, Verdict
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.engine import Listener
-from autograder.tape.run.once import SECONDS, CompilingTookTooLong, Run, is_out_of_time, run_once, time_was_up
+from autograder.tape.run.finished_run import Run
+from autograder.tape.run.once import SECONDS, run_once
 from autograder.tape.run.programs.program import Program, from_file, from_function, from_source
 from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.refused_runs import CompilingTookTooLong, is_out_of_time, time_was_up
 
 # Of the time that is left, the first run may take so much, and the one with private copies so much of what is left then.
 FIRST, SECOND = 0.4, 0.6
@@ -142,7 +144,8 @@ def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tup
     effect = UntrackedEffect()
     if plain.error is None and not (scope.knows_gradients and _differ(plain, meant)):
         budget.stage = "taking finite differences"
-        effect = effect_of_untracked_writes(program, observer, seconds, last, asked=scope.check_gradients)
+        asked, corrected = scope.check_gradients, not scope.is_proof
+        effect = effect_of_untracked_writes(program, observer, seconds, last, asked=asked, corrected=corrected)
     return Evidence(plain, observed, meant, observer, effect, trace, excerpt=excerpt), cloned_saves
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import time
+
 import torch
 
 from autograder.locale.translations import in_english
 from autograder.tape.oracle.nominal_replay import NominalReplay, NominalRun, NotApplicable
-from autograder.tape.run.once import is_out_of_time, run_once
+from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.refused_runs import is_out_of_time
 from autograder.tape.run.snapshot import Snapshot
 
 STEP = 1e-6  # of a direction of length 1 in float64: formula and rounding each cost about 1e-10 of the loss
@@ -19,17 +22,18 @@ AGREE = (
 
 
 class FiniteDifferences:
-    """The slopes of every loss that a program gives to backward."""
+    """The slopes of every loss that a program gives to backward; `each` is the seconds that one run takes."""
 
     def __init__(self, program: Program, live: frozenset[int], seconds: float, calls: int | None = None):
         self.program, self.live, self.seconds, self.calls = program, live, seconds, calls
         self.nominal = NominalRun()
         # Tensors with history stay as they are: their graph was recorded in their own precision.
         self.outside = Snapshot(program.roots, program.space).tensors
-        first = NominalReplay(self.nominal, live, self.outside)
+        first, began = NominalReplay(self.nominal, live, self.outside), time.monotonic()
         self._run(first)
         self.leaves = first.leaves
         still = self._losses({})
+        self.each = (time.monotonic() - began) / 2
         for one, other in zip(still, self.nominal.losses, strict=True):
             if abs(one - other) > AGREE * max(1.0, abs(other)):
                 raise NotApplicable(in_english("in double precision its losses are others"))
@@ -78,22 +82,23 @@ class FiniteDifferences:
             found |= {(call, leaf) for call in wrong if leaf in self.nominal.gradients[call]}
         return found
 
-    def agree_together(self) -> bool:
-        """Returns whether each loss's slope along one random direction of all leaves at once is what the graph says; four runs.
+    def disagreements_together(self) -> set[tuple[int, int]]:
+        """Returns each backward whose slope along one random direction of all leaves is not what the graph says, with its leaves.
+
+        These are four runs, however many leaves there are.
 
         Raises:
             NotApplicable: a slope depends on the step, as at a kink.
         """
-        directions = self._directions()
+        directions, nominal = self._directions(), self.nominal.gradients
         slopes = self.slopes(directions)
         claimed = [
-            sum(
-                float((gradient * directions[leaf]).sum()) for leaf, gradient in gradients.items() if leaf in directions
-            )
-            for gradients in self.nominal.gradients
+            sum(float((gradient * directions[leaf]).sum()) for leaf, gradient in one.items() if leaf in directions)
+            for one in nominal
         ]
         self._trust(slopes, self.slopes(directions, 10 * STEP))
-        return not any(_differ(one, other, abs(one)) for one, other in zip(slopes, claimed, strict=True))
+        wrong = [call for call, slope in enumerate(slopes) if _differ(slope, claimed[call], abs(slope))]
+        return {(call, leaf) for call in wrong for leaf in nominal[call]}
 
     def _directions(self) -> dict[int, torch.Tensor]:
         """Returns a random direction for each leaf that a backward reached."""
@@ -113,15 +118,15 @@ class FiniteDifferences:
         if any(abs(one - other) > 10 * AGREE * max(1e-3, abs(one)) for one, other in zip(slopes, coarse, strict=True)):
             raise NotApplicable(in_english("its loss has a kink or a jump here"))
 
-    def true(self, call: int, leaf: int) -> torch.Tensor:
-        """Returns the slope of one backward's loss along each entry of a leaf."""
+    def true(self, leaf: int) -> list[torch.Tensor]:
+        """Returns the slope of each backward's loss along each entry of a leaf."""
         shape = self.nominal.leaves[leaf][0][1].shape
         entries = []
         for index in range(shape.numel()):
             unit = torch.zeros(shape.numel(), dtype=torch.float64)
             unit[index] = 1.0
-            entries.append(self.slopes({leaf: unit.view(shape)})[call])
-        return torch.tensor(entries, dtype=torch.float64).view(shape)
+            entries.append(self.slopes({leaf: unit.view(shape)}))
+        return [torch.tensor(slopes, dtype=torch.float64).view(shape) for slopes in zip(*entries, strict=True)]
 
 
 def _differ(slope: float, claimed: float, largest: float) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, field
 
 import torch
@@ -15,12 +14,13 @@ from autograder.tape.oracle.finite_differences import FiniteDifferences
 from autograder.tape.oracle.nominal_replay import NotApplicable
 from autograder.tape.oracle.operation_slopes import WrongOperation, wrong_operations
 from autograder.tape.run.budget import budget_in_force
-from autograder.tape.run.once import is_out_of_time
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
+from autograder.tape.run.refused_runs import is_out_of_time
 
 ENTRIES = 64  # slopes computed entry by entry, two runs each; beyond that, a wrong gradient gets no right one
 SHARE = 0.5  # of the time that is left for one random direction for each leaf; else one for all leaves together
+SHARE_OF_WRITES = 0.15  # the same, where a write was seen and a repair is to be found in the rest of the time
 CHOICE = in_english("A custom Function's backward is a choice of its own, so finite differences do not apply.")
 LATE = in_english("The time was up before finite differences could decide; --budget gives more.")
 
@@ -60,19 +60,29 @@ class UntrackedEffect:
 
 
 def effect_of_untracked_writes(
-    program: Program, observer: Observer, seconds: float, calls: int | None = None, *, asked: bool = False
+    program: Program,
+    observer: Observer,
+    seconds: float,
+    calls: int | None = None,
+    *,
+    asked: bool = False,
+    corrected: bool = True,
 ) -> UntrackedEffect:
     """Returns what finite differences say of the untracked writes of a run; without such writes of its custom Functions alone.
 
     Args:
         calls: the runs end after so many backward calls; None for none.
         asked: take differences of every loss, whether or not there is a reason to.
+        corrected: compute the right gradient of each that is wrong, entry by entry.
     """
     effect = UntrackedEffect(observer.state.untracked.used_writes)
     try:
         effect.functions = check_custom_functions(program, seconds, calls) if _custom(observer) else []
         if (effect.suspects or asked) and _apply(effect, asked):
-            _vary(effect, program, _live(observer, effect.suspects), seconds, calls)
+            differences = FiniteDifferences(program, _live(observer, effect.suspects), seconds, calls)
+            _vary(effect, differences)
+            if effect.wrong and corrected:
+                _correct(effect, differences)
     except (NotApplicable, ProgramError) as reason:
         if is_out_of_time(reason) and (effect.suspects or asked):
             effect.note = LATE
@@ -93,24 +103,26 @@ def _apply(effect: UntrackedEffect, asked: bool) -> bool:
     return False
 
 
-def _vary(effect: UntrackedEffect, program: Program, live: frozenset[int], seconds: float, calls: int | None) -> None:
-    began = time.monotonic()
-    differences = FiniteDifferences(program, live, seconds, calls)
-    each = (time.monotonic() - began) / 2
-    is_short = 2 * each * len(differences.leaves) > SHARE * budget_in_force().left
+def _vary(effect: UntrackedEffect, differences: FiniteDifferences) -> None:
+    is_short = _takes_long(differences, 2 * len(differences.leaves), effect)
     effect.taken = True
-    if is_short and not effect.suspects and differences.agree_together():
+    together = differences.disagreements_together() if is_short else set()
+    if is_short and not together:
         return
-    effect.wrong = differences.disagreements()
+    effect.wrong = together if effect.suspects and together else differences.disagreements()
     if not effect.wrong:
         return
-    effect.operations = wrong_operations(program, seconds, calls)
+    effect.operations = wrong_operations(differences.program, differences.seconds, differences.calls)
     if effect.operations:
         effect.suspects = []  # they are not to be blamed for what PyTorch does
     elif not effect.suspects and all(one.found.answer == "slope" for one in effect.functions):
         effect.wrong, effect.note = set(), UNEXPLAINED
-        return
-    _correct(effect, differences)
+
+
+def _takes_long(differences: FiniteDifferences, slopes: int, effect: UntrackedEffect) -> bool:
+    """Whether so many slopes take more than their share of the time that is left."""
+    share = SHARE_OF_WRITES if effect.suspects else SHARE
+    return 2 * slopes * differences.each > share * budget_in_force().left
 
 
 def _custom(observer: Observer) -> bool:
@@ -129,11 +141,13 @@ def _live(observer: Observer, suspects: list[Suspect]) -> frozenset[int]:
 
 def _correct(effect: UntrackedEffect, differences: FiniteDifferences) -> None:
     nominal, left = differences.nominal, ENTRIES
-    for call, leaf in sorted(effect.wrong):
-        left -= nominal.leaves[leaf][0][1].numel()
-        if left < 0:
+    for leaf in sorted({leaf for _, leaf in effect.wrong}):
+        entries = nominal.leaves[leaf][0][1].numel()
+        left -= entries
+        if left < 0 or _takes_long(differences, entries, effect):
             effect.note = in_english("For larger leaves, the right gradient was not computed entry by entry.")
             return
-        slopes = differences.true(call, leaf)
-        position = nominal.targets[call].index(leaf)
-        effect.corrections[call, position] = slopes - nominal.gradients[call][leaf]
+        slopes = differences.true(leaf)
+        for call in sorted(call for call, other in effect.wrong if other == leaf):
+            position = nominal.targets[call].index(leaf)
+            effect.corrections[call, position] = slopes[call] - nominal.gradients[call][leaf]

@@ -105,8 +105,7 @@ class Search:
 
     def right_gradients(self) -> tuple[Tensor, ...]:
         """Returns the gradients that the verdict lists as right."""
-        listed = [one.true for one in self.verdict.gradients.values() if one.true is not None]
-        return tuple(torch.tensor(one, dtype=torch.float64) for one in listed)
+        return tuple(torch.tensor(one, dtype=torch.float64) for one in right_slopes(self.verdict).values())
 
     def run(self, text: str, trial: TrialRun | None = None) -> TrialRun:
         """Returns one run, as far as runs are compared."""
@@ -117,7 +116,7 @@ class Search:
         if self.prove:
             return self.prove(text)
         try:
-            return record_program(self.factory.make(text), scope=self.scope).verdict
+            return record_program(self.factory.make(text), scope=replace(self.scope, is_proof=True)).verdict
         except ProgramError as error:
             return Verdict("raises-forward", Problem(type(error).__name__, message_of(error), None))
 
@@ -223,8 +222,8 @@ class Search:
             return True
         if len(self.reference.plain.calls) > 1:
             return not slopes_differ(seen)
-        known = {name: one.true for name, one in self.verdict.gradients.items() if one.true is not None}
-        return all(near(true, seen.gradients[name].got) for name, true in known.items() if name in seen.gradients)
+        known = right_slopes(self.verdict)
+        return all(near(right, seen.gradients[name].got) for name, right in known.items() if name in seen.gradients)
 
     def is_late(self) -> bool:
         """Whether the budget is spent."""
@@ -234,6 +233,12 @@ class Search:
 def slopes_differ(verdict: Verdict) -> bool:
     """Whether finite differences found a gradient that is not the slope of the loss that ran."""
     return any(check.oracle == DIFFERENCES and check.answer == "no" for check in verdict.checks)
+
+
+def right_slopes(verdict: Verdict) -> dict[str, list | float]:
+    """Returns by name the gradients that the verdict lists as right; of two slopes that of the loss that ran, which a repair keeps."""
+    listed = {name: one.true if one.ran is None else one.ran for name, one in verdict.gradients.items()}
+    return {name: right for name, right in listed.items() if right is not None}
 
 
 def near(one: object, other: object) -> bool:

@@ -8,8 +8,16 @@ from typing import Any
 
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
 from autograder.tape.repair.kinds.clones import bindings, first_name
+from autograder.tape.repair.kinds.out_of_place import (
+    MAKERS,
+    chain,
+    drop_underscores,
+    expand_operator,
+    in_place_names,
+    made,
+)
 from autograder.tape.repair.source.edits import Edit, EditableSource, Edits, after, delete, every, insert, replace
-from autograder.tape.repair.source.inplace_finder import called, imported, of_module
+from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called, imported, of_module
 
 COPIES = {
     "numpy": ".copy()",
@@ -74,7 +82,7 @@ def is_written(source: EditableSource, node: ast.AST) -> bool:
 
 
 def write_tracked(program: BrokenProgram) -> Iterator[Candidate]:
-    """`b.data.mul_(3)` becomes `b.mul_(3)`: autograd records the write, and refuses it where it does harm."""
+    """`b.data.mul_(3)` becomes `b.mul_(3)`: autograd records the write, and refuses it where it does harm; then `b = b.mul(3)`."""
     for write in program.writes:
         edits = remove_aliases(program.source, write.target)
         if edits:
@@ -82,6 +90,25 @@ def write_tracked(program: BrokenProgram) -> Iterator[Candidate]:
             yield Candidate(
                 "write where autograd sees it", remove_aliases(program.source, program.source.scope(write.statement))
             )
+        if edits and set(write.path) - in_place_names(write.path) <= {"data", "detach"}:
+            rebound = rebind_tracked(program.source, write, edits)
+            yield Candidate("write where autograd sees it, then out of place", rebound)
+
+
+def rebind_tracked(source: EditableSource, write: InPlaceWrite, edits: Edits) -> Edits:
+    """Returns the edits that compute a new tensor where autograd sees it; () where the write is no statement of its own.
+
+    Args:
+        edits: those that remove the aliases.
+    """
+    name = source.of(write.root)
+    if isinstance(write.node, ast.AugAssign):
+        return (*edits, *expand_operator(source, write.node, name))
+    if not (isinstance(write.statement, ast.Expr) and write.statement.value is write.node):
+        return ()
+    if any(called(one) in MAKERS for one in chain(write.node)):
+        return made(source, write)
+    return (insert(source, write.node, f"{name} = "), *edits, *drop_underscores(source, write))
 
 
 def remove_aliases(source: EditableSource, within: ast.AST) -> Edits:

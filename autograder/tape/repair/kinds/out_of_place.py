@@ -52,15 +52,15 @@ def written_item(write: InPlaceWrite) -> ast.Subscript | None:
     return item if isinstance(item, ast.Subscript) and trace(item)[1] == ("[]",) else None
 
 
-def expand_operator(source: EditableSource, node: ast.AugAssign) -> Edits:
-    """Returns the edits that turn `x op= value` into `x = x op value`, comments and line breaks kept."""
+def expand_operator(source: EditableSource, node: ast.AugAssign, name: str | None = None) -> Edits:
+    """Returns the edits that turn `x op= value` into `x = x op value`, or `= name op value`, comments and line breaks kept."""
     end, start = source.span(node.target)[1], source.span(node.value)[0]
     between = source.data[end:start].decode()
     operator, _, after = between.partition("=")
     sign = operator.strip()
     bare = "(" not in after and source.factor(node.value) != source.of(node.value)
     opening, closing = ("(", ")") if bare else ("", "")
-    first = Edit(end, start, f" = {source.of(node.target)} {sign}{after}{opening}")
+    first = Edit(end, start, f" = {name or source.of(node.target)} {sign}{after}{opening}")
     return (first, insert(source, node.value, closing, after=True))
 
 
