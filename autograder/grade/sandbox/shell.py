@@ -156,7 +156,8 @@ def make_shell(output_bytes: int) -> Shell:
     config.HistoryManager.enabled = False  # its SQLite file has a thread, and this process forks
     config.InteractiveShell.colors = "Neutral"  # as ipykernel 7 colours its tracebacks
     os.environ.setdefault("MPLBACKEND", "module://matplotlib_inline.backend_inline")
-    os.environ.setdefault("IPYTHONDIR", tempfile.mkdtemp(prefix="ipython-"))
+    if "IPYTHONDIR" not in os.environ:
+        os.environ["IPYTHONDIR"] = tempfile.mkdtemp(prefix="ipython-")
     shell = Shell.instance(config=config)
     shell.outputs = Outputs(output_bytes)
     shell.time_limit = cell_time_limit
