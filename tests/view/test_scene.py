@@ -14,6 +14,7 @@ from autograder.tape.recording.schema import RecordingError, from_json, to_json
 from autograder.tape.recording.verdict_types import Gradient
 from autograder.view.draw.static_frame import freeze
 from autograder.view.keys import Key
+from autograder.view.scene import layout, node_graph
 from autograder.view.scene.composition import Scene, build_scene
 from autograder.view.scene.gradient_panel import draw_gradients
 from autograder.view.shapes import MONO
@@ -205,3 +206,32 @@ def test_a_name_that_grows_never_meets_what_stands_beside_it():
         longest = max(columns(frame.changes.get(name[1]["k"], "")) for frame in scene.frames)
         assert name[1]["x"] + longest * MONO <= size[1]["x"]
     assert max(len(frame.changes.get(values[-1][3][1]["k"], "")) for frame in scene.frames) > len("state, seen[0]")
+
+
+def half_written():
+    """Saves a view, writes into its base what came from it, and reads the view again."""
+    x = torch.ones(2, 4, requires_grad=True)
+    y = x.clone()
+    kept = y[:, :2]
+    y[:, 2:] *= kept.square()
+    y[:, 2:] += kept * 3
+    y.sum().backward()
+
+
+def test_a_tensor_written_after_it_was_saved_turns_no_path_of_the_graph_around(monkeypatch):
+    """`kept` has a new node that comes from the one that keeps it; still each node stands below those that it came from."""
+    asked = []
+
+    def place_blocks(sizes, links, sources):
+        asked.append((links, layout.place_blocks(sizes, links, sources)))
+        return asked[-1][1]
+
+    monkeypatch.setattr(node_graph, "place_blocks", place_blocks)
+    recording = record(half_written)
+    build_scene(recording)
+    placed = asked[0][1][0]
+    makers = {node.id: [one for one in node.inputs if one is not None] for node in recording.nodes}
+    below = [(Key("node", one), Key("node", node)) for node, inputs in makers.items() for one in inputs]
+    drawn = [(upper, lower) for upper, lower in below if {upper, lower} <= placed.keys()]
+    assert len(drawn) >= 6
+    assert all(placed[upper].y < placed[lower].y for upper, lower in drawn)

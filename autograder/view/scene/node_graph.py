@@ -96,7 +96,10 @@ class NodeGraph:
         saved = [line for line in self._saved_lines(blocks, owners) if line[1] in keys]
         sizes = {block.key: (block.width(self.index), block.height(self.index)) for block in blocks}
         sources = [block.key for block in blocks if block.key.part == "tensor"]
-        placed, bends = place_blocks(sizes, [*links, *((tensor, node) for _, tensor, node in saved)], sources)
+        # A tensor that was written after it was saved stands where its new node is, which may come from the node that keeps it.
+        order = {key: place for place, key in enumerate(sizes)}
+        kept = [(tensor, node) for _, tensor, node in saved if order[tensor] < order[node]]
+        placed, bends = place_blocks(sizes, [*links, *kept], sources)
         shapes = [draw_link(link[1], placed[link[0]], placed[link[1]], bends.get(link, [])) for link in links]
         shapes += [self._draw_saved(line, placed, {block.key: block for block in blocks}) for line in saved]
         for block in blocks:
