@@ -138,3 +138,10 @@ def test_lines_that_a_repair_leaves_alone_are_not_shown():
     fix = Fix("out of place", 1, before, before.replace("x += y", "x = x + y").replace("z += y", "z = z + y"), True)
 
     assert ["- x += y", "+ x = x + y", "…", "- z += y", "+ z = z + y"] == changed_lines(fix)
+
+
+def test_what_a_long_line_gets_is_not_cut_away():
+    """Of two lines that are too long for the screen and begin alike, what differs is shown whole."""
+    begin = "    optimizer.zero_grad(); loss.backward(); torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0);"
+    fix = Fix("detach", 1, f"{begin} step()\n", f"{begin} step(); state = state.detach()\n", True)
+    assert ["- … step()", "+ … step(); state = state.detach()"] == changed_lines(fix)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -13,7 +14,7 @@ from autograder.locale.translations import join_sentences, retold, translatable,
 from autograder.tape.atlas.answers import words_on_node
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Fix, Place, note_on_change
-from autograder.view.shapes import clip
+from autograder.view.shapes import clip, columns
 from autograder.view.text.fix_words import also_fixed, kind_of_fix, where_fixed
 from autograder.view.text.gradient_values import gradient_line
 from autograder.view.text.harm_sentences import consequence, how_far_off, sentence_of_harm, where_each
@@ -277,6 +278,14 @@ def changed_lines(fix: Fix) -> list[str]:
         if kind == "equal":
             lines.append("…")
         else:
-            lines += [f"- {_cut(line)}" for line in before[start:stop]]
-            lines += [f"+ {_cut(line)}" for line in after[new_start:new_stop]]
+            lines += _removed_and_added(before[start:stop], after[new_start:new_stop])
     return lines + [line for one in fix.more for line in (also_fixed(one), *changed_lines(one))]
+
+
+def _removed_and_added(removed: list[str], added: list[str]) -> list[str]:
+    """Returns lines of code, each with its mark; where they are too long, what they begin with alike is left out."""
+    begin = os.path.commonprefix([*removed, *added])
+    alike = begin.rfind(" ") + 1
+    if removed and begin[:alike].strip() and any(columns(line) > WIDTH - 10 for line in added):
+        removed, added = ([f"… {line[alike:]}" for line in lines] for lines in (removed, added))
+    return [f"- {_cut(line)}" for line in removed] + [f"+ {_cut(line)}" for line in added]
