@@ -17,7 +17,7 @@ from autograder.view.keys import Key
 from autograder.view.scene import layout, node_graph
 from autograder.view.scene.composition import Scene, build_scene
 from autograder.view.scene.gradient_panel import draw_gradients
-from autograder.view.shapes import MONO
+from autograder.view.shapes import BOLD, MONO
 from autograder.view.text import gradient_values
 
 TAGS = {"g", "rect", "path", "text", "tspan", "circle", "title"}
@@ -235,3 +235,15 @@ def test_a_tensor_written_after_it_was_saved_turns_no_path_of_the_graph_around(m
     drawn = [(upper, lower) for upper, lower in below if {upper, lower} <= placed.keys()]
     assert len(drawn) >= 6
     assert all(placed[upper].y < placed[lower].y for upper, lower in drawn)
+
+
+def test_the_columns_of_gradients_keep_apart(recorded):
+    """The longest words of both columns stand beside each other: no gradient, and none that was recorded."""
+    recording = recorded("silently_wrong")
+    gradients = {"body": Gradient(None, None), "w": Gradient([-0.0012345], [-123456.0])}
+    verdict = msgspec.structs.replace(recording.verdict, gradients=gradients)
+    panel = draw_gradients(msgspec.structs.replace(recording, verdict=verdict)).shapes[0]
+    rows = [tree for tree in panel[2:] if isinstance(tree, list) and tree[1].get("class", "").startswith("row")]
+    assert len(gradients) == len(rows)
+    for _, _, _, got, right, *_ in rows:
+        assert right[1]["x"] - columns(right[2]) * BOLD > got[1]["x"]

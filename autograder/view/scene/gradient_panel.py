@@ -16,7 +16,7 @@ from autograder.view.text.naming import count_noun
 MOST = 12
 """Elements that the panel shows at most, of all leaves together."""
 
-NUMBER, BARS, ROW, HEAD, LONGEST = 78, 130, 24, 34, 30
+NUMBER, BARS, ROW, HEAD, LONGEST = 94, 130, 24, 34, 30
 """In pixels the width of a column of numbers, the width of the bars, the height of a row and of the heading; columns of a name."""
 
 
