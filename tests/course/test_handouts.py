@@ -13,6 +13,7 @@ from autograder.course.variants.declared_changes import (
     VariantError,
     check_changes,
     choose,
+    chosen_names,
     read_changes,
     rename,
 )
@@ -96,6 +97,22 @@ def test_a_name_is_changed_where_it_is_the_variable():
         'q = layer.w  # q is kept\nprint(f"{q} {g}", {"q": q, "g": g})\ncheck("e", q=leaf(3), wide=w1)'
         == cells.cells[1].source
     )
+
+
+def test_an_apostrophe_begins_no_variable():
+    """In "the caller's memory" no s is a variable; one between quotes, as in a dictionary, is the variable's name."""
+    source = 'def given(s):\n    """The caller\'s memory keeps s."""\n    return {\'s\': s}\n'
+    cells = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+    rename(
+        cells,
+        DeclaredChanges(names={"s": ("g",)}),
+        next(n for n in range(99) if chosen_names(DeclaredChanges(names={"s": ("g",)}), n) == {"s": "g"}),
+    )
+    assert cells.cells[0].source.splitlines() == [
+        "def given(g):",
+        '    """The caller\'s memory keeps g."""',
+        "    return {'g': g}",
+    ]
 
 
 def test_a_choice_changes_its_own_section_only():

@@ -178,8 +178,8 @@ def _phrase(text: str) -> str:
 
 
 def _variable(name: str) -> str:
-    """Returns a pattern for a variable; an attribute is not the variable of its name."""
+    """Returns a pattern for a variable; an attribute is not the variable of its name, nor is the end of "caller's"."""
     name = re.escape(name)
     if name.lower() in STRING_PREFIXES:
         return rf"(?<=[\"']){name}(?=[\"'])|(?<![\w.]){name}(?![\w\"'])"
-    return rf"(?<![\w.]){name}(?!\w)"
+    return rf"(?<![\w.])(?<!\w['’]){name}(?!\w)"
