@@ -136,6 +136,8 @@ UNTRACKED = {
     "with torch.no_grad():\n    h.mul_(3)": "h.mul_(3)\n",
     "h.data.mul_(3)": "h.mul_(3)\n",
     "h.detach().numpy()[:] *= 3": "h[:] *= 3\n",
+    "a = h.detach()\na.mul_(3)": "a = h\na.mul_(3)\n",
+    "a = h.detach().numpy()\na *= 3": "a = h\na *= 3\n",
 }
 
 

@@ -80,7 +80,7 @@ def effect_of_untracked_writes(
         effect.functions = check_custom_functions(program, seconds, calls) if _custom(observer) else []
         if (effect.suspects or asked) and _apply(effect, asked):
             differences = FiniteDifferences(program, _live(observer, effect.suspects), seconds, calls)
-            _vary(effect, differences)
+            _vary(effect, differences, each_leaf=corrected)
             if effect.wrong and corrected:
                 _correct(effect, differences)
     except (NotApplicable, ProgramError) as reason:
@@ -103,8 +103,8 @@ def _apply(effect: UntrackedEffect, asked: bool) -> bool:
     return False
 
 
-def _vary(effect: UntrackedEffect, differences: FiniteDifferences) -> None:
-    is_short = _takes_long(differences, 2 * len(differences.leaves), effect)
+def _vary(effect: UntrackedEffect, differences: FiniteDifferences, each_leaf: bool) -> None:
+    is_short = not each_leaf or _takes_long(differences, 2 * len(differences.leaves), effect)
     effect.taken = True
     together = differences.disagreements_together() if is_short else set()
     if is_short and not together:

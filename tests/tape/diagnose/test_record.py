@@ -224,3 +224,16 @@ def test_a_function_is_recorded_and_leaves_no_trace():
 
     assert "correct" == record(program).verdict.outcome
     assert ([1.0, 1.0], 0, None) == (w.tolist(), w._version, w.grad)
+
+
+def test_a_target_that_is_an_alias_of_the_prediction_is_told():
+    """The loss of a prediction and its own memory is 0 and so is its slope: right, and hardly what was meant."""
+    source = (
+        "import torch\nw = torch.ones(3, requires_grad=True)\npred = w * 2\ngoal = pred.detach()\n"
+        "goal[1] = 5.0\n(pred - goal).pow(2).sum().backward()"
+    )
+
+    verdict = record(source).verdict
+
+    assert ("correct", [0.0, 0.0, 0.0]) == (verdict.outcome, verdict.gradients["w"].got)
+    assert any("Line 5" in note and "make goal a copy" in note for note in verdict.notes)

@@ -22,12 +22,20 @@ def find(evidence: Evidence) -> Iterator[Harm]:
 def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
     """Yields a sentence for each line with an unrecorded write whose values were used, whether or not a gradient is wrong."""
     notes = {}
-    for suspect in evidence.untracked_effect.suspects:
+    effect = evidence.untracked_effect
+    for suspect in effect.suspects:
         write, name = suspect.write, evidence.state.name_of(suspect.tracked) or in_english("a tensor with history")
         told = in_english(
             "it writes into {name}, and autograd does not record it ({operation}): the graph is not what was computed.",
             name=name, operation=write.operation,
         )  # fmt: skip
+        through = alias([write], name)
+        if through and not effect.wrong:  # the gradients are right for values that may be meant for the alias alone
+            told = in_english(
+                "it writes through {alias} into {name}, which has the same memory: the loss was computed with the new "
+                "values. If {name} was to keep its own, make {alias} a copy: `.clone()`, or `.copy()` in NumPy.",
+                alias=through, name=name,
+            )  # fmt: skip
         notes[write.place] = told_of_line(write.place, evidence.file, told)
     yield from notes.values()
 

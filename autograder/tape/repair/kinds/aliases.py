@@ -82,8 +82,14 @@ def is_written(source: EditableSource, node: ast.AST) -> bool:
 
 
 def write_tracked(program: BrokenProgram) -> Iterator[Candidate]:
-    """`b.data.mul_(3)` becomes `b.mul_(3)`: autograd records the write, and refuses it where it does harm; then `b = b.mul(3)`."""
+    """`b.data.mul_(3)` becomes `b.mul_(3)`: autograd records the write, and refuses it where it does harm; then `b = b.mul(3)`.
+
+    Where the alias has a name, `a = b.detach()` becomes `a = b`.
+    """
     for write in program.writes:
+        for made in bindings(program.source, program.source.of(write.root)):
+            if edits := remove_aliases(program.source, made.value):
+                yield Candidate("write where autograd sees it", edits)
         edits = remove_aliases(program.source, write.target)
         if edits:
             yield Candidate("write where autograd sees it", edits)
