@@ -87,8 +87,8 @@ def write_tracked(program: BrokenProgram) -> Iterator[Candidate]:
     Where the alias has a name, `a = b.detach()` becomes `a = b`.
     """
     for write in program.writes:
-        for made in bindings(program.source, program.source.of(write.root)):
-            if edits := remove_aliases(program.source, made.value):
+        for binding in bindings(program.source, program.source.of(write.root)):
+            if edits := remove_aliases(program.source, binding.value):
                 yield Candidate("write where autograd sees it", edits)
         edits = remove_aliases(program.source, write.target)
         if edits:
