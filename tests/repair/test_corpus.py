@@ -34,6 +34,11 @@ def case(program: Program):
     )
 
 
+# A write through .data behind the last operation: the loss that ran is exp(2 a) times 2, where a and b have the same values
+# and b is a constant. A repair that keeps this loss has its slope; a private copy of what was saved knows nothing of it.
+SLOPES_OF_WHAT_RAN = {"facts_aliases/data_then_detached": {"a": 2 * torch.tensor([0.6, 1.4]).exp()}}
+
+
 def rights(program: Program) -> list[Gradients]:
     """Returns the gradients that independent witnesses call right for the program as it was written."""
     cloned = run(program, clone_on_save=True)
@@ -44,6 +49,8 @@ def rights(program: Program) -> list[Gradients]:
         found.append(reference(program))
     elif not program.function:
         found.append(differences(program))
+    if program.name in SLOPES_OF_WHAT_RAN:
+        found.append(SLOPES_OF_WHAT_RAN[program.name])
     return found
 
 
