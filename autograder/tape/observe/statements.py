@@ -82,7 +82,7 @@ class _CallsOfThread(threading.local):
 class Statements:
     """Calls `done(activation, complete)` each time a statement of the user's, or the part of one before a call, has run.
 
-    `called` is told of a function that no line of the user's has called, and `left` of each that has ended.
+    `called` gets a function that no line of the user's has called, and `left` each that has ended.
     """
 
     def __init__(
