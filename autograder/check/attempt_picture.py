@@ -62,7 +62,7 @@ class Attempt:
     ) -> None:
         self._subject, self._expected, self._asked, self._original = subject, expected, asked, original
         self._named: tuple[NamedLine, ...] = ()
-        self._knows_gradients = False
+        self._knows_gradients = bool(expected.gradients)
 
     @cached_property
     def recording(self) -> Recording | None:
@@ -77,7 +77,6 @@ class Attempt:
             leaf: whose gradient is wrong, as the check calls it; "" where a value is, or an error was raised.
             is_missing: no gradient arrived at the leaf; then it is no write's doing.
         """
-        self._knows_gradients = bool(leaf)
         if self.recording is None:
             return ""
         told = ("" if is_missing else self._write(self.recording)) or self._graph(self.recording, leaf, is_missing)

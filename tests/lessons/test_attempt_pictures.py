@@ -384,6 +384,14 @@ class Quick:
         raise AssertionError("finite differences are taken although the check has the gradients")
 
 
+def test_a_value_is_refused_without_a_search_for_slopes(shown, monkeypatch):
+    """A write past the counter makes the value another one: the picture comes without the many runs of finite differences."""
+    monkeypatch.setattr("autograder.tape.oracle.untracked_writes.FiniteDifferences", Quick)
+    path, known, answer = next(one.values for one in WRONG if "MixtureWithReport: centres before the mixture" == one.id)
+    assert "computes something else" in str(verdict(path, known, answer.source))
+    assert "silently-wrong" == shown[0].verdict.outcome
+
+
 def test_a_picture_does_not_search_what_the_check_knows(shown, monkeypatch):
     """A write past the counter is found by one run with private copies; the right gradients are the check's own."""
     monkeypatch.setattr("autograder.tape.oracle.untracked_writes.FiniteDifferences", Quick)
