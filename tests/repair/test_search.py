@@ -223,6 +223,32 @@ def test_time_is_kept_for_the_proof_of_what_works():
     assert found.verdict.fixes[0].proven
 
 
+def test_of_a_slow_program_the_first_change_that_works_is_proven_at_once(monkeypatch):
+    """Where a run takes 3 of 60 seconds, a proof takes a third of them: no other change is tried first; by a clock that runs move."""
+    clock = [0.0]
+    monkeypatch.setattr(budget, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    attempt, stages = search.run_trial, []
+
+    def slow(program, trial, **options):
+        clock[0] += 3.0
+        stages.append("tried")
+        return attempt(program, trial, **options)
+
+    def proven(*options, **more):
+        clock[0] += 20.0
+        stages.append("proven")
+        return record_program(*options, **more)
+
+    verdict = record(MANY_CHANGES, file="slow.py").verdict
+    monkeypatch.setattr(search, "run_trial", slow)
+    monkeypatch.setattr(search, "record_program", proven)
+    with budget.Budget(60.0, began=clock[0]).in_force():
+        found = find_repairs(factory_of_text(MANY_CHANGES, "slow.py"), verdict)
+
+    assert "f = f + a" == found.fixes[0].after.strip()
+    assert stages.index("proven") <= 5
+
+
 def test_it_is_said_where_the_time_was_too_short():
     """Where the runs are spent before anything is proven, the reason is the time, and not that nothing helps."""
     little = CountedRuns()

@@ -39,6 +39,10 @@ from autograder.tape.run.programs.source_text import ProgramError
 
 MEANT = 0.15  # of the time that is left for the run as meant: each change that is tried takes as long
 DEEPER = 6  # texts with one fault less that are searched once more
+PROOF, ROOM = (
+    8,
+    1 / 3,
+)  # a proof takes so many times a trial's time; what is left for it, where more changes are tried first
 KEPT = 5  # repairs that are offered
 CHANGING = 3  # changes of what is computed that are offered, where nothing repairs
 STOPPED = in_english("PyTorch stopped the program before its next backward, so there is no loss to compare with.")
@@ -55,6 +59,7 @@ class Search:
         scope: how far each run goes, and which backward call a proof records.
         known: what the program did and was meant to do, where another search has found it.
         time: the seconds that were left when it began; half of them are kept for the proofs of what works.
+        longest: the seconds that the longest run took.
         failing: the changes of the text as it is after which another fault is left.
         failures: what kinds of repair failed themselves, each as a sentence.
     """
@@ -67,6 +72,7 @@ class Search:
     texts: set[str] = field(default_factory=set)
     tried: int = 0
     time: float = field(default_factory=lambda: budget_in_force().left)
+    longest: float = 0.0
     changing: list[TriedChange] = field(default_factory=list)
     failing: list[TriedChange] = field(default_factory=list)
     failures: dict[str, None] = field(default_factory=dict)
@@ -109,7 +115,10 @@ class Search:
 
     def run(self, text: str, trial: TrialRun | None = None) -> TrialRun:
         """Returns one run, as far as runs are compared."""
-        return run_trial(self.factory.make(text), trial or TrialRun(), calls=self.scope.calls)
+        before = budget_in_force().left
+        done = run_trial(self.factory.make(text), trial or TrialRun(), calls=self.scope.calls)
+        self.longest = max(self.longest, before - budget_in_force().left)
+        return done
 
     def verdict_of(self, text: str) -> Verdict:
         """Returns the verdict of a changed text; one that cannot be run counts as raising."""
@@ -165,7 +174,7 @@ class Search:
         working: list[TriedChange] = []
         failing: list[TriedChange] = []
         for rank, candidate, changed in self.candidates(text, verdict):
-            if self.is_late() or (working and budget_in_force().left < self.time / 2):
+            if self.is_late() or (working and self.is_time_to_prove()):
                 break
             reference = self.reference  # first: it tells how far the changed program has to run
             budget_in_force().stage = f"trying changes ({self.tried} so far)"
@@ -224,6 +233,11 @@ class Search:
             return not slopes_differ(seen)
         known = right_slopes(self.verdict)
         return all(near(right, seen.gradients[name].got) for name, right in known.items() if name in seen.gradients)
+
+    def is_time_to_prove(self) -> bool:
+        """Whether what works is to be proven now: half of the time is over, or a proof takes a large part of what is left."""
+        left = budget_in_force().left
+        return left < self.time / 2 or PROOF * self.longest > ROOM * left
 
     def is_late(self) -> bool:
         """Whether the budget is spent."""
