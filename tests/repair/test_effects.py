@@ -345,3 +345,41 @@ def test_a_proof_asks_for_the_outcome_alone():
     assert ("h = h.mul(2)", True) == (fixes[0].after.strip(), fixes[0].proven)
     assert entries < alone < entries + 25
     assert budget.runs - alone < 100
+
+
+AVERAGE = """import torch
+torch.manual_seed(0)
+net, target = torch.nn.Linear(3, 1), torch.nn.Linear(3, 1)
+sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+x = torch.randn(5, 3)
+for step in range(3):
+    sgd.zero_grad()
+    ((net(x) - target(x).detach()) ** 2).mean().backward()
+    sgd.step()
+    for old, new in zip(target.parameters(), net.parameters()):
+        old.mul_(0.9)
+        old.add_(new * 0.1)
+"""
+
+
+def test_a_moving_average_is_repaired_and_not_lost():
+    """A name of the loop bound anew would leave the target as it was: no such change is called proven. Oracle: `.data` by hand."""
+    fixes = repairs(AVERAGE).fixes
+    by_hand = AVERAGE.replace("old.mul_(0.9)", "old.data.mul_(0.9)").replace("old.add_(new", "old.data.add_(new.data")
+    values = []
+    for text in (by_hand, *(apply_fix(AVERAGE, one) for one in fixes if one.proven)):
+        exec(text, space := {})
+        values.append(space["target"].weight.detach())
+
+    assert fixes[0].proven
+    assert all(torch.allclose(values[0], one) for one in values[1:])
+
+
+def test_where_the_program_as_meant_stops_at_the_next_line_nothing_is_known():
+    """Its error at another line than the program's own is no later call to compare with."""
+    calls = [CallValues([torch.tensor(1.0)])]
+    plain = TrialRun(error="RuntimeError: refused (line 1)", calls=calls)
+
+    assert Reference(plain, MeantRun(error="RuntimeError: refused (line 2)", calls=calls)).stopped_early
+    assert not Reference(plain, MeantRun(error="RuntimeError: refused (line 2)", calls=2 * calls)).stopped_early
+    assert not Reference(plain, MeantRun(calls=calls)).stopped_early

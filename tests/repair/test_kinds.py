@@ -2,8 +2,10 @@ import pytest
 
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.repair import candidates
+from autograder.tape.repair.kinds.aliases import remove_aliases
 from autograder.tape.repair.kinds.registry import KINDS
 from autograder.tape.repair.repairs import Repairs, find_repairs
+from autograder.tape.repair.source.edits import EditableSource
 from autograder.tape.repair.source.fix_text import apply_fix
 from autograder.tape.repair.trial.program_factory import factory_of_text
 from tests.repair.plain import flat, plain, slopes
@@ -48,3 +50,9 @@ def test_every_kind_has_a_program():
     """No kind of repair goes untested."""
     tested = {broken.kind.__name__ for broken in BROKEN} | UNTRACKED
     assert {kind.__name__ for kind in KINDS} == tested
+
+
+def test_what_a_class_calls_data_is_no_alias():
+    """`self.data = []` is a list of the program's own; `x.data` is a tensor's memory."""
+    source = EditableSource("class Memory:\n    def clear(self, x):\n        self.data = []\n        x.data.mul_(2)\n")
+    assert [".data"] == [source.data[one.start : one.stop].decode() for one in remove_aliases(source, source.tree)]

@@ -380,3 +380,58 @@ def test_what_is_computed_again_in_backward_is_no_change():
 
     assert "h = h + y" in [fix.after for fix in found.fixes]
     assert set(found.meanings) == {None}
+
+
+CARRIED = """
+import torch
+torch.manual_seed(0)
+rnn, out = torch.nn.RNN(1, 8, batch_first=True), torch.nn.Linear(8, 1)
+sgd = torch.optim.SGD([*rnn.parameters(), *out.parameters()], lr=0.1)
+h = None
+for step in range(6):
+    x = torch.linspace(step, step + 1, 10).sin()[None, :, None]
+    y = torch.linspace(step, step + 1, 10).cos()[None, :, None]
+    states, h = rnn(x, h)
+    guess = out(states)
+    scaled = guess * 1.0
+    shifted = scaled + 0.0
+    loss = ((shifted - y) ** 2).mean()
+    sgd.zero_grad()
+    loss.backward()
+    sgd.step()
+"""
+
+
+def test_a_carried_state_is_detached_before_the_time_is_up():
+    """Where a graph is used again, what has to do with several backward calls is tried first, and time is kept for its proof."""
+    little = CountedRuns()
+    little.most = 26
+
+    (first, *_) = explain_program(factory_of_text(CARRIED), budget=little).verdict.fixes
+
+    assert "h = h.detach()" == first.after.strip()
+    assert not first.proven
+    exec(apply_fix(CARRIED, first), {})
+
+
+def test_the_time_is_named_where_an_error_is_of_another_kind():
+    """That nothing was found in the little time there was says nothing of the error."""
+    little = CountedRuns()
+    little.most = 5
+    notes = explain_program(factory_of_text(CARRIED), budget=little).verdict.notes
+    assert any("No repair was proven in the time that was given" in note for note in notes)
+
+
+def test_what_vmap_maps_over_has_no_values_to_compare():
+    """A captured tensor is written after `vmap`: the repair is found, and trains as one by hand."""
+    source = (
+        "import torch\nw = torch.tensor([1.0, 2.0], requires_grad=True)\nscale = torch.tensor([1.0, 1.0])\n"
+        "def f(x):\n    scaled = x * w * scale\n    return scaled.sum()\n"
+        "out = torch.vmap(f)(torch.ones(3, 2))\nscale.mul_(2)\nout.sum().backward()\n"
+    )
+    first = repairs_of(source).fixes[0]
+    space: dict = {}
+    exec(apply_fix(source, first), space)
+
+    assert first.proven
+    assert [3.0, 3.0] == space["w"].grad.tolist()

@@ -36,6 +36,12 @@ def has_values(tensor: torch.Tensor) -> bool:
     return not (tensor.is_meta or type(tensor).__name__ == "FakeTensor")
 
 
+def is_transformed(tensor: torch.Tensor) -> bool:
+    """Returns whether a tensor stands for others inside `vmap` or `torch.func.grad`, and is dead outside; False where none can tell."""
+    is_wrapped = getattr(torch._C._functorch, "is_functorch_wrapped_tensor", None)
+    return is_wrapped is not None and is_wrapped(tensor)
+
+
 def storage_number(tensor: torch.Tensor) -> int:
     """Returns a number for the storage object; two tensors with the same bytes and another number met through NumPy or DLPack."""
     return getattr(tensor.untyped_storage(), "_cdata", 0)

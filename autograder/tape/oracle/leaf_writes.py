@@ -8,8 +8,10 @@ from torch.overrides import TorchFunctionMode
 from autograder.errors import message_of
 from autograder.tape.internals.tensor_fields import is_view
 from autograder.tape.run.function_mode import tensors
+from autograder.tape.run.graph_walk import leaves_below, nodes_below
 
 REFUSED = "leaf Variable that requires grad is being used in an in-place operation"  # PyTorch 2.13 and 2.15
+FEW = 8  # operations that make a moving average of two parameters
 
 
 class PermittedLeafWrites(TorchFunctionMode):
@@ -28,7 +30,8 @@ class PermittedLeafWrites(TorchFunctionMode):
                 raise
             written, *others = tensors([args, kwargs or {}])
             # `view[0] += 1` ends in assigning the view to itself, which brings no history into it.
-            if any(other.requires_grad for other in others if not shares_memory(written, other)):
+            needing = [one for one in others if one.requires_grad and not shares_memory(written, one)]
+            if needing and not is_average(written, needing):
                 if isinstance(written, torch.nn.Parameter) or not written.is_leaf:
                     raise
                 _give_history(written)
@@ -52,6 +55,13 @@ class SingleViews(TorchFunctionMode):
         if split is None or not all(is_view(one) and one.requires_grad and shares_memory(split, one) for one in result):
             return result
         return type(result)(split.as_strided(one.shape, one.stride(), one.storage_offset()) for one in result)
+
+
+def is_average(written: torch.Tensor, values: list[torch.Tensor]) -> bool:
+    """Whether a parameter gets values that were computed from parameters of its shape in a few steps, and from nothing else."""
+    nodes, leaves = nodes_below(tuple(values)), leaves_below(tuple(values))
+    of_parameters = all(isinstance(one, torch.nn.Parameter) and one.shape == written.shape for one in leaves)
+    return isinstance(written, torch.nn.Parameter) and of_parameters and len(nodes) - len(leaves) <= FEW
 
 
 def shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:

@@ -31,11 +31,13 @@ def changed_texts(program: BrokenProgram) -> Iterator[tuple[int, Candidate, str]
 def in_order_of_trial(program: BrokenProgram) -> list[tuple[int, Candidate]]:
     """Returns all changes that are proposed, with the ranks of their kinds, the likely ones first.
 
-    Where an optimizer's step is to blame, these are the kinds that have to do with one; then the changes in the blocks of code
-    that the verdict names.
+    Where an optimizer's step is to blame, or a graph was used twice, these are the kinds that have to do with several backward
+    calls; then the changes in the blocks of code that the verdict names.
     """
     proposed = [(rank, one) for rank, kind in enumerate(KINDS) for one in proposals(kind, program)]
+    error = program.verdict.error
     steps = any("step" in {called(call) for call in calls(one)} for one in program.suspects)
+    steps = steps or (error is not None and "second time" in error.message)
     spans = [program.source.span(one) for blamed in blamed_blocks(program) for one in blamed]
 
     def unlikely(pair: tuple[int, Candidate]) -> tuple[bool, bool]:

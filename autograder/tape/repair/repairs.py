@@ -119,6 +119,10 @@ def _why_none(searches: list[Search]) -> str:
     count = sum(search.tried for search in searches)
     tried = counted_in_english(count, "{count} change was tried", "{count} changes were tried")
     tried = tried if count else in_english("no known change applies")
+    if budget_in_force().is_spent:
+        return in_english(
+            "No repair was proven in the time that was given: {tried}. `--budget` gives it more.", tried=tried
+        )
     error = searches[0].verdict.error
     if error and "inplace" not in error.message.replace("-", ""):
         place = error.place(searches[0].factory.original.file)
@@ -129,10 +133,6 @@ def _why_none(searches: list[Search]) -> str:
             "No repair was found ({tried}): {error} in {place} does not come from an in-place write.",
             **told, place=line_of(place, searches[0].factory.original.file),
         )  # fmt: skip
-    if budget_in_force().is_spent:
-        return in_english(
-            "No repair was proven in the time that was given: {tried}. `--budget` gives it more.", tried=tried
-        )
     return in_english(
         "No repair was found: {tried}, and none of them gives the right gradients and keeps the values.", tried=tried
     )

@@ -43,6 +43,7 @@ PROOF, ROOM = (
     8,
     1 / 3,
 )  # a proof takes so many times a trial's time; what is left for it, where more changes are tried first
+RESERVE = 0.25  # of the time, for the proofs of changes of what is computed
 KEPT = 5  # repairs that are offered
 CHANGING = 3  # changes of what is computed that are offered, where nothing repairs
 STOPPED = in_english("PyTorch stopped the program before its next backward, so there is no loss to compare with.")
@@ -150,7 +151,7 @@ class Search:
     def look_deeper(self, failing: list[TriedChange], depth: int) -> list[TriedChange]:
         """Returns the repairs that take one more change after one of `failing`."""
         for failed in failing[:DEEPER]:
-            if self.is_late():
+            if self.is_almost_late():
                 return []
             known = len(self.changing)
             found = self.look(failed.text, self.verdict_of(failed.text), depth - 1)
@@ -174,7 +175,7 @@ class Search:
         working: list[TriedChange] = []
         failing: list[TriedChange] = []
         for rank, candidate, changed in self.candidates(text, verdict):
-            if self.is_late() or (working and self.is_time_to_prove()):
+            if self.is_almost_late() or (working and self.is_time_to_prove()):
                 break
             reference = self.reference  # first: it tells how far the changed program has to run
             budget_in_force().stage = f"trying changes ({self.tried} so far)"
@@ -238,6 +239,10 @@ class Search:
         """Whether what works is to be proven now: half of the time is over, or a proof takes a large part of what is left."""
         left = budget_in_force().left
         return left < self.time / 2 or PROOF * self.longest > ROOM * left
+
+    def is_almost_late(self) -> bool:
+        """Whether what is left of the time is for the proofs of changes of what is computed, where there are some."""
+        return self.is_late() or (bool(self.changing) and budget_in_force().left < RESERVE * self.time)
 
     def is_late(self) -> bool:
         """Whether the budget is spent."""

@@ -18,6 +18,7 @@ from autograder.tape.internals.heard_calls import EMPTYING, GRADIENT_GIVEN
 from autograder.tape.internals.process_groups import process_groups_kept
 from autograder.tape.internals.tensor_fields import (
     base_of,
+    is_transformed,
     is_view,
     read_version,
     set_version,
@@ -58,6 +59,20 @@ def test_a_view_knows_its_base():
     assert base_of(a[1:][:1]) is a
     assert [True, False] == [is_view(a[1:]), is_view(a)]
     assert [None, None, None] == [base_of(a), base_of(a.data), base_of(a.clone())]
+
+
+def test_what_stands_for_others_is_told():
+    """Inside `vmap` and `torch.func.grad` a tensor stands for others; outside none does."""
+    seen = []
+
+    def noted(x):
+        seen.append(is_transformed(x))
+        return (x * x).sum()
+
+    torch.vmap(noted)(torch.ones(3, 2))
+    torch.func.grad(noted)(torch.ones(2))
+    noted(torch.ones(2))
+    assert [True, True, False] == seen
 
 
 def test_a_storage_has_a_number():

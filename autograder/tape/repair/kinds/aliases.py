@@ -45,13 +45,13 @@ def is_of(modules: set[str], node: ast.AST) -> bool:
     return isinstance(node, ast.Attribute) and first_name(node) in modules
 
 
-def copy_one(source: EditableSource, node: ast.AST) -> Edits:
+def copy_one(source: EditableSource, node: Any) -> Edits:
     """Returns the edits that make an alias a copy; () for what is no alias, or the inner part of a longer one."""
     holder = source.parents.get(node)
     inside = isinstance(holder, ast.Attribute) and holder.attr in {*COPIES, "data", "clone", "copy"}
     if inside or is_written(source, node):
         return ()
-    if isinstance(node, ast.Attribute) and node.attr == "data" and isinstance(node.ctx, ast.Load):
+    if is_alias(node) and isinstance(node.ctx, ast.Load):
         end = source.span(node)[1]
         return (Edit(end - len("data"), end, "detach().clone()"),)
     if isinstance(node, ast.Call) and called(node) == "asarray":
@@ -61,6 +61,12 @@ def copy_one(source: EditableSource, node: ast.AST) -> Edits:
         copies_from_numpy = called(node) == "from_dlpack" and first_is_numpy(source, node)
         return (insert(source, node, ".copy()" if copies_from_numpy else COPIES[called(node)], after=True),)
     return ()
+
+
+def is_alias(node: Any) -> bool:
+    """Whether the node is `x.data`; `self.data` is what a class of the program keeps under that name."""
+    is_data = isinstance(node, ast.Attribute) and node.attr == "data"
+    return is_data and not (isinstance(node.value, ast.Name) and node.value.id == "self")
 
 
 def first_is_numpy(source: EditableSource, call: ast.Call) -> bool:
@@ -127,7 +133,7 @@ def remove_alias(source: EditableSource, node: Any) -> Edit | None:
     is_detach = (
         isinstance(node, ast.Call) and called(node) in ("detach", "numpy") and isinstance(node.func, ast.Attribute)
     )
-    is_data = isinstance(node, ast.Attribute) and node.attr == "data"
+    is_data = is_alias(node)
     if not is_detach and not is_data:
         return None
     return Edit(source.dot(node.func if is_detach else node), source.span(node)[1], "")

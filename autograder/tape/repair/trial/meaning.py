@@ -38,9 +38,11 @@ class Reference:
 
     @property
     def stopped_early(self) -> bool:
-        """Whether PyTorch stopped the program outside backward, so that not even the next loss is known."""
-        stopped = self.plain.error is not None and self.meant.error == self.plain.error
-        return stopped and not (self.plain.calls and self.plain.calls[-1].raised)
+        """Whether the program ended outside backward and goes no further as meant, so that not even the next loss is known."""
+        if self.plain.error is None or self.meant.error is None:
+            return False
+        in_backward = self.plain.calls and self.plain.calls[-1].raised
+        return not in_backward and len(self.meant.calls) <= len(self.plain.calls)
 
     @cached_property
     def gradients_known(self) -> bool:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from autograder.errors import message_of
 from autograder.tape.internals.entry_points import is_in_checkpoint
-from autograder.tape.internals.tensor_fields import unheard
+from autograder.tape.internals.tensor_fields import is_transformed, unheard
 from autograder.tape.run.engine import Backward, Listener, copied
 from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import Program
@@ -118,7 +118,12 @@ class TrialRun(Listener):
         self.reached = {}
 
     def keep(self, name: str, value: Any) -> None:
-        """Keeps the tensors in a value: its own, those in lists and dictionaries, a module's parameters, and their gradients."""
+        """Keeps the tensors in a value: its own, those in lists and dictionaries, a module's parameters, and their gradients.
+
+        What `vmap` maps over has no values outside of it.
+        """
+        if isinstance(value, Tensor) and is_transformed(value):
+            return
         if isinstance(value, Tensor):
             self.values[name] = snapshot(value)
             if value.is_leaf and value.requires_grad:
