@@ -414,6 +414,37 @@ def test_a_carried_state_is_detached_before_the_time_is_up():
     exec(apply_fix(CARRIED, first), {})
 
 
+GIVEN = """
+import torch
+torch.manual_seed(0)
+made, cell, out = torch.nn.Linear(2, 2), torch.nn.LSTMCell(2, 4), torch.nn.Linear(4, 1)
+sgd = torch.optim.SGD([*made.parameters(), *cell.parameters(), *out.parameters()], lr=0.1)
+def rollout():
+    x = torch.tanh(made(torch.ones(1, 2)))
+    return x.detach(), cell(x, (torch.zeros(1, 4), torch.zeros(1, 4)))
+def train():
+    x, (h_in, c_in) = rollout()
+    first = (h_in, c_in)
+    for _ in range(2):
+        h, c = cell(x, first)
+        loss = (out(h) ** 2).mean()
+        sgd.zero_grad()
+        loss.backward(retain_graph=True)
+        sgd.step()
+for _ in range(2):
+    train()
+"""
+
+
+def test_a_state_that_a_loop_is_given_is_detached():
+    """The state of an earlier forward, trained on twice with a step between: its history is cut, and that is said. Run plainly."""
+    first = repairs_of(GIVEN).fixes[0]
+    exec(apply_fix(GIVEN, first), {})
+
+    assert "first = tuple(part.detach() for part in first)" in first.after
+    assert (False, True) == (first.proven, "No gradient flows through first" in first.changes)
+
+
 def test_the_time_is_named_where_an_error_is_of_another_kind():
     """That nothing was found in the little time there was says nothing of the error."""
     little = CountedRuns()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from autograder.locale.translations import in_english, translatable
 from autograder.tape.repair.broken_program import BrokenProgram, Candidate
-from autograder.tape.repair.kinds.order import calls_backward
+from autograder.tape.repair.kinds.order import calls_backward, names_bound, names_loaded
 from autograder.tape.repair.source.carried_names import carried_names, paths_in
 from autograder.tape.repair.source.edits import Edit, EditableSource, after, before
 
@@ -15,10 +15,10 @@ KIND = translatable("detach the carried state")
 
 
 def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
-    """`h = h.detach()` at the beginning or the end of the loop that carries it, or of the method that reads `self.h`."""
+    """`h = h.detach()` in the loop that carries it, in the method that reads `self.h`, or before a loop that is given it."""
     if program.verdict.outcome != "raises-backward":
         return
-    for name, edits in [*of_loops(program.source), *of_methods(program.source)]:
+    for name, edits in [*of_loops(program.source), *of_methods(program.source), *given_to_loops(program.source)]:
         yield Candidate(
             KIND, edits, in_english("No gradient flows through {name} into earlier rounds any more.", name=name)
         )
@@ -45,6 +45,20 @@ def of_methods(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]
                     for text in (one_tensor(name), several(name)):
                         yield name, (before(source, statement, text),)
                         yield name, (before(source, statement, f"if {name} is not None:\n{source.unit}{text}"),)
+
+
+def given_to_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
+    """Yields what a function takes from elsewhere, such as `first = (h, c)`, and uses in each round of a loop that calls backward."""
+    for loop in source.statements():
+        if isinstance(loop, ast.For | ast.While) and any(calls_backward(one) for one in loop.body):
+            block = source.block(loop)
+            for statement in block[: block.index(loop)]:
+                if isinstance(statement, ast.Assign) and isinstance(
+                    statement.value, ast.Tuple | ast.Name | ast.Subscript
+                ):
+                    for name in sorted(names_bound(statement) & names_loaded(loop)):
+                        for text in (several(name), one_tensor(name)):
+                            yield name, (after(source, statement, text),)
 
 
 def one_tensor(name: str) -> str:
