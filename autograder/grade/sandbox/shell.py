@@ -113,6 +113,10 @@ class Shell(InteractiveShell):
             raw_cell, transformed_cell=transformed_cell, preprocessing_exc_tuple=preprocessing_exc_tuple
         )
 
+    def _format_exception_for_storage(self, *_: Any, **__: Any) -> dict[str, Any]:
+        """Keeps no error in IPython's history (9.2 and later), which nobody reads: that would ask the error for its text again."""
+        return {}
+
     def forget(self) -> None:
         """Resets the namespace to that of a new kernel. IPython's own reset collects garbage as well, which takes 0.2 s."""
         self.user_ns.clear()
@@ -177,7 +181,7 @@ def limit_from_outside(seconds: float) -> Iterator[None]:
     """
 
     def stop(*_: object) -> NoReturn:
-        raise _timed_out(seconds)
+        raise _timed_out(seconds) from None  # else what shows this error would ask the exception before it for its text
 
     before = signal.signal(TIME_IS_UP, stop)
     try:

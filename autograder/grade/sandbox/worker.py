@@ -28,6 +28,7 @@ from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import MEBIBYTE, TIME_IS_UP
 from autograder.grade.wire.outputs import Outputs
+from autograder.grade.wire.shared.own_modules import path_with, replaced_modules, take_out
 from autograder.grade.wire.shared.shared_folder import SharedFolder
 
 LARGEST_QUESTION = 256 * MEBIBYTE
@@ -110,7 +111,8 @@ class _Worker:
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
-        sys.path.insert(0, "")  # modules beside the notebook can be imported, as in a kernel
+        sys.path[:] = path_with("", sys.path)  # modules beside the notebook can be imported, as in a kernel
+        take_out(replaced_modules(request.files))
         self.cell_seconds = self.values.cell_seconds = request.cell_seconds
         self.values.folder.changed()
         self.shell.outputs = Outputs(request.output_bytes)

@@ -702,3 +702,62 @@ def test_a_helper_that_a_test_replaces_is_the_learners_again_in_later_cells(serv
     grade = SubmissionGrader(server, LIMITS).grade(known, hand_in(known, models), {}, 5)
     assert {"test_f": 1.0, "test_g": deserved, "test_h": 1.0} == points(grade), grade.cells
     assert not grade.ended
+
+
+PLAIN = (
+    "class Node:\n    def __init__(self, value):\n        self.value = value\ndef make(value):\n    return Node(value)"
+)
+COMPARED = """class Node:
+    def __init__(self, value):
+        self.value = value
+    def __eq__(self, other):
+        return isinstance(other, Node) and self.value == other.value
+    def __hash__(self):
+        return hash(self.value)
+    def __lt__(self, other):
+        return self.value < other.value
+    def __bool__(self):
+        return self.value > 0
+def make(value):
+    return Node(value)"""
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        pytest.param("assert make(1) != make(2) and not make(1) == make(2)", id="different objects"),
+        pytest.param(
+            "node = make(1)\nassert node == node and not node != node and node in [node]", id="the same object"
+        ),
+        pytest.param("assert make(1) != None and not make(1) == None", id="None"),
+        pytest.param("assert len({make(1), make(2), make(3)}) == 3", id="a set of different ones"),
+        pytest.param("node = make(1)\nassert {node: 5}[node] == 5", id="a key"),
+        pytest.param("assert make(1) and not make(0)", id="bool"),
+        pytest.param("import pytest\nwith pytest.raises(TypeError):\n    make(1) > 3", id="an order with a number"),
+    ],
+)
+def test_comparisons_of_the_answers_own_count_where_they_say_what_python_says(apart, test):
+    """The model answer's class has no comparisons, the learner's has: what both would say is no reason to doubt."""
+    assert apart(COMPARED, test, source=PLAIN) == alone(COMPARED, test) == ("passed", "")
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        pytest.param("assert make(1) == make(1)", id="equal"),
+        pytest.param("assert make(1) != make(1)", id="not different"),
+        pytest.param("assert make(1) < make(2)", id="smaller"),
+        pytest.param("assert len({make(1), make(1)}) == 2", id="a set"),
+        pytest.param("assert make(1) == 1", id="the test's own number"),
+    ],
+)
+def test_what_only_the_answers_own_comparison_says_is_for_a_person(apart, test):
+    """The object would be its own judge, and Python's default would call a right answer wrong."""
+    assert apart(COMPARED, test, source=PLAIN)[0].startswith("NotPlain")
+
+
+def test_a_comparison_of_the_answers_own_does_not_see_what_is_expected(apart):
+    """An object that is compared with the expected number must not learn it: the next test would get it back."""
+    spy = "seen = []\nclass Spy:\n    def __eq__(self, other):\n        seen.append(other)\n        return False\ndef make(value):\n    return Spy()\ndef look():\n    return len(seen)"
+    test = "try:\n    make(1) == 42\nexcept Exception:\n    pass\nassert look() == 0"
+    assert apart(spy, test, source=PLAIN + "\ndef look():\n    return 0")[0] == "passed"

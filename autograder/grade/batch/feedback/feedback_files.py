@@ -60,6 +60,8 @@ def _write(classroom: Classroom, students: list[str], level: str) -> list[str]:
 
 def _write_one(api: NbGraderAPI, classroom: Classroom, student: str) -> str:
     """Returns why a student's page could not be written; "" if it was."""
+    if unfit := _unfit_name(student):
+        return unfit
     late: list[BaseException] = []
 
     def stop() -> BaseException:
@@ -79,10 +81,15 @@ def _write_one(api: NbGraderAPI, classroom: Classroom, student: str) -> str:
     return reasons[-1][:300] if reasons else "nbgrader gave no reason"
 
 
+def _unfit_name(student: str) -> str:
+    """Returns why nbgrader (0.9.6, converters/base.py) finds no notebook below a folder of this name; "" if it does."""
+    if student != student.strip():
+        return "nbgrader takes the spaces at the ends of a student's name away: rename the folder"
+    return "nbgrader reads no folder whose name has a line break: rename the folder" if "\n" in student else ""
+
+
 def _missing(classroom: Classroom, student: str) -> str:
     """Returns which page is missing, though nbgrader reported success."""
     notebooks = classroom.autograded(student).glob("*.ipynb")
     pages = [classroom.feedback(student) / f"{notebook.stem}.html" for notebook in notebooks]
-    if student != student.strip():
-        return "nbgrader takes the spaces at the ends of a student's name away: rename the folder"
     return next((f"{page} was not written" for page in pages if not page.is_file()), "")

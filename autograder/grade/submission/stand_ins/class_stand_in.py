@@ -203,7 +203,7 @@ def make_class(
             namespace["__array_ufunc__"] = None
         elif not any(issubclass(base, data) for base in real):
             real = [*real, data]
-        namespace |= special_methods(asks, specials, allowed, claims is not None, own)
+        namespace |= special_methods(asks, specials, allowed, claims is not None, own, holds_data=data is not None)
     try:
         made = type.__new__(ClassStandIn, name, tuple(real), namespace)
     except TypeError as error:

@@ -45,7 +45,13 @@ def is_hidden(name: str) -> bool:
 
 
 def special_methods(
-    asks: Asks, names: set[str], allowed: frozenset[str], library: bool, own: frozenset[str]
+    asks: Asks,
+    names: set[str],
+    allowed: frozenset[str],
+    library: bool,
+    own: frozenset[str],
+    *,
+    holds_data: bool = False,
 ) -> dict[str, Any]:
     """Returns the special methods of a stand-in's class.
 
@@ -55,6 +61,7 @@ def special_methods(
         allowed: the operators that the model answer's class of the same name has.
         library: whether the class is a library's; what its operators would say is not known here, so they are refused.
         own: the names that the learner's classes define; the others are inherited from a library's class.
+        holds_data: whether Python compares what an object holds.
     """
     found: dict[str, Any] = {name: _passed_on(asks, name) for name in names & (PASSED_ON | (OPERATORS & allowed))}
     inherited = names if library else names - own
@@ -64,12 +71,15 @@ def special_methods(
     else:
         operators = inherited & (ARITHMETIC | COMPARISONS.keys()) - found.keys()
         found |= {name: _refused_of_data(asks, name) for name in operators}
+    if not library and not holds_data:
+        found |= {name: _doubted(asks, name) for name in (names & own & COMPARISONS.keys()) - found.keys()}
+        found |= {name: _passed_on(asks, name) for name in names & own & {"__hash__"}}
     if "__len__" in names:
         found["__bool__"] = _passed_on(asks, "__bool__")
     if "__exit__" in found:
         found["__exit__"] = _exit(asks)
     if "__eq__" in found and "__hash__" not in found:
-        found["__hash__"] = None if "__eq__" in allowed else object.__hash__
+        found["__hash__"] = None if "__eq__" in allowed or not (library or holds_data) else object.__hash__
     return found
 
 
@@ -134,6 +144,26 @@ def _refused_of_data(asks: Asks, name: str) -> Callable[..., Any]:
 
     def method(self: Any, other: Any = None, *_: Any) -> Any:
         return NotImplemented if other is None or _is_stand_in(other) else refused(self)
+
+    method.__name__ = name
+    return method
+
+
+def _doubted(asks: Asks, name: str) -> Callable[..., Any]:
+    """Returns a comparison that no class of the source's has: it may say what Python's default says, else it is for a person.
+
+    What a test expects is not shown to it.
+    """
+    refused = _refused(asks, name)
+
+    def method(self: Any, other: Any) -> Any:
+        if other is None:
+            return NotImplemented
+        if not _is_stand_in(other):
+            return refused(self)
+        default = {"__eq__": self is other, "__ne__": self is not other}.get(name, NotImplemented)
+        value = asks.operate(name, self, other)
+        return NotImplemented if value is NotImplemented or value is default else refused(self)
 
     method.__name__ = name
     return method

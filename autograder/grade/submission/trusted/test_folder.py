@@ -10,10 +10,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
 
 from autograder.grade.submission.teacher.teacher_files import write_files
 from autograder.grade.submission.trusted.foreign_files import teachers_folders
+from autograder.grade.wire.shared.own_modules import path_with, replaced_modules, take_out
 
 
 @contextlib.contextmanager
@@ -31,7 +31,7 @@ def working_folder(files: dict[str, bytes]) -> Iterator[Path]:
     try:
         write_files(files, folder)
         os.chdir(folder)
-        with _importing_from(modules), _temporary_files_in(whole):
+        with _importing_from(modules, replaced_modules(files)), _temporary_files_in(whole):
             yield folder
     finally:
         os.chdir(before)
@@ -56,24 +56,13 @@ def _modules_folder(files: tuple[tuple[str, bytes], ...]) -> str:
 
 
 @contextlib.contextmanager
-def _importing_from(folder: str) -> Iterator[None]:
-    before, hidden = list(sys.path), _take_out(_module_names(folder))
+def _importing_from(folder: str, names: set[str]) -> Iterator[None]:
+    before, hidden = list(sys.path), take_out(names)
     # A relative entry would find what lies in the working folder.
-    sys.path[:] = [folder, *(entry for entry in before if os.path.isabs(entry))]
+    sys.path[:] = path_with(folder, filter(os.path.isabs, before))
     try:
         yield
     finally:
         sys.path[:] = before
-        _take_out(_module_names(folder))
+        take_out(names)
         sys.modules.update(hidden)
-
-
-def _module_names(folder: str) -> set[str]:
-    """Returns the modules that a folder has; Python's own are not replaced, because a kernel has imported them already."""
-    return {entry.removesuffix(".py") for entry in os.listdir(folder)} - sys.stdlib_module_names
-
-
-def _take_out(names: set[str]) -> dict[str, ModuleType]:
-    """Returns the imported modules of these names, with their submodules, and forgets that they were imported."""
-    found = [name for name in sys.modules if name.partition(".")[0] in names] if names else []
-    return {name: sys.modules.pop(name) for name in found}

@@ -14,13 +14,18 @@ LARGEST_PICTURE = 1 << 26  # bytes
 
 def optional_codec(value: object) -> Codec | None:
     """Returns the codec of a value of these libraries; they are imported already if there is such a value."""
-    if "pandas" in sys.modules and (found := pandas_codecs().get(type(value))):
+    if _is_loaded("pandas", "DataFrame") and (found := pandas_codecs().get(type(value))):
         return found
-    if "networkx" in sys.modules and (known := graph_codecs().get(type(value))):
+    if _is_loaded("networkx", "Graph") and (known := graph_codecs().get(type(value))):
         return known
-    pictures = sys.modules.get("PIL.Image")
     # What `Image.open` returns is of a class for the file's format; it crosses as a picture without a file.
-    return PICTURE if pictures and issubclass(type(value), pictures.Image) else None
+    is_picture = _is_loaded("PIL.Image", "Image") and issubclass(type(value), sys.modules["PIL.Image"].Image)
+    return PICTURE if is_picture else None
+
+
+def _is_loaded(module: str, name: str) -> bool:
+    """Returns whether a library is imported, and no file of the course's that has its name."""
+    return hasattr(sys.modules.get(module), name)
 
 
 @functools.cache

@@ -1,0 +1,49 @@
+"""Modules that lie beside a notebook, found as a kernel finds them: after Python's own, and before installed packages."""
+
+from __future__ import annotations
+
+import sys
+import sysconfig
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from autograder.installation.requirements import PACKAGE
+
+KERNELS = frozenset(
+    {
+        "IPython", "asttokens", "comm", "dateutil", "debugpy", "decorator", "executing", "ipykernel", "jupyter_client",
+        "jupyter_core", "matplotlib_inline", "nest_asyncio", "packaging", "pexpect", "platformdirs", "prompt_toolkit",
+        "psutil", "ptyprocess", "pure_eval", "pygments", "six", "stack_data", "tornado", "traitlets", "wcwidth", "zmq",
+    }
+)  # fmt: skip
+"""Packages that a kernel (ipykernel 7) has imported before its first cell: a file of such a name comes too late."""
+PACKAGES = {"site-packages", "dist-packages"}
+
+
+def path_with(folder: str, paths: Iterable[str]) -> list[str]:
+    """Returns a module path with a notebook's folder where IPython (9, shellapp.py) has it: behind the standard library."""
+    paths = list(paths)
+    own = list(filter(_is_pythons, paths))
+    return [*own, folder, *(path for path in paths if path not in own)]
+
+
+def replaced_modules(files: Iterable[str]) -> set[str]:
+    """Returns the modules that these files, by relative path, are, but for those that a kernel has already."""
+    found = set()
+    for file in files:
+        name, _, rest = file.partition("/")
+        if rest in ("", "__init__.py"):
+            found.add(name if rest else name.removesuffix(".py") if name.endswith(".py") else "")
+    return found - {"", PACKAGE} - sys.stdlib_module_names - KERNELS
+
+
+def take_out(names: set[str]) -> dict[str, ModuleType]:
+    """Returns the imported modules of these names, with their submodules, and forgets that they were imported."""
+    found = [name for name in sys.modules if name.partition(".")[0] in names] if names else []
+    return {name: sys.modules.pop(name) for name in found}
+
+
+def _is_pythons(path: str) -> bool:
+    steps = Path(path)
+    return steps.is_relative_to(sysconfig.get_path("stdlib")) and not PACKAGES & set(steps.parts)

@@ -1,0 +1,47 @@
+# ruff: noqa: E501 - an answer with its test is easier to read on few lines
+"""A module beside the notebook is imported as a kernel imports it, by answers and by tests, in both processes.
+
+Oracle: a kernel (ipykernel 7, IPython 9), measured with files of these names beside a notebook. It puts the notebook's folder
+behind the standard library and before installed packages, so `random.py` is never found, and `networkx.py` always.
+"""
+
+import pytest
+
+from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.submission.teacher.judging_plan import all_in_one_process
+from tests.grade.conftest import LIMITS
+from tests.grade.small_course import answer, graded_cell, hand_in, points, source
+
+MINE = b"def mine():\n    return 4\n"
+FOUND = {
+    "random": False, "sched": False, "statistics": False, "types": False, "json": False,
+    "numpy": True, "pandas": True, "PIL": True, "networkx": True, "utils": True, "numpy_helpers": True, "tests": True, "IPython": False,
+}  # fmt: skip
+"""Whether a kernel imports the file of this name (`types.py` keeps a kernel from starting)."""
+
+
+@pytest.mark.parametrize("mode", ["both", "one"])
+@pytest.mark.parametrize("name", FOUND)
+def test_a_module_beside_the_notebook_is_found_as_by_a_kernel(server, name, mode):
+    """The answer and the test import it by themselves, and find the same."""
+    has = f"import {name}\nassert hasattr({name}, 'mine') is {FOUND[name]}"
+    of = source(
+        answer("a", f"def f():\n    import {name}\n    return hasattr({name}, 'mine')"),
+        graded_cell("answers", f"assert f() is {FOUND[name]}"),
+        graded_cell("tests", f"assert f() in (True, False)\n{has}"),
+        files={f"{name}.py": MINE},
+    )
+    plan = all_in_one_process(of) if mode == "one" else None
+    graded = SubmissionGrader(server, LIMITS).grade(of, hand_in(of), {f"{name}.py": MINE}, 7, plan)
+    assert points(graded) == {"answers": 1.0, "tests": 1.0}, graded.cells
+
+
+def test_a_folder_of_data_named_like_a_package_hides_nothing(server):
+    """`torch/data.csv` beside the notebook is no module."""
+    of = source(
+        answer("a", "def f():\n    import torch\n    return torch.ones(2)"),
+        graded_cell("t", "import torch\nassert torch.equal(f(), torch.ones(2))"),
+        files={"torch/data.csv": b"1\n"},
+    )
+    graded = SubmissionGrader(server, LIMITS).grade(of, hand_in(of), {"torch/data.csv": b"1\n"}, 7)
+    assert points(graded) == {"t": 1.0}, graded.cells
