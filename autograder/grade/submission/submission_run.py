@@ -96,12 +96,15 @@ class SubmissionRun:
         for _, own, _ in self.cells:
             if own is not None and own.kind == "test" and own.id not in self.grades:
                 self.grades[own.id] = _not_run(own, self.ended)
-        for cell, own, _ in self.cells:
+        for cell, own, put_back in self.cells:
+            if put_back:
+                cell.metadata["autograder"] = {"put_back": True}
             if own is not None and own.kind in ("manual", "task"):
                 self.grades[own.id] = _by_a_person(cell, own)
             if own is not None and own.kind == "test":
                 grade = self.grades[own.id]
-                cell.metadata["autograder"] = {"status": grade.status, "hidden": grade.hidden, "process": grade.process}
+                shown = {"status": grade.status, "hidden": grade.hidden, "process": grade.process}
+                cell.metadata["autograder"] = {**cell.metadata.get("autograder", {}), **shown}
         return NotebookGrade(
             cells={cell.id: self.grades[cell.id] for cell in self.source.graded},
             comments={own.id: _comment(cell) for cell, own, _ in self.cells if own and _has_comment(cell)},

@@ -361,3 +361,26 @@ def test_a_page_that_takes_too_long_is_named(monkeypatch):
         == "it took more than 0.2 seconds"
     )
     assert time.monotonic() - start < 30
+
+
+def test_a_cell_that_was_missing_is_said_to_be_where_it_stands(bubblewrap, tmp_path):
+    """Who deleted a test's cell or the cell of a written answer reads it there, and nowhere else."""
+    notebook = plain_course.answered({})
+    gone = {"test_mean", "explain_mean"}
+    notebook.cells = [cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") not in gone]
+    folder = plain_course.make_class(tmp_path, {"deleted": notebook, "whole": plain_course.answered({})})
+    plain_course.grade_class(folder)
+    said = "This cell was missing from your hand-in. It was put back."
+    pages = {
+        name: BeautifulSoup(plain_course.page(folder, name).read_text(), "html.parser") for name in ("deleted", "whole")
+    }
+    sections = [part.h2.text.split()[-1] for part in pages["deleted"].select("section") if said in part.text]
+    assert sections == ["mean", "words"]
+    assert said not in pages["whole"].text
+
+
+def test_a_line_break_in_a_students_name_is_named(bubblewrap, tmp_path):
+    """nbgrader writes no page for such a folder; the report says what to do."""
+    folder = plain_course.make_class(tmp_path, {"ann\nlee": plain_course.answered({})})
+    [row] = plain_course.grade_class(folder)
+    assert (row.points, [True]) == (6.0, ["has a line break: rename the folder" in line for line in row.problems])

@@ -103,7 +103,7 @@ def _shown(number: int, exercise: GradedExercise, patience: Patience) -> dict[st
         "points": exercise.points,
         "max_points": exercise.max_points,
         "comments": list(map(_comment, exercise.comments)),
-        "answers": [(_source(cell, patience), _outputs(cell, patience)) for cell in exercise.answers],
+        "answers": [(_source(cell, patience), _outputs(cell, patience), _put_back(cell)) for cell in exercise.answers],
         "tests": [_test(cell, patience) for cell in exercise.tests],
     }
 
@@ -120,7 +120,13 @@ def _test(cell: NotebookNode, patience: Patience) -> dict[str, Any]:
         "outputs": _outputs(cell, patience),
         "points": known.get("score") or 0.0,
         "max_points": known.get("points") or 0.0,
+        "put_back": _put_back(cell),
     }
+
+
+def _put_back(cell: NotebookNode) -> bool:
+    """Returns whether the hand-in did not have the cell."""
+    return cell.metadata.get("autograder", {}).get("put_back", False)
 
 
 def _cell(cell: NotebookNode, patience: Patience, folder: str) -> dict[str, Any]:

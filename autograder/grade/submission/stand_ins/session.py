@@ -12,8 +12,9 @@ import torch
 
 from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.submission.stand_ins.learner_references import LearnerReferences
+from autograder.grade.submission.stand_ins.learners_errors import LearnersErrors
 from autograder.grade.submission.stand_ins.looked_up import tie_to_class, tie_to_name
-from autograder.grade.submission.stand_ins.refusals import LearnerError, NotPlain, steers
+from autograder.grade.submission.stand_ins.refusals import LearnerError, NotPlain
 from autograder.grade.submission.stand_ins.remote_gradients import with_history
 from autograder.grade.submission.stand_ins.source_facts import SourceFacts
 from autograder.grade.submission.stand_ins.test_names import TestNames
@@ -21,7 +22,7 @@ from autograder.grade.wire import messages
 from autograder.grade.wire.shared.random_state import draw, random_states
 from autograder.grade.wire.shared.shared_folder import SharedFolder
 from autograder.grade.wire.shared.test_settings import changed_settings, settings
-from autograder.grade.wire.shared.warnings_given import WarningFilters, give_again
+from autograder.grade.wire.shared.warnings_given import WarningFilters
 from autograder.grade.wire.values.array_types import tensors
 from autograder.grade.wire.values.codec import Unsendable
 from autograder.grade.wire.values.value_table import ValueTable, packed
@@ -33,7 +34,6 @@ MOST_ITEMS = (
     20_000  # that a learner's iterators may yield to one test: one without an end would take all the time there is
 )
 DEEPEST_CALLBACK = 20
-KEPT_ERRORS = 100
 
 
 class Session:
@@ -60,7 +60,6 @@ class Session:
         self._facts, self._code_of = facts, code_of
         self._worker, self.folder = worker, SharedFolder(None)
         self._references = LearnerReferences(self, facts, code_of)
-        self._errors: list[BaseException] = []
         self._depth, self.has_received = 0, False
         self._shared: list[str] = []
         self.begin_test(keep_inputs=False)
@@ -76,7 +75,7 @@ class Session:
         self.names, self.keep_inputs = TestNames(), keep_inputs
         self.wrote_inputs, self.refusal, self._begins = False, "", True
         self._random_states: list[Any] = []
-        self._errors.clear()
+        self._errors = LearnersErrors()
         self._items = 0
         self._settings, self._filters = settings(), WarningFilters()
 
@@ -149,7 +148,7 @@ class Session:
         start, inputs = len(self.table), tensors(operands)
         returned = self._ask(self._request(operation, operands))
         value = self._received(returned)
-        self._warn(returned)
+        self._errors.warn(returned.warnings)
         if returned.raised:
             raise self._raisable(value, operation)
         if operation == "getattr":
@@ -178,7 +177,7 @@ class Session:
 
     def is_learners(self, error: object) -> bool:
         """Returns whether an exception came out of the worker."""
-        return any(error is known for known in self._errors)
+        return error in self._errors
 
     def _request(self, operation: str, operands: tuple[Any, ...]) -> messages.AskOperation:
         if (
@@ -233,14 +232,6 @@ class Session:
             self.names.receive(names)
         return value
 
-    def _warn(self, returned: messages.Returned) -> None:
-        """Gives the learner's warnings where the test's filters apply; what these raise is the learner's, too."""
-        try:
-            give_again(returned.warnings)
-        except Warning as error:
-            self._errors = [*self._errors[-KEPT_ERRORS:], error]
-            raise
-
     def _may_change(self, number: int) -> bool:
         if number not in self.table.own:
             return True
@@ -248,15 +239,9 @@ class Session:
         return not self.keep_inputs
 
     def _raisable(self, error: Any, operation: str) -> BaseException:
-        own = isinstance(error, BaseException) and self.table.number(error) in self.table.own
-        if own:
+        if isinstance(error, BaseException) and self.table.number(error) in self.table.own:
             return error  # what a function of the test's raised, when the learner's code called it
-        if not isinstance(error, Exception):
-            error = LearnerError(in_english("an exception that cannot leave the submission's own process"))
-        if steers(type(error)) and not (operation == "__next__" and type(error) is StopIteration):
-            error = LearnerError(f"{type(error).__name__}: {error}")
-        self._errors = [*self._errors[-KEPT_ERRORS:], error]
-        return error
+        return self._errors.raisable(error, operation)
 
     def _pull(self, invocation: int, positions: list[int], cotangents: list[torch.Tensor]) -> Any:
         start = len(self.table)
