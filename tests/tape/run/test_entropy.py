@@ -86,7 +86,9 @@ def test_where_runs_differ_no_outcome_is_named(tmp_path):
 
     assert (2, None) == (done.returncode, json.loads(done.stdout)["outcome"])
     assert "two runs of the program differ" in done.stderr
-    assert 1 == sum(" s: " not in line for line in done.stderr.strip().splitlines())  # without progress, on a busy machine
+    assert 1 == sum(
+        " s: " not in line for line in done.stderr.strip().splitlines()
+    )  # without progress, on a busy machine
 
 
 def test_a_harm_is_named_where_runs_differ():
