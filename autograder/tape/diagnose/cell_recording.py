@@ -9,6 +9,7 @@ from typing import Any
 from autograder.tape.diagnose.assembly import assemble
 from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.record import run_again
+from autograder.tape.diagnose.unknown_outcome import refuse_inherited
 from autograder.tape.internals.compiler import eager_calls
 from autograder.tape.observe.backward_trace import BackwardTrace
 from autograder.tape.observe.observer import Observer
@@ -42,7 +43,7 @@ def record_cell(source: str, space: dict[str, Any], seconds: float = SECONDS) ->
     The runs that give the right gradients come first and are undone. They keep graphs that other cells made.
 
     Raises:
-        ProgramError: the text is not Python.
+        ProgramError: the text is not Python, or changed what an earlier cell's graph keeps, so that no outcome can be named.
     """
     program, trace, cloned_saves = (
         from_cell(source, space),
@@ -63,5 +64,7 @@ def record_cell(source: str, space: dict[str, Any], seconds: float = SECONDS) ->
         before.restore()
         effect = effect_of_untracked_writes(program, observer, seconds)
         after.restore()
-    recording = assemble(program, Evidence(live, live, meant, observer, effect, trace), cloned_saves)
+    evidence = Evidence(live, live, meant, observer, effect, trace)
+    refuse_inherited(program.file, evidence)
+    recording = assemble(program, evidence, cloned_saves)
     return RecordedCell(recording, live.returned, program.roots, before)

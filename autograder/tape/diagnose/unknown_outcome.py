@@ -74,6 +74,25 @@ def refuse_uncompared(file: str, evidence: Evidence) -> None:
         )
 
 
+def refuse_inherited(file: str, evidence: Evidence) -> None:
+    """Raises where backward used what an earlier cell's graph keeps and this one changed: nobody copied it when it was saved.
+
+    Raises:
+        UnknownOutcomeError: the message is one sentence.
+    """
+    state = evidence.state
+    changed = [save for save in state.consumed if save.changed and save.node.id < state.inherited]
+    if evidence.outcome == "correct" and changed:
+        raise UnknownOutcomeError(
+            in_english(
+                "{file}: {node}, which an earlier cell made, keeps a tensor whose values were changed here, and the right "
+                "gradient is not known. Explain the cells together, as one.",
+                file=file,
+                node=changed[0].node.name,
+            )
+        )
+
+
 def refuse_unrepeated(file: str, evidence: Evidence, again: Callable[[], Run]) -> None:
     """Raises where a gradient is another one in each run, so that a difference between two runs says nothing.
 

@@ -98,6 +98,11 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
             "The program started threads; their statements are listed as they came in one run, "
             "and may come otherwise in another."
         )
+    if evidence.outcome == "correct" and state.has_used_inherited:
+        yield in_english(
+            "Backward used a graph that an earlier cell made: what was written between the two is not known. "
+            "Explain the cells together to know."
+        )
     if state.transforms:
         yield in_english(
             "What torch.func differentiates keeps its own saved tensors, which cannot be copied: a write into one of them "

@@ -220,10 +220,21 @@ class Observer(Listener):
 
     @unseen
     def _function_called(self, activation: Activation) -> None:
-        """Names the arguments; what the caller wrote before, such as a check that fills parameters, is no line's doing."""
-        if not self.state.engine_depth:
-            self.state.current_step.writes.clear()
+        """Names the arguments, or what a notebook's names hold; what was written before is no line's doing.
+
+        A check fills parameters, and earlier cells wrote.
+        """
+        state = self.state
+        if not state.engine_depth:
+            state.current_step.writes.clear()
+        if activation.function != "<module>":
+            self.variables.read(activation)
+            return
+        self.variables.leave_out_of_date(activation)
+        state.place = self.statements.place_of(activation)
         self.variables.read(activation)
+        state.current_step.writes.clear()
+        state.inherited, state.place = len(state.graph.nodes), None
 
     @unseen
     def _function_left(self, activation: Activation) -> None:

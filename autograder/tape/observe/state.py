@@ -63,6 +63,7 @@ class RunState:
         self.visited: list[list[int]] = []
         self.targets: dict[int, TrackedTensor] = {}  # by the number that the backward calls give them
         self.read_again: dict[Memory, Place] = {}
+        self.inherited = 0  # how many nodes, the first ones, were there before the program began: a notebook's earlier cells made them
         self.transforms = False  # whether torch.func differentiated something
         # What the call that each thread is in may write: another thread must not take such a write for its own.
         self.under_way: dict[int, list[Memory]] = {}
@@ -72,6 +73,13 @@ class RunState:
         """Returns whether another thread is in a call with a tensor of this storage; that thread will notice what it writes."""
         here = threading.get_ident()
         return any(memory in memories for thread, memories in self.under_way.items() if thread != here)
+
+    @property
+    def has_used_inherited(self) -> bool:
+        """Whether a backward went through a node that keeps tensors and was there before the program began."""
+        return any(
+            number < self.inherited and self.graph.nodes[number].saves for visited in self.visited for number in visited
+        )
 
     @property
     def current_step(self) -> StepBuilder:

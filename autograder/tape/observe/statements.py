@@ -82,7 +82,7 @@ class _CallsOfThread(threading.local):
 class Statements:
     """Calls `done(activation, complete)` each time a statement of the user's, or the part of one before a call, has run.
 
-    `called` gets a function that no line of the user's has called, and `left` each that has ended.
+    `called` gets what no line of the user's has called, a function or the text itself, and `left` each function that has ended.
     """
 
     def __init__(
@@ -143,7 +143,8 @@ class Statements:
 
     def place_of(self, activation: Activation) -> Place:
         """Returns the first line of the statement that an activation is at."""
-        return place(self.program, activation.file, activation.line or activation.frame.f_lineno)
+        frame = activation.frame
+        return place(self.program, activation.file, activation.line or frame.f_lineno or frame.f_code.co_firstlineno)
 
     @property
     def files(self) -> list[str]:
@@ -171,7 +172,7 @@ class Statements:
             self.done(self.stack[-1], False)
         is_outermost = not self.stack and threading.get_ident() == self._main
         self._enter(frame)
-        if is_outermost and code.co_flags & inspect.CO_OPTIMIZED:
+        if is_outermost:
             self.called(self.stack[-1])
         return self._local
 

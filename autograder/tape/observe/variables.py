@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import dis
 import threading
+import weakref
+from types import CodeType
+
+import torch
 
 from autograder.tape.observe.graph.links import Links
 from autograder.tape.observe.memory.write_text import written_through
@@ -25,10 +30,21 @@ class Variables:
     def __init__(self, state: RunState, links: Links, writes: Writes):
         self.state, self.links, self.writes = state, links, writes
         self._here = _FramesOfThread()
+        self._out_of_date: dict[str, weakref.ref[torch.Tensor]] = {}
 
     @property
     def _frames(self) -> list[tuple[Activation, dict[str, int]]]:
         return self._here.frames
+
+    def leave_out_of_date(self, activation: Activation) -> None:
+        """Notes what names hold from an earlier run of a cell that binds them before it reads them: no step tells of it."""
+        space, bound = activation.frame.f_locals, names_bound_first(activation.frame.f_code)
+        found = {name: space[name] for name in bound if isinstance(space.get(name), torch.Tensor)}
+        self._out_of_date = {name: weakref.ref(tensor) for name, tensor in found.items()}
+
+    def _is_out_of_date(self, name: str, tensor: torch.Tensor) -> bool:
+        noted = self._out_of_date.get(name)
+        return noted is not None and noted() is tensor and self.state.tensors.get(tensor) is None
 
     def read(self, activation: Activation) -> None:
         """Records what changed in a frame: names, and tensors that were written or linked without a function call."""
@@ -37,6 +53,8 @@ class Variables:
             return
         now: dict[str, int] = {}
         for name, tensor in bindings(activation.frame.f_locals, activation.modules):
+            if self._is_out_of_date(name, tensor):
+                continue
             tracked = self.links.meet(tensor)
             if not self.state.is_under_way(tracked.memory) and self.writes.check(tracked, tensor, ""):
                 self._name_operation()
@@ -85,3 +103,12 @@ class Variables:
             _, gone = self._frames.pop()
             outer = self._frames[-1][1] if self._frames else {}
             self.state.current_step.names += [NameChange(name, outer.get(name)) for name in gone]
+
+
+def names_bound_first(code: CodeType) -> set[str]:
+    """Returns the names that the text of a module binds before it reads them."""
+    first: dict[str, str] = {}
+    for step in dis.get_instructions(code):
+        if step.opname.endswith("_NAME"):
+            first.setdefault(step.argval, step.opname)
+    return {name for name, does in first.items() if does == "STORE_NAME"}

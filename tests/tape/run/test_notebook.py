@@ -9,6 +9,8 @@ from IPython.core.interactiveshell import InteractiveShell
 
 import autograder
 from autograder.errors import InputError
+from autograder.tape.diagnose.cell_recording import record_cell
+from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
 
 
 @pytest.fixture
@@ -136,3 +138,42 @@ def test_the_last_error_is_explained_where_it_happened(shell, monkeypatch):
     harm = shell.user_ns["found"].harms[0]
     assert (5, 4) == (harm.mutated_at[0].line, harm.saved_at.line)
     assert "raises-backward" == shell.shown[0].verdict.outcome
+
+
+def graph_of_an_earlier_cell() -> dict:
+    """Returns what a notebook holds after a cell that computed a loss and shared the memory of what exp keeps."""
+    space: dict = {}
+    exec(
+        "import torch\nw = torch.ones(3, requires_grad=True)\nk = w.exp()\nn = k.detach().numpy()\nloss = k.sum()",
+        space,
+    )
+    return space
+
+
+def test_a_graph_of_an_earlier_cell_is_not_called_unharmed():
+    """Nobody copied what an earlier cell's graph keeps: changed here, no outcome is named; else a note says what is not known."""
+    with pytest.raises(UnknownOutcomeError, match="ExpBackward0, which an earlier cell made"):
+        record_cell("n[:] = 0\nloss.backward()", graph_of_an_earlier_cell())
+
+    verdict = record_cell("loss.backward()", graph_of_an_earlier_cell()).recording.verdict
+
+    assert ("correct", [math.e] * 3) == (verdict.outcome, pytest.approx(verdict.gradients["w"].got))
+    assert any("an earlier cell made" in note for note in verdict.notes)
+
+
+def test_a_cell_that_runs_again_tells_nothing_of_its_first_run():
+    """The names that the first run left are bound again: no step shows them before, nor the nodes and writes of that run."""
+    source = "import torch\nw = torch.ones(3, requires_grad=True)\nh = w.exp()\nh += 1\nloss = h.sum()"
+    space: dict = {}
+    exec(source, space)
+
+    first, second = (record_cell(source, names).recording for names in ({}, space))
+
+    told = [
+        [
+            (step.place.line, [change.name for change in step.names], len(step.nodes), len(step.writes))
+            for step in one.steps
+        ]
+        for one in (first, second)
+    ]
+    assert told[0] == told[1]
