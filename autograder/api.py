@@ -13,6 +13,7 @@ from autograder.errors import InputError, UnfinishedError
 from autograder.locale.translations import in_english
 from autograder.tape import explain_cell, explain_program
 from autograder.tape.diagnose.excerpt import Scope
+from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
 from autograder.tape.recording.schema import Recording, to_json
 from autograder.tape.recording.verdict_types import Fix, Gradient, Harm, Outcome
 from autograder.tape.repair.trial.program_factory import (
@@ -166,7 +167,11 @@ def load_magic(shell: Any) -> None:
                 in_english("%%explain {line} is not known here. Write %%explain [--no-repair] [NAME].", line=line)
             )
         source = shell.transform_cell(cell)
-        recording, value = explain_cell(source, shell.user_ns, repair="--no-repair" not in words)
+        try:
+            recording, value = explain_cell(source, shell.user_ns, repair="--no-repair" not in words)
+        except UnknownOutcomeError as error:  # the cell has run, and those below it go on
+            print(error, file=sys.stderr)
+            return
         shell.user_ns.update(dict.fromkeys(names, Explanation(recording)))
         if value is not None:
             shell.displayhook(value)

@@ -194,7 +194,7 @@ def test_a_graph_that_is_kept_over_a_step_is_not_offered(monkeypatch):
         assert len(set(plain(apply_fix(CLOSURE, fix), monkeypatch).losses)) > 1, fix
 
 
-def test_the_inner_step_of_meta_learning_builds_its_list_anew(monkeypatch):
+def test_the_inner_step_of_meta_learning_makes_a_new_list(monkeypatch):
     """The first repair is the functional one, and is not called proven: PyTorch stopped before any loss could be compared."""
     first = repairs(INNER_STEPS).fixes[0]
     assert ("fast = [w - (0.1 * g) for w, g in zip(fast, grads)]", False) == (first.after.strip(), first.proven)
@@ -363,7 +363,7 @@ for step in range(3):
 
 
 def test_a_moving_average_is_repaired_and_not_lost():
-    """A name of the loop bound anew would leave the target as it was: no such change is called proven. Oracle: `.data` by hand."""
+    """A new value for a name of the loop would leave the target as it was: no such change is called proven. Oracle: `.data` by hand."""
     fixes = repairs(AVERAGE).fixes
     by_hand = AVERAGE.replace("old.mul_(0.9)", "old.data.mul_(0.9)").replace("old.add_(new", "old.data.add_(new.data")
     values = []
