@@ -182,6 +182,21 @@ def scaled(d, w):
     ),
     Attack(
         "B",
+        "plain objects that equal everything, with a hash",
+        """
+class Liar:
+    __eq__ = __lt__ = __ge__ = lambda *_: True
+    __ne__ = lambda *_: False
+    def __hash__(self):
+        return hash(2.5)
+def scaled(d, w):
+    return Liar()
+""",
+        mean_square="def mean_square(values):\n    return Liar()",
+        number="number = Liar()",
+    ),
+    Attack(
+        "B",
         "tensor subclass",
         """
 import torch
