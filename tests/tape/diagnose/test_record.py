@@ -237,3 +237,7 @@ def test_a_target_that_is_an_alias_of_the_prediction_is_told():
 
     assert ("correct", [0.0, 0.0, 0.0]) == (verdict.outcome, verdict.gradients["w"].got)
     assert any("Line 5" in note and "make goal a copy" in note for note in verdict.notes)
+
+    nameless = record(source.replace("goal[1] = 5.0", "pred.data[1] = 5.0")).verdict
+
+    assert not any("a copy" in note for note in nameless.notes), nameless.notes

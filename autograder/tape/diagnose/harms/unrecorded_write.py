@@ -30,7 +30,8 @@ def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
             name=name, operation=write.operation,
         )  # fmt: skip
         through = alias([write], name)
-        if through and not effect.wrong:  # the gradients are right for values that may be meant for the alias alone
+        # The gradients are right, for values that may be meant for the alias alone; one without a name is meant as it stands.
+        if through and through.isidentifier() and not effect.wrong:
             told = in_english(
                 "it writes through {alias} into {name}, which has the same memory: the loss was computed with the new "
                 "values. If {name} was to keep its own, make {alias} a copy: `.clone()`, or `.copy()` in NumPy.",
