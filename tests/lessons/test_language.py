@@ -39,6 +39,9 @@ TRANSLATED = {
     r"\bspeaks? of\b": "mentions",
     r"\b(is|are) told\b": "is reported, gets a message",
     r"\bwhoever\b": "anyone who",
+    r"\boracles agreed?\b": "the gradients are right, and what showed it",
+    r"\bbehind autograd's back\b": "and autograd does not record it",
+    r"\bversion \d+, and still \d+\b": "at version 0 when it was saved, and at 0 now",
 }
 PLAIN = (
     *("README.md", "SECURITY.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs", "solutions", "autograder"),

@@ -149,7 +149,7 @@ Effect = Literal["same losses and gradients", "changes what is computed"]
 
 
 class Fix(msgspec.Struct, frozen=True):
-    """One change of the source after which every gradient is right; it was run, and both oracles agreed.
+    """One change of the source after which every gradient is right; it was run, and two independent ways to the gradients showed it.
 
     Attributes:
         kind: what it does.
