@@ -225,6 +225,8 @@ class Observer(Listener):
         A check fills parameters, and earlier cells wrote.
         """
         state = self.state
+        if activation.function == "<module>" and activation.number > 1:
+            return  # a cell's last expression, which is a code object of its own: what it finds, the cell itself made
         if not state.engine_depth:
             state.current_step.writes.clear()
         if activation.function != "<module>":

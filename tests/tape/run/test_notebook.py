@@ -181,3 +181,12 @@ def test_a_cell_that_runs_again_tells_nothing_of_its_first_run():
         for one in (first, second)
     ]
     assert told[0] == told[1]
+
+
+def test_what_a_cell_made_itself_is_no_earlier_cells():
+    """The last expression is compiled by itself, and still belongs to the cell that made the graph before it."""
+    source = "import torch\nw = torch.ones(3, requires_grad=True)\nloss = w.exp().sum()\nloss.backward()"
+
+    verdict = record_cell(source, {}).recording.verdict
+
+    assert ("correct", ()) == (verdict.outcome, verdict.notes)
