@@ -6,6 +6,7 @@ import builtins
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
 import tempfile
@@ -19,6 +20,7 @@ from ipykernel.jsonutil import encode_images, json_clean
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
 from IPython.core.error import StdinNotImplementedError
+from IPython.core.inputtransformer2 import TransformerManager
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets import Any as AnyTrait
 from traitlets import Type
@@ -28,6 +30,8 @@ from autograder.grade.wire.limits import TIME_IS_UP
 from autograder.grade.wire.outputs import Outputs
 from autograder.tape.run.time_limit import time_limit
 
+SPECIAL = re.compile(r"[%!?]|^\s*[,;/]", re.MULTILINE)
+"""What each of IPython's own forms has, such as `%magic`, `!command`, `name?` and `/call` (IPython 9, inputtransformer2.py)."""
 AWAITING = ("await", "async")  # `await x`, `async for`, `async with`, and comprehensions with these
 
 
@@ -49,6 +53,14 @@ class CellRun(NamedTuple):
     error: BaseException | None
     value: Any
     execution_count: int
+
+
+class _Transformers(TransformerManager):
+    """IPython's transformations of a cell. Only where one of its own forms may be, the cell is split into tokens for them."""
+
+    def do_token_transforms(self, lines: list[str]) -> list[str]:
+        """Returns the lines in Python."""
+        return super().do_token_transforms(lines) if SPECIAL.search("".join(lines)) else lines
 
 
 class _Hook(DisplayHook):
@@ -163,6 +175,7 @@ def make_shell(output_bytes: int) -> Shell:
     if "IPYTHONDIR" not in os.environ:
         os.environ["IPYTHONDIR"] = tempfile.mkdtemp(prefix="ipython-")
     shell = Shell.instance(config=config)
+    shell.input_transformer_manager = _Transformers()
     shell.outputs = Outputs(output_bytes)
     shell.time_limit = cell_time_limit
     return shell

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
@@ -109,7 +111,26 @@ def sockets_beside(pid: int) -> int:
 
 def kept_waiting(pid: int) -> float:
     """Returns for how many seconds the first thread of a process was ready to run, and no processor was free."""
-    words = _text(f"/proc/{pid}/schedstat").split()
+    return _waited(_text(f"/proc/{pid}/schedstat"))
+
+
+def kept_waiting_here() -> float:
+    """Returns the same for this process, at a tenth of the cost: it is asked with every message to a submission."""
+    file = _own_statistic(os.getpid())
+    return 0.0 if file is None else _waited(os.pread(file, 200, 0).decode())
+
+
+@functools.cache
+def _own_statistic(_: int) -> int | None:
+    """Returns an open file descriptor; each process, as known by its id, has one until it ends."""
+    try:
+        return os.open("/proc/self/schedstat", os.O_RDONLY)
+    except OSError:
+        return None
+
+
+def _waited(statistic: str) -> float:
+    words = statistic.split()
     return int(words[1]) / 1e9 if len(words) > 1 else 0.0  # a kernel without this statistic does not know
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import time
 from typing import NamedTuple
 
@@ -14,7 +13,7 @@ from autograder.grade.submission.connection.process_usage import (
     ProcessUsage,
     descendants,
     has_shared_mapping,
-    kept_waiting,
+    kept_waiting_here,
     proportional_bytes,
     shared_bytes_of_machine,
     sockets_beside,
@@ -52,7 +51,7 @@ class ResourceWatch:
         self._looked = time.monotonic()
         self._processor = _ProcessorTime()
         self._idle = 0.0
-        self._kept_waiting, self._grader_before = 0.0, kept_waiting(os.getpid())
+        self._kept_waiting, self._grader_before = 0.0, kept_waiting_here()
         self._shared_before = shared_bytes_of_machine()
         self.verdict = ""
         self._end = self.clock() + limits.submission_seconds
@@ -67,7 +66,7 @@ class ResourceWatch:
         return time.monotonic() - min(self._kept_waiting + self._grader_waited(), most)
 
     def _grader_waited(self) -> float:
-        return kept_waiting(os.getpid()) - self._grader_before
+        return kept_waiting_here() - self._grader_before
 
     @property
     def processor_seconds(self) -> float:
@@ -113,7 +112,7 @@ class ResourceWatch:
         waited = min(waited + self._grader_waited(), self._idle)
         self._idle -= waited
         self._kept_waiting += waited
-        self._grader_before = kept_waiting(os.getpid())
+        self._grader_before = kept_waiting_here()
         if self._processor.seconds > self._limits.submission_seconds:
             return in_english(
                 "it used more than {seconds} seconds of processor time", seconds=f"{self._limits.submission_seconds:g}"

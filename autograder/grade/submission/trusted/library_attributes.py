@@ -16,11 +16,12 @@ ALWAYS = frozenset({"builtins", "io", "math", "os", "random", "sys", "time"})
 
 
 class _Before(NamedTuple):
-    """A module or class as it was: all its names, and the values of those that a test may replace."""
+    """A module or class as it was: all its names, the values of those that a test may replace, and all values in their order."""
 
     owner: Any
     names: frozenset[str]
     public: dict[str, Any]
+    values: list[Any]
 
 
 class LibraryAttributes:
@@ -60,20 +61,21 @@ class LibraryAttributes:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # to ask what a deprecated name stands for is no use of it
             for name, module in list(sys.modules.items()):
-                is_public = (
-                    name.partition(".")[0] in packages and "._" not in name and (name, id(module)) not in self._noted
-                )
+                if (name, id(module)) in self._noted:
+                    continue
+                is_public = name.partition(".")[0] in packages and "._" not in name
                 if is_public and isinstance(module, types.ModuleType):
                     self._noted.add((name, id(module)))
                     for owner in _owners(module, packages):
-                        self._before.setdefault(id(owner), _Before(owner, frozenset(vars(owner)), _public(owner)))
+                        self._before.setdefault(id(owner), _before(owner))
 
     def _restore(self) -> None:
-        for owner, names, public in self._before.values():
+        for owner, names, public, values in self._before.values():
             now = vars(owner)
-            if any(
-                map(operator.is_not, map(now.get, public), public.values())
-            ):  # thousands of owners, and each is as before
+            # Thousands of owners, and each is as before: no name is looked up for that.
+            if len(now) == len(values) and all(map(operator.is_, now.values(), values)):
+                continue
+            if any(map(operator.is_not, map(now.get, public), public.values())):
                 for name in [name for name, value in public.items() if now.get(name) is not value]:
                     setattr(owner, name, public[name])
             if len(now) > len(names) and isinstance(owner, type):
@@ -97,6 +99,10 @@ def _owners(module: types.ModuleType, packages: frozenset[str]) -> Iterator[Any]
     for value in list(vars(module).values()):
         if issubclass(type(value), type) and str(value.__module__).partition(".")[0] in packages - {"builtins"}:
             yield value
+
+
+def _before(owner: Any) -> _Before:
+    return _Before(owner, frozenset(vars(owner)), _public(owner), list(vars(owner).values()))
 
 
 def _public(owner: Any) -> dict[str, Any]:
