@@ -25,7 +25,8 @@ def print_rehearsal(rehearsal: Rehearsal, play: ClassPlay | None = None) -> None
 def as_table(rehearsal: Rehearsal) -> Table:
     """Returns a table with a line for each test."""
     table = Table(title=Text(printable(rehearsal.notebook)), box=None, pad_edge=False, title_justify="left")
-    for heading in ("test", "points", "model answers", "as handed out", "judged in"):
+    table.add_column("test", overflow="fold")
+    for heading in ("points", "model answers", "as handed out", "judged in"):
         table.add_column(heading)
     for cell in rehearsal.cells:
         points = [_number(cell.max_points), _number(cell.model), _number(cell.untouched)]

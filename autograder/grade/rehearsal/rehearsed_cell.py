@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import shorten
 from typing import Literal
 
 import msgspec
@@ -11,7 +12,9 @@ from autograder.grade.submission.one_process import STDERR
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 
 Judged = Literal["two", "one", "nobody"]
-LONGEST_QUOTE = 160
+LONGEST_QUOTE = 400
+MISSING = "No module named"
+COUNTS = 'write {"autograder": {"counts": true}} into its metadata'
 
 
 class RehearsedCell(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,11 +101,17 @@ def _wanted(source: AssignmentSource, cell: SourceCell, tried: Tried) -> tuple[J
     if not _full(tried.model_two) and (cell.counts or not source.has_model(cell)):
         return "two" if tried.model_two.points is not None else "one", ""
     if not _full(tried.model_two):
-        choice = 'repair it, or write {"autograder": {"counts": true}} into its metadata'
-        # A teacher's cell that fails says more than the name which is then missing.
-        told = tried.model_two if tried.model_two.points is None else tried.model_one
-        return "nobody", f"its own model answer {_got(told)}, so it marks nobody: {choice}"
+        told = _telling(tried)
+        first = "install the module for this Python, repair the test" if MISSING in told.reason else "repair it"
+        return "nobody", f"its own model answer {_got(told)}, so it marks nobody: {first}, or {COUNTS}"
     return "one", "the notebook as handed out gets other points in two processes than in one"
+
+
+def _telling(tried: Tried) -> CellGrade:
+    """Returns the grade whose reason says most: a missing module, or a teacher's cell that failed, or one process's error."""
+    if MISSING in tried.model_one.reason or tried.model_two.points is not None:
+        return tried.model_one
+    return tried.model_two
 
 
 def _only_warned(tried: Tried) -> bool:
@@ -125,8 +134,8 @@ def _same(one: CellGrade, other: CellGrade) -> bool:
 
 
 def _got(grade: CellGrade) -> str:
-    reason = " ".join(grade.reason.split())
-    said = f" ({reason[:LONGEST_QUOTE]})" if reason else ""
+    reason = shorten(grade.reason, LONGEST_QUOTE, placeholder=" ...") if grade.reason else ""
+    said = f" ({reason})" if reason else ""
     if grade.points is None:
         return f"cannot be judged{said}"
     return f"gets {grade.points:g} of {grade.max_points:g}{said}"

@@ -7,6 +7,7 @@ import importlib.metadata
 import os
 import platform
 import re
+import sys
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
@@ -20,7 +21,18 @@ WITHOUT_EFFECT = ("book", "commands", "desk", "installation")
 
 @cache
 def deciding_versions() -> dict[str, str]:
-    """Returns the versions of Python and of what decides a grade: packages, and this package's own code."""
+    """Returns the versions of what decides a grade: Python, the grader, and all that a submission can import here."""
+    return _grading_versions() | {"installed": _installed()}
+
+
+def _installed() -> str:
+    """Returns a hash of the names and versions of all installed packages, read from the names of their folders alone."""
+    folders = [Path(entry) for entry in sys.path if Path(entry).is_dir()]
+    found = {path.name for folder in folders for path in folder.glob("*.*-info")}
+    return hashlib.sha256(repr(sorted(found)).encode()).hexdigest()[:12]
+
+
+def _grading_versions() -> dict[str, str]:
     own = _code_version(file for file in _code() if file.relative_to(PACKAGE).parts[0] not in WITHOUT_EFFECT)
     packages = {name: importlib.metadata.version(name) for name in PACKAGES}
     return {"python": platform.python_version()} | packages | {"grader": own}
@@ -28,8 +40,8 @@ def deciding_versions() -> dict[str, str]:
 
 @cache
 def handshake_versions() -> dict[str, str]:
-    """Returns what another machine's installation has to be like: `deciding_versions`, and this package to the letter."""
-    return {"autograder": _code_version(_code())} | deciding_versions()
+    """Returns what another machine's installation has to be like: Python, what grades, and this package to the letter."""
+    return {"autograder": _code_version(_code())} | _grading_versions()
 
 
 def _code() -> list[Path]:

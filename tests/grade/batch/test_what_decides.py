@@ -83,6 +83,18 @@ def test_the_graders_own_code(course, monkeypatch, tmp_path_factory, file, decid
     machine_facts.deciding_versions.cache_clear()
 
 
+def test_a_package_that_was_installed(course, monkeypatch, tmp_path_factory):
+    """A module that was missing may be what a model answer or a student's lacked."""
+    packages = tmp_path_factory.mktemp("packages")
+    monkeypatch.syspath_prepend(packages)
+    for folder, same in (("nose-1.3.dist-info", False), ("nose", True)):
+        (packages / folder).mkdir()
+        machine_facts.deciding_versions.cache_clear()
+        assert graded(course).unchanged is same
+    monkeypatch.undo()
+    machine_facts.deciding_versions.cache_clear()
+
+
 def test_a_due_date_changes_the_penalty_without_grading(course):
     """Late work loses its points, and has them again when the date is moved or the policy taken back."""
     (course / "nbgrader_config.py").write_text(ZERO)

@@ -8,10 +8,13 @@ import pytest
 from autograder.cli import main
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.rehearsal.hand_in_variants import Variant, grade_variants, model_answers, with_answers
-from autograder.grade.rehearsal.rehearsal import rehearse
+from autograder.grade.rehearsal.rehearsal import Rehearsal, rehearse
+from autograder.grade.rehearsal.rehearsal_report import print_rehearsal
 from autograder.grade.rehearsal.rehearsal_steps import shown_steps
+from autograder.grade.rehearsal.rehearsed_cell import RehearsedCell
 from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.grade.sandbox.launch import ServerPool
+from autograder.grade.submission.teacher.judging_plan import JudgingPlan
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.where.grading_job import GradingTerms
 from autograder.grade.where.local_processes import GraderProcesses
@@ -105,6 +108,25 @@ def test_a_teachers_cell_that_fails_is_the_reason():
     assert "the teacher's cell that defines lib ended with ModuleNotFoundError" in cell.remark
 
 
+def test_a_missing_module_is_the_reason_whatever_else_cannot_be_done(bubblewrap):
+    """The teacher has to install it, though the test also hands over what cannot cross."""
+    [cell] = rehearsed(
+        notebook(
+            graded_cell(
+                "t", "class Box:\n    def __mul__(self, other):\n        return self\n\nf(Box())\nimport no_such_module"
+            )
+        )
+    ).cells
+    assert "(No module named 'no_such_module'), so it marks nobody: install the module for this Python" in cell.remark
+
+
+def test_a_reason_is_not_cut(bubblewrap):
+    """What the test says stands in the remark to its last word."""
+    message = "the value is not what it should be " * 6
+    [cell] = rehearsed(notebook(graded_cell("t", f"assert f(3) == 10, {message + 'at all'!r}"))).cells
+    assert f"{message}at all)" in cell.remark
+
+
 def test_a_test_that_the_notebook_as_handed_out_passes_is_named(found):
     """It would give its points to everybody."""
     cell = found["given"]
@@ -193,6 +215,15 @@ def test_the_command_prints_a_table_and_what_to_look_at(course, capsys):
         word in said for word in ("right", "two processes", "one process", "marks nobody", "beside: in two processes")
     )
     assert before == sorted(course.rglob("*"))
+
+
+def test_a_long_grade_id_is_not_cut_in_the_table(capsys):
+    """It is what the teacher searches for in the notebook."""
+    cell = RehearsedCell(
+        id="test_plot_of_the_squared_exponential_end", max_points=1, model=1, untouched=0, process="two"
+    )
+    print_rehearsal(Rehearsal(notebook="n", cells=(cell,), plan=JudgingPlan()))
+    assert "end" in capsys.readouterr().out
 
 
 def test_grade_says_what_to_look_at_and_grades_as_rehearsed(course, capsys, monkeypatch):

@@ -138,6 +138,13 @@ def test_a_value_that_cannot_cross_is_for_a_person(grader):
     assert "a list that holds itself, or is nested too deeply, cannot leave" in grade.reason
 
 
+def test_what_a_test_cannot_hand_over_is_named_as_the_tests_own(grader):
+    """The answer returned nothing yet, so that the teacher must not look for the fault there."""
+    grade = graded(grader, "class Axes: pass\ndouble(Axes())")
+    assert ("for a person", None) == (grade.status, grade.points)
+    assert "the test hands an Axes to the answer, which is in another process" in grade.reason
+
+
 def test_an_exception_of_the_answer_ends_no_loop_of_the_test(grader):
     """`raise StopIteration` would end `zip(map(f, ...), expected)` at once, and the test with it."""
     wrong = SOLUTION.replace("return x * 2", "raise StopIteration")

@@ -165,6 +165,11 @@ class Session:
         self.refusal = self.refusal or reason
         return NotPlain(reason)
 
+    def _refuse_handing_over(self, error: Unsendable) -> NotPlain:
+        return self.refuse(
+            in_english("the test hands {what} to the answer, which is in another process", what=error.what)
+        )
+
     def check_member(self, kind: type, claims: type | None, name: str) -> None:
         """Raises NotPlain if a test may not call this on an object of a learner's class."""
         if claims is not None and hasattr(claims, name):
@@ -190,7 +195,7 @@ class Session:
                 operands, self._sendable(changed), self._seeded(), changed_settings(self._settings)
             )
         except Unsendable as error:
-            raise self.refuse(str(error)) from None
+            raise self._refuse_handing_over(error) from None
         return messages.AskOperation(operation, values, start, self.folder.changed(), self._filters.have_changed())
 
     def _sendable(self, names: dict[str, Any]) -> dict[str, Any]:
@@ -286,4 +291,4 @@ class Session:
             ValueTable(self._references).pack(value)
             return value
         except Unsendable as error:
-            raise self.refuse(str(error)) from None
+            raise self._refuse_handing_over(error) from None

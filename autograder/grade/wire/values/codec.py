@@ -15,17 +15,26 @@ Part = Callable[[Any], Any]
 
 
 class Unsendable(TypeError):
-    """A value that cannot be sent; the message names its type and what works instead."""
+    """A value that cannot be sent; the message names its type and what works instead.
+
+    Attributes:
+        what: the value in words, such as "an Axes".
+    """
 
     def __init__(self, value: object, reason: str = "") -> None:
-        kind = type(value).__name__[:100]
+        self.what = reason or with_article(type(value).__name__[:100])
         super().__init__(
             in_english(
                 "{what} cannot leave the submission's own process: return numbers, text, tensors, arrays, or lists, tuples, "
                 "sets and dictionaries of them; or test it with check(...), which calls it there",
-                what=reason or f"a {kind}",
+                what=self.what,
             )
         )
+
+
+def with_article(name: str) -> str:
+    """Returns a class's name after "a" or "an"."""
+    return f"an {name}" if name[:1].lower() in set("aeiou") else f"a {name}"
 
 
 class Codec(NamedTuple):

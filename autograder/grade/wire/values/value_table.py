@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import msgspec
 
 from autograder.grade.wire.values.array_types import ARRAYS, DTYPE, SCALAR, array_codec
-from autograder.grade.wire.values.codec import Codec, Part, Unsendable
+from autograder.grade.wire.values.codec import Codec, Part, Unsendable, with_article
 from autograder.grade.wire.values.message_form import BLOB, Values, from_message, to_message
 from autograder.grade.wire.values.named_tuples import NamedTupleTypes
 from autograder.grade.wire.values.optional_types import OPTIONAL_TAGS, optional_codec, optional_reader
@@ -262,7 +262,7 @@ class _Packing:
 
     def _new(self, value: Any) -> int:
         if id(value) in self._inside or len(self._inside) > DEEPEST:
-            raise Unsendable(value, f"a {type(value).__name__} that holds itself, or is nested too deeply,")
+            raise Unsendable(value, f"{with_article(type(value).__name__)} that holds itself, or is nested too deeply,")
         self._inside.add(id(value))
         try:
             node, changes = self._table.node(value, self.part)
@@ -271,7 +271,7 @@ class _Packing:
         try:
             number = self._table.add(value, node, changes, own=True)
         except ValueError as error:
-            raise Unsendable(value, f"a {type(value).__name__} ({error})") from None
+            raise Unsendable(value, f"{with_article(type(value).__name__)} ({error})") from None
         self.nodes.append(node)
         return number
 
