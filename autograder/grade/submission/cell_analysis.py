@@ -6,7 +6,7 @@ import ast
 import copy
 import functools
 import symtable
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from IPython.core.inputtransformer2 import TransformerManager
@@ -86,12 +86,21 @@ def inner_scopes(scope: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
         yield from inner_scopes(child)
 
 
+def names_in_main(nodes: Iterable[ast.AST]) -> set[str]:
+    """Returns the names that a text in quotes says are the notebook's, as in `patch("__main__.rate")`."""
+    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    names = {text.removeprefix("__main__.") for text in texts if text.startswith("__main__.")}
+    return {name for name in names if name.isidentifier()}
+
+
 @functools.lru_cache(maxsize=2000)
-def definitions(text: str) -> str:
-    """Returns the text of the cell's imports, functions and classes, without decorators."""
+def definitions(text: str, without: frozenset[str] = frozenset()) -> str:
+    """Returns the text of the cell's imports, functions and classes, without decorators, and without those of some names."""
     kept: list[ast.stmt] = []
     for statement in copy.deepcopy(statements(text)):
         if isinstance(statement, _Definition):
+            if statement.name in without:
+                continue
             statement.decorator_list = []
         if isinstance(statement, (_Definition, ast.Import, ast.ImportFrom)):
             kept.append(statement)

@@ -86,14 +86,14 @@ class AskOperation(msgspec.Struct, frozen=True, tag="operate"):
         operands: four values: a tuple of the operands, the names that the test has bound or deleted, random states, and
             settings that the test has changed.
         start: how many values of the table both sides still know.
-        files: those that the test wrote, by name.
+        files: those that the test wrote, by name; None for one that it deleted.
         hears_warnings: whether the test listens to warnings.
     """
 
     operation: str
     operands: Values
     start: int
-    files: dict[str, bytes] = {}
+    files: dict[str, bytes | None] = {}
     hears_warnings: bool = False
 
 
@@ -182,7 +182,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
         differentiable: positions of the result's tensors that came out of operations on tensors that require grad.
         printed: what the learner's code wrote to stdout.
         unsendable: why the result cannot be sent, "" if it can.
-        files: those that the learner's code wrote, by name.
+        files: those that the learner's code wrote, by name; None for one that it deleted.
         drew: whether it drew random numbers after the test has set a seed.
         warnings: that it gave, where the test listens to them.
     """
@@ -193,7 +193,7 @@ class Returned(msgspec.Struct, frozen=True, tag="returned"):
     differentiable: list[int] = []
     printed: Annotated[str, msgspec.Meta(max_length=2 * LONGEST_PRINT)] = ""
     unsendable: Reason = ""
-    files: dict[str, bytes] = {}
+    files: dict[str, bytes | None] = {}
     drew: bool = False
     warnings: Annotated[list[GivenWarning], msgspec.Meta(max_length=MOST_WARNINGS)] = []
 

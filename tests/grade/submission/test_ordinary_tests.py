@@ -5,10 +5,13 @@ Oracle: Python itself, which runs answer and test in one namespace.
 """
 
 import io
+import sys
+import types
 
 import pytest
 
 from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.wire.shared.shared_folder import SharedFolder
 from autograder.grade.wire.values.value_table import packed, unpacked
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
@@ -87,6 +90,70 @@ def test_a_test_may_ask_whether_a_name_is_defined(server):
     assert {"t": 1.0} == points(grader.grade(of, hand_in(of), {}, 7))
     assert {"t": 0.0} == points(grader.grade(of, hand_in(of, {"a": "other = 3"}), {}, 7))
     assert {"t": 0.0} == points(grader.grade(of, hand_in(of, {"a": "total = 4"}), {}, 7))
+
+
+RATES = "def rate():\n    return 2\ndef cost(x):\n    return x * rate()"
+TIMED = "import timeit\nassert timeit.timeit(lambda: double(2), number=3) < 60\n"
+TIMED += "assert min(timeit.repeat('''double(n)\ndouble(n)''', '''n = 2\nm = 3''', globals=globals(), number=3)) < 60\nassert double(4) == 8"
+DELETED = "import os, pytest\nsave('one.txt')\nassert load('one.txt') == 'kept'\nos.remove('one.txt')\n"
+DELETED += "with pytest.raises(FileNotFoundError):\n    load('one.txt')\nsave('two.txt')\nassert drop('two.txt') is None and not os.path.exists('two.txt')"
+WRAPPED = "@traced\ndef area(r):\n    'Returns the area.'\n    return 3 * r * r\nassert area(2) == 12\nassert (area.__name__, area.__doc__) == ('area', 'Returns the area.')"
+TRACED = "import functools\ndef traced(f):\n    @functools.wraps(f)\n    def g(*a):\n        return f(*a)\n    return g"
+SAVING = "import os\ndef save(p):\n    open(p, 'w').write('kept')\ndef load(p):\n    return open(p).read()\ndef drop(p):\n    os.remove(p)"
+IN_ONE_KERNEL = [
+    (RATES, "from unittest.mock import patch\nassert cost(3) == 6\nwith patch('__main__.rate', return_value=10):\n    assert cost(3) == 30\nassert cost(3) == 6", RATES.replace("x * rate()", "2 * x")),
+    (RATES, "assert cost(3) == 6\nkept = rate\ndef rate():\n    return 5\nassert cost(3) == 15\nrate = kept\nassert cost(3) == 6", RATES.replace("x * rate()", "2 * x")),
+    ("def double(x):\n    return 2 * x", TIMED, "def double(x):\n    return x + 2"),
+    (SAVING, DELETED, SAVING.replace("os.remove(p)", "pass")),
+    (TRACED, WRAPPED, TRACED.replace("    @functools.wraps(f)\n", "")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("right", "test", "wrong"), IN_ONE_KERNEL, ids=["patches a name", "replaces it", "times", "deletes", "decorates"]
+)
+def test_a_test_finds_what_it_finds_in_one_kernel(server, tmp_path, monkeypatch, right, test, wrong):
+    """What a test does to the answer's names, files and functions is seen by both, at the time at which it does it."""
+    kernel = types.ModuleType("__main__")
+    with monkeypatch.context() as alone_here:
+        alone_here.chdir(tmp_path)
+        alone_here.setitem(sys.modules, "__main__", kernel)
+        exec(f"{right}\n{test}", vars(kernel))
+    of = source(answer("a", right), graded_cell("t", test))
+    grader = SubmissionGrader(server, LIMITS)
+    assert {"t": 1.0} == points(grader.grade(of, hand_in(of), {}, 7))
+    assert {"t": 0.0} == points(grader.grade(of, hand_in(of, {"a": wrong}), {}, 7))
+
+
+LOOPED = "import timeit\nassert timeit.timeit(statement(), number=1) < 60"
+
+
+def test_a_text_of_the_answers_is_not_timed_here(server):
+    """`timeit` runs the text that it is given, so only the teacher's."""
+    of = source(answer("a", "def statement():\n    return 'pass'"), graded_cell("t", LOOPED))
+    grade = SubmissionGrader(server, LIMITS).grade(
+        of, hand_in(of, {"a": "def statement():\n    return '1 + 1'"}), {}, 7
+    )
+    assert "runs text that is not the teacher's" in grade.cells["t"].reason
+
+
+def test_a_file_of_the_teachers_is_not_deleted_with_the_answers(tmp_path):
+    """What the other side deletes is deleted here, but for the files that are kept, those of Python, and those of other folders."""
+    theirs, ours = tmp_path / "theirs", tmp_path / "ours"
+    for folder in (theirs, ours):
+        folder.mkdir()
+        for name in ("data.csv", "module.py", "old.txt"):
+            (folder / name).write_text("kept")
+    sender, receiver = SharedFolder(theirs), SharedFolder(ours, frozenset({"data.csv"}))
+    for path in theirs.iterdir():
+        path.unlink()
+    gone = sender.changed()
+    assert gone == dict.fromkeys(["data.csv", "module.py", "old.txt"])
+    (tmp_path / "outside.txt").write_text("kept")
+    receiver.write(gone | {"../outside.txt": None})
+    assert sorted(path.name for path in ours.iterdir()) == ["data.csv", "module.py"]
+    assert (tmp_path / "outside.txt").exists()
+    assert receiver.changed() == {}
 
 
 def test_a_librarys_class_is_known_where_only_the_answers_have_used_it(server):

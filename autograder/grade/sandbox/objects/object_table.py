@@ -112,13 +112,14 @@ class ObjectTable:
         texts = (value.__name__[:LONGEST_NAME], value.__qualname__[:LONGEST_NAME])
         return ["class", self.handle(value), module, name, *texts, _words(specials), _words(own), *bases]
 
-    def _callback(self, number: int, name: str) -> Any:
+    def _callback(self, number: int, name: str, told: str | None = None) -> Any:
         if number not in self._callbacks:
 
             def callback(*arguments: Any, **keywords: Any) -> Any:
                 return self._call_back(number, arguments, keywords)
 
             callback.__name__ = callback.__qualname__ = name
+            callback.__doc__ = told
             self._callbacks[number] = callback
             self._callback_numbers[id(callback)] = number
         return self._callbacks[number]

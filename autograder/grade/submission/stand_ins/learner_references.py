@@ -110,7 +110,7 @@ class LearnerReferences:
         if type(value).__module__ in ITERATORS and isinstance(value, Iterator):
             return ["iterator", self._callback_number(value.__next__)]
         if callable(value) and not inspect.isclass(value):
-            return ["callback", self._callback_number(value), str(getattr(value, "__name__", "callback"))]
+            return ["callback", self._callback_number(value), *_words_of(value)]
         raise Unsendable(value)
 
     def put_together(self, tag: str, parts: list[Any]) -> Any:
@@ -219,6 +219,12 @@ class LearnerReferences:
             vars(error)["text"] = text
             return error
         return _library_error(kind, arguments, text)
+
+
+def _words_of(function: Any) -> tuple[str, str | None]:
+    """Returns the name and the docstring of a test's function, which a decorator of the learner's copies."""
+    told = getattr(function, "__doc__", None)
+    return str(getattr(function, "__name__", "callback")), told if isinstance(told, str) else None
 
 
 def _is_data(kind: type) -> bool:

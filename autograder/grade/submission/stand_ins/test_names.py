@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from autograder.grade.submission.cell_analysis import statements
+from autograder.grade.submission.cell_analysis import names_in_main, statements
 from autograder.grade.submission.stand_ins.patched_attributes import PatchedAttributes
 
 DELETED, BOUND, RESTORED = "deleted", "bound", "restored"
@@ -79,7 +79,8 @@ class TestNames:
 def _bound(nodes: list[ast.AST]) -> set[str]:
     """Returns the names that are bound or deleted anywhere in a test, also inside its functions."""
     names = {node.id for node in nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
-    return names | {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    names |= {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    return names | names_in_main(nodes)
 
 
 def _word(node: ast.AST) -> str:

@@ -8,7 +8,7 @@ import symtable
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from autograder.grade.submission.cell_analysis import global_reads, inner_scopes, scope_of, statements
+from autograder.grade.submission.cell_analysis import global_reads, inner_scopes, names_in_main, scope_of, statements
 from autograder.grade.submission.teacher.object_changes import changes_of, passed_names, run_at_once, stored_names
 
 # Functions that change none of their arguments.
@@ -109,11 +109,11 @@ def name_use(text: str, packages: Packages = ()) -> NameUse:
 
 
 def _asked_by_name(tree: ast.Module) -> set[str]:
-    """Returns the names in quotes, such as "x" in globals(), if the cell asks for a namespace."""
+    """Returns the names in quotes, such as "x" in globals(), if the cell asks for a namespace, and those of `__main__`."""
     nodes = list(ast.walk(tree))
     asks = any(isinstance(node, ast.Call) and not node.args and ast.unparse(node.func) in NAMESPACES for node in nodes)
     texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    return {text for text in texts if text.isidentifier()} if asks else set()
+    return names_in_main(nodes) | ({text for text in texts if text.isidentifier()} if asks else set())
 
 
 def _global_binds(scope: symtable.SymbolTable) -> set[str]:

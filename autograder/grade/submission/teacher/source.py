@@ -120,8 +120,11 @@ class AssignmentSource:
         return all(cell.has_model for cell in since if cell.is_learners and cell.cell.cell_type == "code")
 
     def for_learners(self, cell: SourceCell) -> str:
-        """Returns the part of a test cell that the learner's process may run: the definitions in its visible part."""
-        return definitions(cell.visible)
+        """Returns the part of a test cell that the learner's process may run: the definitions in its visible part.
+
+        What stands in for an answer does so from where the test says, and not before it.
+        """
+        return definitions(cell.visible, self.facts.answers)
 
 
 def _cells(notebook: NotebookNode) -> Iterator[SourceCell]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import sysconfig
 from collections.abc import Iterator
@@ -77,6 +78,8 @@ THROUGH = (
     "psutil",
 )
 """Modules that open what their caller names."""
+OF_TIMEIT = ("pass", "_stmt()", "_setup()")
+"""What stands in its loop where it is given functions, or nothing (Lib/timeit.py, Python 3.11)."""
 STARTING = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "pty.spawn")
 _LIBRARIES = (*{sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")}, "<frozen",
               str(PACKAGE))  # fmt: skip
@@ -178,6 +181,7 @@ class ForeignCode:
         elif (
             _module(caller) != "symtable"
             and not self._is_known(source, caller)
+            and not self._is_timed(caller)
             and not _is_harmless(source, str(file), caller)
         ):
             raise self._refusal("runs text that is not the teacher's")
@@ -200,6 +204,14 @@ class ForeignCode:
             # `df.query("a >= 1")` is parsed with other spaces between its words (pandas 3.1, core/computation/expr.py).
             return any(_spaceless(text) in _spaceless(one) for one in own)
         return any(text.strip() in one for one in own)
+
+    def _is_timed(self, caller: FrameType | None) -> bool:
+        """Returns whether `timeit` compiles its loop around a function, or around a statement of the teacher's."""
+        if caller is None or _module(caller) != "timeit":
+            return False
+        words = [caller.f_locals.get(name) for name in ("stmt", "setup")]
+        plain = [re.sub("\n {4,8}", "\n", word) for word in words if isinstance(word, str)]
+        return all(word in OF_TIMEIT or self._is_known(word.encode(), caller) for word in plain)
 
     def _refusal(self, what: str) -> Exception:
         return self._names.refuse(f"this test {what} outside of the submission's process")

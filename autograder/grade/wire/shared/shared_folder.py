@@ -32,30 +32,40 @@ class SharedFolder:
         """Whether there is a folder."""
         return self._path is not None
 
-    def changed(self) -> dict[str, bytes]:
-        """Returns the files that were written here since the last time, by name; only plain files of the folder itself."""
+    def changed(self) -> dict[str, bytes | None]:
+        """Returns the files that were written here since the last time, by name, and None for each that is gone.
+
+        Only plain files of the folder itself.
+        """
         now = self._stamps()
         changed, room = [], LARGEST_TOGETHER
         for name, stamp in now.items():
             if self._seen.get(name) != stamp and stamp[1] <= LARGEST_FILE and stamp[1] <= room:
                 changed.append(name)
                 room -= stamp[1]
+        gone = [name for name in self._seen if name not in now]
         self._seen = now
-        return {name: data for name in changed[:MOST_FILES] if (data := self._read(name)) is not None}
+        written = {name: data for name in changed[:MOST_FILES] if (data := self._read(name)) is not None}
+        return written | dict.fromkeys(gone[:MOST_FILES])
 
-    def write(self, files: dict[str, bytes]) -> None:
-        """Writes files of the other side's; names with a folder, names that Python imports, and kept files are left out."""
+    def write(self, files: dict[str, bytes | None]) -> None:
+        """Writes and deletes as the other side did; names with a folder, names that Python imports, and kept files are left out."""
         if self._path is None:
             return
-        for name, data in list(files.items())[:MOST_FILES]:
-            if not self._may_write(name) or not self._has_room(name, len(data)):
-                continue
-            target = self._path / name
-            with contextlib.suppress(OSError):
-                target.unlink(missing_ok=True)  # it may be a link to somewhere else
-                target.write_bytes(data)
-                status = target.stat()
-                self._seen[name] = (status.st_mtime_ns, status.st_size)
+        for name, data in list(files.items())[: 2 * MOST_FILES]:
+            if self._may_write(name) and (data is None or self._has_room(name, len(data))):
+                with contextlib.suppress(OSError):
+                    self._put(self._path / name, data)
+
+    def _put(self, target: Path, data: bytes | None) -> None:
+        target.unlink(missing_ok=True)  # it may be a link to somewhere else
+        if data is None:
+            self._seen.pop(target.name, None)
+            self._sizes.pop(target.name, None)
+            return
+        target.write_bytes(data)
+        status = target.stat()
+        self._seen[target.name] = (status.st_mtime_ns, status.st_size)
 
     def _may_write(self, name: str) -> bool:
         plain = name not in ("", ".", "..") and not set("/\\\0") & set(name)
