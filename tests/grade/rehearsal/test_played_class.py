@@ -4,10 +4,15 @@ import textwrap
 
 import nbformat
 import pytest
+import torch
 
+from autograder.check import check_outcome
+from autograder.check.learner import use_names
+from autograder.check.subject.subjects import LocalSubject
 from autograder.grade.rehearsal.play.cheats import cheated, cheats
 from autograder.grade.rehearsal.play.class_play import ClassPlay, PassingMutant
 from autograder.grade.rehearsal.play.mutants import mutants
+from autograder.grade.rehearsal.play.plain_outcome import plain_outcome
 from autograder.grade.rehearsal.play.played_class import play_class, sentences
 from autograder.grade.rehearsal.play.probe import Probe
 from autograder.grade.rehearsal.play.visible_values import VisibleValues
@@ -20,6 +25,18 @@ from autograder.grade.where.grading_job import GradingTerms
 from autograder.grade.where.local_processes import GraderProcesses
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell
+
+
+class Names:
+    """Hands a check the programs of a test."""
+
+    def __init__(self, **programs):
+        self.programs = programs
+
+    def subject(self, name):
+        """Returns the subject of that name."""
+        return LocalSubject(self.programs[name])
+
 
 MEAN = """
 def mean(values, start=0):
@@ -107,6 +124,75 @@ def test_a_mutant_that_does_the_same_is_told_from_one_that_does_not(text, edit, 
     found = probe.difference("a", named(edit, text))
     assert expected in found
     assert bool(expected) == bool(found)
+
+
+SILENT = """
+def silent():
+    w = torch.tensor([1.0, 2.0], requires_grad=True)
+    d = torch.tensor([3.0, 4.0])
+    loss = (w * d).sum()
+    torch.from_numpy(d.numpy()).mul_(2.0)
+    loss.backward()
+    return {"w": w.grad}
+"""
+
+
+def handed_out():
+    """The program that a learner begins with."""
+
+
+@pytest.mark.parametrize(
+    ("edit", "expected"),
+    [
+        ("another constant: 4.0", ""),
+        ("another operator: w * d", "silent has another outcome"),
+        ("drops the write: torch.from_numpy", "silent has another outcome"),
+        ("drops the write: loss.backward", "silent has another outcome"),
+        ("another constant: True", "silent has another outcome"),
+    ],
+)
+def test_of_a_program_that_is_asked_for_its_outcome_only_the_outcome_is_compared(edit, expected):
+    """Other numbers that are silently wrong too are a right answer; a program that is correct, or raises, is none."""
+    names = {"torch": torch, "check_outcome": check_outcome, "handed_out": handed_out}
+    probe = Probe(names)
+    probe.before("a")
+    exec(SILENT, names)
+    probe.after("a")
+    probe.record()
+    with use_names(Names(silent=names["silent"])):
+        exec("check_outcome('silent', 'silently-wrong', given=handed_out)", names)
+    probe.stop()
+    assert expected == probe.difference("a", named(edit, SILENT))
+
+
+def test_a_program_whose_value_a_test_asks_for_too_is_compared_by_value():
+    """Beside a check of its outcome, a test calls the program itself."""
+    names = {"torch": torch, "check_outcome": check_outcome, "handed_out": handed_out}
+    probe = Probe(names)
+    probe.before("a")
+    exec(SILENT, names)
+    probe.after("a")
+    probe.record()
+    with use_names(Names(silent=names["silent"])):
+        exec("check_outcome('silent', 'silently-wrong', given=handed_out)\nsilent()", names)
+    probe.stop()
+    assert "silent differs in its value" in probe.difference("a", named("another constant: 4.0", SILENT))
+
+
+@pytest.mark.parametrize(
+    ("line", "outcome"),
+    [
+        ("pass", "correct"),
+        ("d.data.mul_(2.0)", "silently-wrong"),
+        ("d.mul_(2.0)", "raises-backward"),
+        ("w.mul_(2.0)", "raises-forward"),
+    ],
+)
+def test_each_outcome_is_told_by_plain_pytorch(line, outcome):
+    """By whether, and where, the program raises, and by a run that saves copies."""
+    names = {"torch": torch}
+    exec(SILENT.replace("torch.from_numpy(d.numpy()).mul_(2.0)", line), names)
+    assert outcome == plain_outcome(names["silent"])
 
 
 def test_a_value_that_holds_itself_is_copied():

@@ -51,7 +51,7 @@ class CallOutcome(NamedTuple):
 
 def outcome(function: Callable[..., Any], arguments: list[Any], keywords: dict[str, Any]) -> CallOutcome:
     """Calls a function from fixed random states; what it is handed may be changed."""
-    _seed()
+    seed_all()
     given, error, value = list(_tensors([arguments, keywords])), "", None
     leaves = [_leaf(tensor) for tensor in given if tensor.requires_grad]
     with contextlib.redirect_stdout(io.StringIO()) as printed:
@@ -170,7 +170,8 @@ def _gradients(returned: list[torch.Tensor], leaves: list[torch.Tensor]) -> list
         return [type(error).__name__]
 
 
-def _seed() -> None:
+def seed_all() -> None:
+    """Puts the random states of Python, PyTorch and NumPy at their beginning."""
     random.seed(0)
     torch.manual_seed(0)
     if numpy := sys.modules.get("numpy"):

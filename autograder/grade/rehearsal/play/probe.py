@@ -15,8 +15,10 @@ from typing import Any, NamedTuple
 
 import torch
 
+from autograder.check.programs.outcome import check_outcome
 from autograder.grade.rehearsal.play.comparison import ASPECTS, CallOutcome, copied, outcome, same
 from autograder.grade.rehearsal.play.mutants import comparable
+from autograder.grade.rehearsal.play.plain_outcome import plain_outcome
 from autograder.grade.rehearsal.play.variations import variations
 
 CALLS = 8  # of each function are kept; tests often repeat one call
@@ -56,7 +58,9 @@ class Probe:
         self.names = names
         self.answers: dict[str, _Answer] = {}
         self.calls: list[RecordedCall] = []
+        self.outcomes: set[str] = set()  # names of programs of which a test asks for an outcome only
         self._paths: dict[types.CodeType, Path] = {}
+        self._asking = False
 
     def before(self, answer: str) -> None:
         """Notes what there is before a model answer's cell runs."""
@@ -80,6 +84,11 @@ class Probe:
         sys.setprofile(None)
 
     def _on_event(self, frame: types.FrameType, event: str, _: Any) -> None:
+        if frame.f_code is check_outcome.__code__:
+            self._asking = event == "call"
+            self.outcomes.add(frame.f_locals["exercise"])
+        if self._asking:
+            return  # what a check of an outcome calls, it does not ask for a value
         path = self._paths.get(frame.f_code) if event == "call" else None
         if path is None or sum(call.path == path for call in self.calls) >= CALLS:
             return
@@ -120,7 +129,9 @@ class Probe:
 
     def _differing_calls(self, name: str, right: Any, other: Any) -> Iterator[str]:
         promised = explicit_errors(right)
-        told = False
+        told = name in self.outcomes
+        if told and plain_outcome(right) != plain_outcome(other):
+            yield f"{name} has another outcome"
         for call in (call for call in self.calls if call.path[0] == name):
             expected = _outcome(call, right)
             if expected.error and expected.error not in promised:
