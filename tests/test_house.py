@@ -36,7 +36,7 @@ ROOMS = {
     "grade.clean": {"tape.recording", "tape.run", "view"},
     "grade.submission": {"tape.recording", "check", "course", "grade.wire", "grade.sandbox", "grade.clean"},
     "grade.where": {"course", "grade.wire", "grade.sandbox", "grade.submission"},
-    "grade.rehearsal": {"tape.recording", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
+    "grade.rehearsal": {"tape.recording", "check", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
     "grade.policy": set(),
     "grade.batch": {
         "grade.policy",

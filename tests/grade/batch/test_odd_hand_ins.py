@@ -110,7 +110,7 @@ BESIDE = {
 @pytest.fixture(scope="module")
 def graded(bubblewrap, tmp_path_factory):
     """A class of odd hand-ins, graded, and its rows."""
-    folder = tmp_path_factory.mktemp("class")
+    folder = tmp_path_factory.mktemp("class") / "C++ [2026] (*"
     write_source(folder)
     (folder / "source" / ASSIGNMENT / "img").mkdir()
     (folder / "source" / ASSIGNMENT / "img" / "a.png").write_bytes(b"picture")
@@ -148,6 +148,18 @@ def test_right_work_has_its_points(graded, student):
     """However odd the name, and whatever lies beside the notebook."""
     _, rows = graded
     assert (FULL, FULL) == (rows[student].points, rows[student].score)
+
+
+@pytest.mark.parametrize("student", ODD_NAMES)
+def test_odd_names_have_their_pages_and_nothing_else(graded, student):
+    """Blanks at the ends, brackets and stars, which nbgrader takes for patterns, as it does the course's own path.
+
+    The graded notebook holds the hidden tests, and is not beside the page.
+    """
+    folder, _ = graded
+    feedback = folder / "feedback" / student / ASSIGNMENT
+    assert "attacked" in (feedback / f"{ASSIGNMENT}.html").read_text("utf-8")
+    assert [] == list(feedback.rglob("*.ipynb"))
 
 
 def test_everyone_else_has_a_reason(graded):

@@ -33,6 +33,24 @@ def attempt(data):
         return None, str(error)
 
 
+@pytest.mark.parametrize("cells", [{"cell_type": "code"}, "text", 5, None])
+def test_cells_that_are_no_list_are_told(cells):
+    """A notebook whose cells are an object or a text has none."""
+    assert (None, "the file is JSON but not a notebook: it has no list of cells") == attempt(
+        json.dumps({"cells": cells}).encode()
+    )
+
+
+@pytest.mark.parametrize("version", [-1, 0, 5, 10**30, "4", None, 1.5])
+def test_a_version_that_is_none_loses_no_cell(version):
+    """Cells are read as they stand, whatever number stands beside them."""
+    found, reason = attempt(
+        json.dumps({"nbformat": version, "cells": [{"cell_type": "code", "source": "x = 1"}]}).encode()
+    )
+    assert "" == reason
+    assert ["x = 1"] == [cell.source for cell in found]
+
+
 @st.composite
 def notebooks(draw):
     """Draws a submission with some of its JSON replaced."""

@@ -5,8 +5,11 @@ from __future__ import annotations
 import logging
 import multiprocessing
 import re
+from pathlib import Path
 
-from nbgrader.apps import NbGraderAPI
+from nbgrader.converters import GenerateFeedback
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.utils import capture_log
 from traitlets.config import Config
 
 from autograder.grade.batch.course.classroom import Classroom
@@ -34,6 +37,36 @@ def configure_feedback(config: Config, level: str = "name") -> None:
     config.CoverHiddenTests.level = level
 
 
+class _FeedbackOfOne(GenerateFeedback):
+    """nbgrader's command for one student; of any name, in a course at any path.
+
+    nbgrader (0.9.6, converters/base.py and utils.py) takes both for patterns: it finds nothing below "[red]", copies that
+    student's graded notebook, with its hidden tests, beside the page, and fails below "Physics (2026)".
+    """
+
+    student = ""
+    force = True
+
+    def init_notebooks(self) -> None:
+        """Finds the student's graded notebooks."""
+        folder = self._format_source("", "")
+        self.assignments = {folder: [str(path) for path in Path(folder).glob("*.ipynb")]}
+        self.notebooks: list[str] = []
+
+    def init_assignment(self, assignment_id: str, student_id: str) -> None:
+        """Copies the files beside the notebooks, and none of these."""
+        super().init_assignment(assignment_id, student_id)
+        for notebook in Path(self._format_dest(assignment_id, student_id)).rglob("*.ipynb"):
+            notebook.unlink()
+
+    def _format_source(self, assignment_id: str, student_id: str, escape: bool = False) -> str:
+        folder = Path(super()._format_source(self.coursedir.assignment_id, self.student))
+        if not escape:
+            return str(folder)
+        parent, student, assignment = map(re.escape, (str(folder.parent.parent), folder.parent.name, folder.name))
+        return f"{parent}/(?P<student_id>{student})/(?P<assignment_id>{assignment})"
+
+
 def write_feedback(classroom: Classroom, students: list[str], level: str, jobs: int) -> list[str]:
     """Writes the pages of these students, `jobs` at once, and returns a line for each that could not be written.
 
@@ -50,18 +83,17 @@ def write_feedback(classroom: Classroom, students: list[str], level: str, jobs: 
 def _write(classroom: Classroom, students: list[str], level: str) -> list[str]:
     config = classroom.settings()
     configure_feedback(config, level)
-    api = NbGraderAPI(config=config)
+    config.CourseDirectory.assignment_id = classroom.assignment
+    app = _FeedbackOfOne(coursedir=CourseDirectory(config=config), config=config)
     # nbgrader catches the log for its answer, where it looks for the reason; only the log's own way to the terminal is closed.
-    api.log.handlers, api.log.propagate = [], False
-    api.log.setLevel(logging.ERROR)
-    problems = {student: _write_one(api, classroom, student) for student in students}
+    app.log.handlers, app.log.propagate = [], False
+    app.log.setLevel(logging.ERROR)
+    problems = {student: _write_one(app, classroom, student) for student in students}
     return [f"{student}: there is no feedback page ({problem})" for student, problem in problems.items() if problem]
 
 
-def _write_one(api: NbGraderAPI, classroom: Classroom, student: str) -> str:
+def _write_one(app: _FeedbackOfOne, classroom: Classroom, student: str) -> str:
     """Returns why a student's page could not be written; "" if it was."""
-    if unfit := _unfit_name(student):
-        return unfit
     late: list[BaseException] = []
 
     def stop() -> BaseException:
@@ -70,7 +102,8 @@ def _write_one(api: NbGraderAPI, classroom: Classroom, student: str) -> str:
 
     try:
         with time_limit(PAGE_SECONDS, stop):
-            result = api.generate_feedback(classroom.assignment, student, force=True)
+            app.student = student
+            result = capture_log(app)
     except (Exception, TimeUp) as error:  # noqa: BLE001 - the pages of the others are still to be written
         return TOOK_TOO_LONG.format(PAGE_SECONDS) if late else f"{type(error).__name__}: {error}"[:300]
     if late:
@@ -79,13 +112,6 @@ def _write_one(api: NbGraderAPI, classroom: Classroom, student: str) -> str:
         return _missing(classroom, student)
     reasons = REASON.findall(f"{result.get('error') or ''}\n{result.get('log') or ''}")
     return reasons[-1][:300] if reasons else "nbgrader gave no reason"
-
-
-def _unfit_name(student: str) -> str:
-    """Returns why nbgrader (0.9.6, converters/base.py) finds no notebook below a folder of this name; "" if it does."""
-    if student != student.strip():
-        return "nbgrader takes the spaces at the ends of a student's name away: rename the folder"
-    return "nbgrader reads no folder whose name has a line break: rename the folder" if "\n" in student else ""
 
 
 def _missing(classroom: Classroom, student: str) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import itertools
 import json
 from typing import Any
 
@@ -36,7 +35,9 @@ def parse(data: bytes) -> list[NotebookNode]:
         ) from None
     try:
         cells = _upgraded(content)["cells"]
-        found = [cell for item in itertools.islice(cells, MOST_CELLS) if (cell := _cell(item)) is not None]
+        if not isinstance(cells, list):
+            raise TypeError
+        found = [cell for item in cells[:MOST_CELLS] if (cell := _cell(item)) is not None]
     except (KeyError, TypeError, AttributeError, ValueError, RecursionError):
         raise UnreadableSubmission(in_english("the file is JSON but not a notebook: it has no list of cells")) from None
     if len(cells) > MOST_CELLS:
@@ -64,7 +65,7 @@ def submitted_language(data: bytes) -> str:
 
 def _upgraded(content: Any) -> Any:
     version = content.get("nbformat", 4)
-    if isinstance(version, int) and version < 4:
+    if version in (1, 2, 3):
         return nbformat.convert(nbformat.from_dict(content), 4)
     return content
 
