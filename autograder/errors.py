@@ -30,8 +30,12 @@ class UnfinishedError(AutograderError, RuntimeError):
 
 
 def message_of(error: BaseException | None) -> str:
-    """Returns an exception's message; "" for none, and where its own `__str__` raises, as that of somebody's program may."""
+    """Returns an exception's message; "" for none, and where its own `__str__` raises, as that of somebody's program may.
+
+    Letters that are none (half of a surrogate pair, as in the name of a file that is not UTF-8) are replaced: they can be
+    neither sent nor stored.
+    """
     try:
-        return "" if error is None else str(error)
+        return "" if error is None else str(error).encode("utf-8", "replace").decode()
     except Exception:
         return ""

@@ -21,6 +21,7 @@ import msgspec
 from autograder.check.programs.demonstrations import KeptRecordings, use_recordings
 from autograder.check.subject.call_report import CallProblem, ProgramText, Report
 from autograder.check.subject.subjects import LocalSubject
+from autograder.errors import message_of
 from autograder.grade.sandbox.attempt_in_fork import encoded_attempt
 from autograder.grade.sandbox.objects.learner_values import LearnerValues
 from autograder.grade.sandbox.shell import CellTimeoutError, Shell, limit_from_outside
@@ -74,9 +75,15 @@ class _Worker:
         if isinstance(question.request, messages.CallbackReturned):
             return question.request
         before, self.number = self.number, question.number
-        send(self.connection, messages.Reply(question.number, self._answer(question.request)))
+        self._reply(question.number, self._answer(question.request))
         self.number = before
         return None
+
+    def _reply(self, number: int, answer: messages.Answer) -> None:
+        try:
+            send(self.connection, messages.Reply(number, answer))
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:  # it is encoded before a byte is sent
+            send(self.connection, messages.Reply(number, _failure(error)))
 
     def _call_back(self, request: messages.CallbackAsked) -> messages.CallbackReturned:
         """Asks the grader to call a function of the test's, which may ask questions of its own before it returns."""
@@ -95,7 +102,7 @@ class _Worker:
             with self.shell.time_limit(self.cell_seconds):
                 answer = self._answer_or_failure(request)
         except CellTimeoutError as error:
-            answer = messages.Failure(f"{type(error).__name__}: {error}")
+            answer = _failure(error)
         if os.getpid() != self.process:
             os._exit(0)  # a cell forked and its child returned from it: the child must not answer
         return answer
@@ -103,8 +110,8 @@ class _Worker:
     def _answer_or_failure(self, request: messages.Request) -> messages.Answer:
         try:
             return self.answers[type(request)](request)
-        except (Exception, CellTimeoutError, KeyboardInterrupt) as error:
-            return messages.Failure(f"{type(error).__name__}: {error}"[: messages.LONGEST_REASON])
+        except BaseException as error:  # noqa: BLE001 - what a learner's code raises ends its call, and not its process
+            return _failure(error)
 
     def _begin(self, request: messages.BeginSubmission) -> messages.Answer:
         for name, data in request.files.items():
@@ -156,6 +163,11 @@ class _Worker:
                 return messages.ProgramAnswer(self._subject(request.name).program())
         except CellTimeoutError as error:
             return messages.ProgramAnswer(ProgramText("raises-forward", f"CellTimeoutError: {error}", (), None))
+
+
+def _failure(error: BaseException) -> messages.Failure:
+    name = type(error).__name__.encode("utf-8", "replace").decode()
+    return messages.Failure(f"{name}: {message_of(error)}"[: messages.LONGEST_REASON])
 
 
 def forget_the_server() -> None:

@@ -668,6 +668,56 @@ def test_whatever_an_answer_raises_the_others_are_graded(server, raises):
     assert {"test_f": 0.0, "test_g": 1.0} == points(grade), grade.cells
 
 
+def others_points(server, answered, test):
+    """Returns the points of a test of `f`, as answered, and of the right answer beside it."""
+    known = source(
+        teacher("import torch\nimport numpy as np\nfrom autograder.check import check, leaf"),
+        answer("f", "def f(x):\n    return x"),
+        graded_cell("test_f", test),
+        answer("g", "def g():\n    return 2"),
+        graded_cell("test_g", "assert g() == 2"),
+    )
+    data = hand_in(known, {"f": answered, "g": "def g():\n    return 2"})
+    return points(SubmissionGrader(server, LIMITS).grade(known, data, {}, 5))
+
+
+CHECKED = "check('f', like=lambda x: x * 1, x=leaf(3))"
+
+
+@pytest.mark.parametrize("test", [CHECKED, "assert f(1) == 1"], ids=["asked by a check", "asked by a test"])
+@pytest.mark.parametrize(
+    "raises",
+    [
+        "raise BaseExceptionGroup('no', [SystemExit(0), GeneratorExit()])",
+        "raise type('Halt', (BaseException,), {})('no')",
+        "raise OSError(2, 'no', b'\\xff'.decode('utf-8', 'surrogateescape'))",
+        "raise type('\\ud800', (Exception,), {})('\\udfff')",
+    ],
+    ids=["a group", "a kind of its own", "the name of a file that is not UTF-8", "a name that is no text"],
+)
+def test_whatever_a_call_raises_the_others_are_graded(server, test, raises):
+    """Also what is no `Exception`, and words that cannot be sent."""
+    assert {"test_f": 0.0, "test_g": 1.0} == others_points(server, f"def f(x):\n    {raises}", test)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "torch.zeros(1).expand(10**12)",
+        "np.broadcast_to(np.float64(0), (10**6, 10**6))",
+        "torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)])",
+        "type('Liar', (), {'__class__': property(lambda self: AssertionError), '__getattr__': lambda self, name: self})()",
+    ],
+    ids=["an expanded tensor", "a broadcast array", "a nested tensor", "what claims to be an exception"],
+)
+@pytest.mark.parametrize("test", [CHECKED, "assert f(1) == 1", "assert v == 1"], ids=["check", "call", "name"])
+def test_a_value_that_cannot_be_read_costs_no_other_points(server, test, value):
+    """It has none itself, or waits for a person; the grader does not fail for it."""
+    found = others_points(server, f"v = {value}\ndef f(x):\n    return v", test)
+    assert not found["test_f"]
+    assert 1.0 == found["test_g"]
+
+
 TAKEN_AWAY = """
 kept = helper
 del helper

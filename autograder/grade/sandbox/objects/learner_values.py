@@ -20,6 +20,7 @@ from autograder.grade.wire.shared.test_settings import settings_in_force
 from autograder.grade.wire.shared.warnings_given import warnings_kept
 from autograder.grade.wire.values.array_types import tensors
 from autograder.grade.wire.values.codec import Unsendable
+from autograder.grade.wire.values.message_form import Values
 from autograder.grade.wire.values.value_table import ValueTable, packed
 
 DELETED, RESTORED = "deleted", "restored"
@@ -59,7 +60,7 @@ class LearnerValues:
         self.table.truncate(request.start)
         self._known[request.name] = value
         try:
-            return messages.NameDescription(kind, type_name, self.table.pack(value))
+            return messages.NameDescription(kind, type_name, self._packed(value))
         except Unsendable as error:
             return messages.NameDescription("other", type_name, unsendable=str(error)[: messages.LONGEST_REASON])
 
@@ -104,11 +105,27 @@ class LearnerValues:
         if results:
             self._invocations.append((inputs, outputs))
         try:
-            values = self.table.pack(value, self._rebound())
+            values = self._packed(value, self._rebound())
         except Unsendable as error:
             return messages.Returned(unsendable=str(error)[: messages.LONGEST_REASON], printed=printed)
         number = len(self._invocations) - 1
         return messages.Returned(values, raised, number, results, printed, files=self.folder.changed())
+
+    def _packed(self, value: Any, *others: Any) -> Values:
+        """Returns the values for the grader.
+
+        Raises:
+            Unsendable: one cannot be sent, or cannot be read at all: a tensor expanded to more than memory holds, or what
+                claims to be of a class that it is not of.
+        """
+        try:
+            return self.table.pack(value, *others)
+        except Unsendable:
+            raise
+        except Exception as error:
+            raise Unsendable(
+                value, f"a {type(value).__name__[:100]} that cannot be read ({type(error).__name__})"
+            ) from None
 
     def _rebound(self) -> dict[str, Any]:
         """Returns the names that the learner's code has bound again since the test looked them up."""

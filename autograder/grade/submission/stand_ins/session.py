@@ -115,7 +115,10 @@ class Session:
         begins = self._begins or shared != self._shared
         self._begins, self._shared = False, shared
         request = messages.AskName(name, len(self.table), begins, shared)
-        found = self._worker.ask(request, messages.NameDescription)
+        try:
+            found = self._worker.ask(request, messages.NameDescription)
+        except KeyError as error:
+            raise self.refuse(f"{name}: it gave no answer: {error}") from None
         if found.kind == "absent":
             return found, None
         self.has_received = True
