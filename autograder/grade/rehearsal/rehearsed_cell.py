@@ -13,6 +13,7 @@ from autograder.grade.submission.teacher.source import AssignmentSource, SourceC
 
 Judged = Literal["two", "one", "nobody"]
 LONGEST_QUOTE = 400
+LONGEST_LINE = 120
 MISSING = "No module named"
 COUNTS = 'write {"autograder": {"counts": true}} into its metadata'
 
@@ -95,15 +96,18 @@ def _wanted(source: AssignmentSource, cell: SourceCell, tried: Tried) -> tuple[J
     if _full(tried.model_two) and (same or _only_warned(tried)):
         return "two", ""
     if not _full(tried.model_two) and (tried.model_one.points or 0.0) > (tried.model_two.points or 0.0):
-        return "one", f"in two processes the model answer {_got(tried.model_two)}"
+        return "one", f"in two processes the model answer {_got(tried.model_two, cell.text)}"
     if not _full(tried.model_two) and tried.model_two.points and same:
-        return "two", f"the model answer {_got(tried.model_two)}: repair the answer or the test, unless that is meant"
+        return (
+            "two",
+            f"the model answer {_got(tried.model_two, cell.text)}: repair the answer or the test, unless that is meant",
+        )
     if not _full(tried.model_two) and (cell.counts or not source.has_model(cell)):
         return "two" if tried.model_two.points is not None else "one", ""
     if not _full(tried.model_two):
         told = _telling(tried)
         first = "install the module for this Python, repair the test" if MISSING in told.reason else "repair it"
-        return "nobody", f"its own model answer {_got(told)}, so it marks nobody: {first}, or {COUNTS}"
+        return "nobody", f"its own model answer {_got(told, cell.text)}, so it marks nobody: {first}, or {COUNTS}"
     return "one", "the notebook as handed out gets other points in two processes than in one"
 
 
@@ -133,9 +137,17 @@ def _same(one: CellGrade, other: CellGrade) -> bool:
     return one.points == other.points
 
 
-def _got(grade: CellGrade) -> str:
+def _got(grade: CellGrade, text: str = "") -> str:
     reason = shorten(grade.reason, LONGEST_QUOTE, placeholder=" ...") if grade.reason else ""
-    said = f" ({reason})" if reason else ""
+    said = f" ({reason}{_place(grade, text)})" if reason else ""
     if grade.points is None:
         return f"cannot be judged{said}"
     return f"gets {grade.points:g} of {grade.max_points:g}{said}"
+
+
+def _place(grade: CellGrade, text: str) -> str:
+    """Returns the line of the test that ended it, which an `assert` without words does not say."""
+    if not text or not grade.line:
+        return ""
+    line = shorten(text.splitlines()[grade.line - 1], LONGEST_LINE, placeholder=" ...")
+    return f", in line {grade.line}: {line}"

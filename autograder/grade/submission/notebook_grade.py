@@ -17,6 +17,7 @@ class CellGrade(msgspec.Struct, frozen=True, kw_only=True):
         reason: why points are missing, in words for the learner; "" if none are.
         seconds: how long the test took, including the calls of the learner's code.
         hidden: whether the reason comes from a hidden part of the test, so that feedback must not quote it.
+        line: of the test, at which it ended with an error in the trusted process; 0 if it did not.
         process: of a test that ran: "two" if it ran in the trusted process, "one" if it ran in the submission's own.
     """
 
@@ -26,6 +27,7 @@ class CellGrade(msgspec.Struct, frozen=True, kw_only=True):
     reason: str = ""
     seconds: float = 0.0
     hidden: bool = False
+    line: int = 0
     process: Literal["", "one", "two"] = ""
 
 

@@ -88,6 +88,14 @@ def test_what_cannot_is_judged_in_one_and_named(found):
     assert cell.remark.endswith("repair the test, or leave it to be judged in one process")
 
 
+def test_the_line_that_ended_a_test_is_quoted(bubblewrap):
+    """An `assert` without words says nothing by itself; in a function of the test's own, its line counts and not the call's."""
+    inside = "def same(one):\n    assert one is f\n    assert 'In' in one.__globals__\nsame(f)\nassert f(3) == 9"
+    (cell,) = rehearsed(notebook(graded_cell("inside", inside))).cells
+    assert cell.process == "one"
+    assert ", in line 3: assert 'In' in one.__globals__)" in cell.remark
+
+
 def test_what_its_own_model_answer_fails_marks_nobody(found):
     """Until the teacher says that it counts."""
     cell = found["wrong"]

@@ -14,12 +14,16 @@ from autograder.grade.wire.values.data_subclasses import BASES, CODECS, data_bas
 LOCAL = frozenset(
     {
         "__name__", "__qualname__", "__module__", "__class__", "__subclasses__",
-        "__basicsize__", "__flags__", "__itemsize__", "__dictoffset__", "__weakrefoffset__", "__instancecheck__",
+        "__basicsize__", "__itemsize__", "__dictoffset__", "__weakrefoffset__", "__instancecheck__",
         "__subclasscheck__", "__text_signature__", "__copy__", "__deepcopy__", "__prepare__",
         "__type_params__", "__hash__", "_asks", "_claims", "_data", "_path", "_lacks", "_bases", "_extends", "_own",
     }
 )  # fmt: skip
 """Attributes that Python's own machinery reads; they are the stand-in's."""
+
+
+ABSTRACT = 1 << 20
+"""Py_TPFLAGS_IS_ABSTRACT (Include/object.h, Python 3.11)."""
 
 
 class ClassStandIn(type):
@@ -41,8 +45,8 @@ class ClassStandIn(type):
         return asks_of(cls).operate("call", cls, arguments, keywords)
 
     def __getattribute__(cls, name: str) -> Any:
-        if name in BASES_SHOWN:
-            return BASES_SHOWN[name](cls)
+        if name in SHOWN:
+            return SHOWN[name](cls)
         if name in LOCAL or not type.__getattribute__(cls, "_ready"):
             return type.__getattribute__(cls, name)
         if name == "__signature__":
@@ -145,11 +149,19 @@ def _shown_bases(cls: type) -> tuple[type, ...]:
     return tuple(base for base in found if base not in (InstanceStandIn, ErrorStandIn)) or (object,)
 
 
-BASES_SHOWN: dict[str, Callable[[type], Any]] = {
+def _shown_flags(cls: Any) -> int:
+    """Returns the flags of the stand-in, and that it is abstract where the learner's class is: `inspect.isabstract` asks."""
+    flags = type.__getattribute__(cls, "__flags__")
+    own = type.__getattribute__(cls, "_own")
+    return flags | ABSTRACT if "__abstractmethods__" in own and cls.__abstractmethods__ else flags
+
+
+SHOWN: dict[str, Callable[[type], Any]] = {
     "__mro__": _shown_mro,
     "__bases__": _shown_bases,
     "__base__": lambda cls: _shown_bases(cls)[0],
     "mro": lambda cls: lambda: list(_shown_mro(cls)),
+    "__flags__": _shown_flags,
 }
 
 

@@ -15,7 +15,7 @@ from autograder.grade.submission.stand_ins.refusals import Asks
 PASSED_ON = frozenset(
     {
         "__len__", "__bool__", "__bytes__", "__iter__", "__next__", "__reversed__", "__getitem__", "__setitem__",
-        "__delitem__", "__call__", "__enter__", "__exit__",
+        "__delitem__", "__missing__", "__call__", "__enter__", "__exit__",
     }
 )  # fmt: skip
 CONVERSIONS = frozenset(

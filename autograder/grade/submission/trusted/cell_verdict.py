@@ -34,6 +34,7 @@ def verdict(cell: SourceCell, error: BaseException | None, value: Any, seconds: 
             seconds=seconds,
             hidden=hidden,
             process="two",
+            line=_last_line(error),
         )
     points, reason = _partial_credit(value, most)
     status = "correct" if points == most else "partly" if points else "incorrect"
@@ -73,6 +74,13 @@ def _in_hidden_part(text: str, error: BaseException) -> bool:
     before = text.splitlines()[: lines[-1]]
     marks = [BEGIN if BEGIN in line else END for line in before if BEGIN in line or END in line]
     return bool(marks) and marks[-1] == BEGIN
+
+
+def _last_line(error: BaseException) -> int:
+    """Returns the line of the test, or of a function in it, at which an error came up; 0 if it did not even compile."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    cell = next((frame.f_code.co_filename for frame, _ in frames if frame.f_code.co_name == "<module>"), "")
+    return next((line for frame, line in reversed(frames) if frame.f_code.co_filename == cell), 0)
 
 
 def error_output(error: Unsolved) -> dict[str, Any]:
