@@ -187,7 +187,10 @@ def test_what_cannot_be_written_is_told(graded):
     """A file instead of a student's folder is left as it is; the line names the student."""
     folder, rows = graded
     assert (FULL, FULL) == (rows["target is a student_file"].points, rows["target is a student_file"].score)
-    assert any(line.startswith("target is a student_file, ") for line in look_here(list(rows.values())))
+    told = [line for line in look_here(list(rows.values())) if line.startswith("target is a student_file, ")]
+    assert ["the graded notebooks cannot be written", "there is no feedback page"] == [
+        line.partition(", ")[2].partition(" (")[0] for line in told
+    ]
     assert "in the way" == (folder / "autograded" / "target is a student_file").read_text()
 
 

@@ -116,6 +116,8 @@ def _write_one(app: _FeedbackOfOne, classroom: Classroom, student: str) -> str:
 
 def _missing(classroom: Classroom, student: str) -> str:
     """Returns which page is missing, though nbgrader reported success."""
-    notebooks = classroom.autograded(student).glob("*.ipynb")
+    notebooks = list(classroom.autograded(student).glob("*.ipynb"))
+    if not notebooks:
+        return "there is no graded notebook"
     pages = [classroom.feedback(student) / f"{notebook.stem}.html" for notebook in notebooks]
     return next((f"{page} was not written" for page in pages if not page.is_file()), "")
