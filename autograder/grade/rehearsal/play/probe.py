@@ -84,7 +84,7 @@ class Probe:
         sys.setprofile(None)
 
     def _on_event(self, frame: types.FrameType, event: str, _: Any) -> None:
-        if frame.f_code is check_outcome.__code__:
+        if frame.f_code is check_outcome.__code__ and event in ("call", "return"):
             self._asking = event == "call"
             self.outcomes.add(frame.f_locals["exercise"])
         if self._asking:
