@@ -14,6 +14,7 @@ from autograder.grade.submission.teacher.source import AssignmentSource, SourceC
 Judged = Literal["two", "one", "nobody"]
 LONGEST_QUOTE = 400
 LONGEST_LINE = 120
+NOT_JUDGED = "this test could not be judged: "
 MISSING = "No module named"
 COUNTS = 'write {"autograder": {"counts": true}} into its metadata'
 
@@ -138,7 +139,7 @@ def _same(one: CellGrade, other: CellGrade) -> bool:
 
 
 def _got(grade: CellGrade, text: str = "") -> str:
-    reason = shorten(grade.reason, LONGEST_QUOTE, placeholder=" ...") if grade.reason else ""
+    reason = shorten(grade.reason.removeprefix(NOT_JUDGED), LONGEST_QUOTE, placeholder=" ...")
     said = f" ({reason}{_place(grade, text)})" if reason else ""
     if grade.points is None:
         return f"cannot be judged{said}"

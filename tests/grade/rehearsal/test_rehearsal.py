@@ -113,7 +113,7 @@ def test_a_teachers_cell_that_fails_is_the_reason():
     )
     [cell] = rehearsed(cells).cells
     assert "nobody" == cell.process
-    assert "the teacher's cell that defines lib ended with ModuleNotFoundError" in cell.remark
+    assert "cannot be judged (the teacher's cell that defines lib ended with ModuleNotFoundError" in cell.remark
 
 
 def test_a_missing_module_is_the_reason_whatever_else_cannot_be_done(bubblewrap):

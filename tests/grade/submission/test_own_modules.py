@@ -10,7 +10,7 @@ import pytest
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.teacher.judging_plan import all_in_one_process
 from tests.grade.conftest import LIMITS
-from tests.grade.small_course import answer, graded_cell, hand_in, points, source
+from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
 
 MINE = b"def mine():\n    return 4\n"
 FOUND = {
@@ -45,3 +45,33 @@ def test_a_folder_of_data_named_like_a_package_hides_nothing(server):
     )
     graded = SubmissionGrader(server, LIMITS).grade(of, hand_in(of), {"torch/data.csv": b"1\n"}, 7)
     assert points(graded) == {"t": 1.0}, graded.cells
+
+
+HELPERS = {"code/helper.py": b"from other import *\n\ndef g(x):\n    return x + k\n", "code/other.py": b"k = 1\n"}
+
+
+@pytest.mark.parametrize("mode", ["both", "one"])
+@pytest.mark.parametrize(
+    "adding",
+    [
+        "import sys\nsys.path.append('./code')",
+        "import sys\nsys.path.insert(0, 'code')\nfrom other import *",
+        "from sys import path\nfolder = 'code'; path.append(folder)",
+        "import os, sys\nsys.path += [os.path.abspath('code')]",
+    ],
+)
+def test_a_folder_that_a_teachers_cell_adds_to_the_search_path(server, adding, mode):
+    """Its modules are found in every submission, and each imports them for itself, as in a kernel of its own."""
+    of = source(
+        teacher(adding),
+        answer("a", "def f(x):\n    return x + 1"),
+        graded_cell(
+            "t",
+            "import other\nfrom helper import g\nassert g(3) == f(3) and not hasattr(other, 'seen')\nother.seen = 1",
+        ),
+        files=HELPERS,
+    )
+    grader, plan = SubmissionGrader(server, LIMITS), all_in_one_process(of) if mode == "one" else None
+    for seed in (7, 8):
+        graded = grader.grade(of, hand_in(of), HELPERS, seed, plan)
+        assert points(graded) == {"t": 1.0}, graded.cells

@@ -9,9 +9,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from autograder.grade.submission.cell_analysis import global_reads, inner_scopes, names_in_main, scope_of, statements
-from autograder.grade.submission.teacher.object_changes import changes_of, passed_names, run_at_once, stored_names
-
-# Functions that change none of their arguments.
+from autograder.grade.submission.teacher.object_changes import (
+    SEARCH_PATH,
+    changes_of,
+    passed_names,
+    run_at_once,
+    stored_names,
+)
 
 
 class NameUse(NamedTuple):
@@ -95,7 +99,7 @@ def name_use(text: str, packages: Packages = ()) -> NameUse:
     )
     return NameUse(
         reads=frozenset(_reads_from_outside(parts, top) | _asked_by_name(tree)),
-        late=frozenset((late - binds) | {f"import {package}" for package in dict(imported_packages(text)).values()}),
+        late=frozenset((late - binds) | _states_needed(dict(imported_packages(text)))),
         binds=frozenset(binds),
         certain=frozenset(name for part in parts for name in _certain(part)),
         imports=frozenset(imports - {"*"}),
@@ -106,6 +110,10 @@ def name_use(text: str, packages: Packages = ()) -> NameUse:
         passes=passed_names(tree, frozenset(known)),
         has_star="*" in imports,
     )
+
+
+def _states_needed(imported: dict[str, str]) -> set[str]:
+    return {f"import {package}" for package in imported.values()} | ({SEARCH_PATH} if imported else set())
 
 
 def _asked_by_name(tree: ast.Module) -> set[str]:

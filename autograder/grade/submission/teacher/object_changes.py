@@ -33,13 +33,15 @@ SETTERS = (
     "insert",
     "update",
 )
+SEARCH_PATH = "import from sys.path"
+"""Stands among the names for where modules are looked for, which a cell may change, and which each import needs."""
 _Late = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 
 
 class Changes(NamedTuple):
     """The names whose objects may be changed, and those of them that are surely written into.
 
-    A package whose own state is set stands among them as "import numpy".
+    A package whose own state is set stands among them as "import numpy", and the search path as SEARCH_PATH.
     """
 
     may: frozenset[str]
@@ -74,6 +76,7 @@ def changes_of(nodes: list[ast.AST], packages: dict[str, str]) -> Changes:
     for found in (may, surely):  # `for row in rows: row.append(1)`
         found |= {root for name in found & items.keys() for root in items[name]}
     states = {f"import {packages[name]}" for name in (may | surely) & imports}
+    states |= {SEARCH_PATH for node in nodes if _is_search_path(node, packages)}
     return Changes(frozenset(may | surely | states), frozenset(surely))
 
 
@@ -89,6 +92,12 @@ def stored_names(targets: list[ast.expr]) -> set[str]:
     """Returns the names that an assignment to these targets binds."""
     names = (node for target in targets for node in ast.walk(target))
     return {node.id for node in names if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+
+
+def _is_search_path(node: ast.AST, packages: dict[str, str]) -> bool:
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+        return node.attr == "path" and packages.get(node.value.id) == "sys"
+    return isinstance(node, ast.Name) and node.id == "path" and packages.get("path") == "sys"
 
 
 def _written(node: ast.AST, imports: frozenset[str]) -> set[str]:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
+import pkgutil
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from autograder.grade.submission.teacher.teacher_files import write_files
 from autograder.grade.submission.trusted.foreign_files import teachers_folders
@@ -31,7 +33,7 @@ def working_folder(files: dict[str, bytes]) -> Iterator[Path]:
     try:
         write_files(files, folder)
         os.chdir(folder)
-        with _importing_from(modules, replaced_modules(files)), _temporary_files_in(whole):
+        with _importing_from(modules, folder, replaced_modules(files)), _temporary_files_in(whole):
             yield folder
     finally:
         os.chdir(before)
@@ -56,13 +58,37 @@ def _modules_folder(files: tuple[tuple[str, bytes], ...]) -> str:
 
 
 @contextlib.contextmanager
-def _importing_from(folder: str, names: set[str]) -> Iterator[None]:
-    before, hidden = list(sys.path), take_out(names)
+def _importing_from(modules: str, work: Path, names: set[str]) -> Iterator[None]:
+    before, hidden, known = list(sys.path), take_out(names), set(sys.path_importer_cache)
     # A relative entry would find what lies in the working folder.
-    sys.path[:] = path_with(folder, filter(os.path.isabs, before))
+    sys.path[:] = path_with(modules, filter(os.path.isabs, before))
+    sys.path_hooks.insert(0, finder := functools.partial(_finder, modules, work))
     try:
         yield
     finally:
+        sys.path_hooks.remove(finder)
+        for entry in sys.path_importer_cache.keys() - known:
+            del sys.path_importer_cache[entry]
         sys.path[:] = before
-        take_out(names)
+        take_out(names | _imported_from(modules))
         sys.modules.update(hidden)
+
+
+def _finder(modules: str, work: Path, entry: str) -> Any:
+    """Returns what finds modules for an entry that a teacher's cell has added to `sys.path`, such as "./code".
+
+    It means the copy into which nothing writes, as for modules beside the notebook.
+
+    Raises:
+        ImportError: the entry lies elsewhere, and Python's own finders are asked.
+    """
+    path = Path(entry).resolve()
+    if not path.is_relative_to(work):
+        raise ImportError
+    return pkgutil.get_importer(os.path.join(modules, path.relative_to(work)))
+
+
+def _imported_from(folder: str) -> set[str]:
+    """Returns the modules whose files lie in a folder, without those of them that are parts of others."""
+    found = {name: str(getattr(module, "__file__", "")) for name, module in list(sys.modules.items())}
+    return {name.partition(".")[0] for name, file in found.items() if file.startswith(f"{folder}{os.sep}")}
