@@ -73,7 +73,7 @@ class ObjectTable:
             cause = _cause(value, part)
             return ["error", self.handle(value), part(type(value)), *_arguments(value, part), _text(value), cause]
         if isinstance(value, FUNCTIONS):
-            names = (str(getattr(value, name, ""))[:LONGEST_NAME] for name in ("__name__", "__qualname__"))
+            names = (_sendable(str(getattr(value, name, ""))[:LONGEST_NAME]) for name in ("__name__", "__qualname__"))
             return ["function", self.handle(value), type(value).__name__, *names]
         return ["instance", self.handle(value), part(type(value))]
 
@@ -149,16 +149,21 @@ def _compares_as_data(kind: type) -> bool:
     return base is not None and kind.__eq__ is base.__eq__
 
 
+def _sendable(text: str) -> str:
+    """Returns the text with halves of surrogate pairs, which no message can hold, replaced."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def _text(error: BaseException) -> str:
     try:
-        return str(error)[:LONGEST_MESSAGE]
+        return _sendable(str(error)[:LONGEST_MESSAGE])
     except BaseException:  # noqa: BLE001 - a `__str__` of the learner's
         return ""
 
 
 def _arguments(error: BaseException, part: Part) -> list[Any]:
     try:
-        return [part(tuple(error.args))]
+        return [part(tuple(_sendable(item) if type(item) is str else item for item in error.args))]
     except Unsendable:
         return [part((_text(error),))]
 
