@@ -60,9 +60,10 @@ def test_sending_and_reading_do_not_disturb_each_other(monkeypatch):
     host = GradingHost(HostStart(b"", 3))
     try:
         host.start()
+        assert TICK in RecordedSocket.waits  # it is set once, and then only where another wait was set meanwhile
         RecordedSocket.waits.clear()
         assert [f"student {number}" for number in range(1000)] == answers(host, 1000, 3)
-        assert {TICK} == RecordedSocket.waits
+        assert RecordedSocket.waits <= {TICK}
     finally:
         host.close()
 
