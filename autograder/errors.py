@@ -29,13 +29,17 @@ class UnfinishedError(AutograderError, RuntimeError):
     """The work began and could not be finished; the message says what was kept."""
 
 
+def as_utf8(text: str) -> str:
+    """Returns the text with letters that are none replaced: half of a surrogate pair can be neither sent nor stored."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def message_of(error: BaseException | None) -> str:
     """Returns an exception's message; "" for none, and where its own `__str__` raises, as that of somebody's program may.
 
-    Letters that are none (half of a surrogate pair, as in the name of a file that is not UTF-8) are replaced: they can be
-    neither sent nor stored.
+    Letters that are none, as in the name of a file that is not UTF-8, are replaced.
     """
     try:
-        return "" if error is None else str(error).encode("utf-8", "replace").decode()
+        return "" if error is None else as_utf8(str(error))
     except Exception:
         return ""

@@ -21,7 +21,7 @@ import msgspec
 from autograder.check.programs.demonstrations import KeptRecordings, use_recordings
 from autograder.check.subject.call_report import CallProblem, ProgramText, Report
 from autograder.check.subject.subjects import LocalSubject
-from autograder.errors import message_of
+from autograder.errors import as_utf8, message_of
 from autograder.grade.sandbox.attempt_in_fork import encoded_attempt
 from autograder.grade.sandbox.objects.learner_values import LearnerValues
 from autograder.grade.sandbox.shell import CellTimeoutError, Shell, limit_from_outside
@@ -166,8 +166,7 @@ class _Worker:
 
 
 def _failure(error: BaseException) -> messages.Failure:
-    name = type(error).__name__.encode("utf-8", "replace").decode()
-    return messages.Failure(f"{name}: {message_of(error)}"[: messages.LONGEST_REASON])
+    return messages.Failure(f"{as_utf8(type(error).__name__)}: {message_of(error)}"[: messages.LONGEST_REASON])
 
 
 def forget_the_server() -> None:

@@ -141,6 +141,23 @@ def handed_out():
     """The program that a learner begins with."""
 
 
+ASKING = "check_outcome('silent', 'silently-wrong', given=handed_out)"
+
+
+def probed(test):
+    """Returns what a probe saw of a program and its test."""
+    names = {"torch": torch, "check_outcome": check_outcome, "handed_out": handed_out}
+    probe = Probe(names)
+    probe.before("a")
+    exec(SILENT, names)
+    probe.after("a")
+    probe.record()
+    with use_names(Names(silent=names["silent"])):
+        exec(test, names)
+    probe.stop()
+    return probe
+
+
 @pytest.mark.parametrize(
     ("edit", "expected"),
     [
@@ -153,29 +170,13 @@ def handed_out():
 )
 def test_of_a_program_that_is_asked_for_its_outcome_only_the_outcome_is_compared(edit, expected):
     """Other numbers that are silently wrong too are a right answer; a program that is correct, or raises, is none."""
-    names = {"torch": torch, "check_outcome": check_outcome, "handed_out": handed_out}
-    probe = Probe(names)
-    probe.before("a")
-    exec(SILENT, names)
-    probe.after("a")
-    probe.record()
-    with use_names(Names(silent=names["silent"])):
-        exec("check_outcome('silent', 'silently-wrong', given=handed_out)", names)
-    probe.stop()
+    probe = probed(ASKING)
     assert expected == probe.difference("a", named(edit, SILENT))
 
 
 def test_a_program_whose_value_a_test_asks_for_too_is_compared_by_value():
     """Beside a check of its outcome, a test calls the program itself."""
-    names = {"torch": torch, "check_outcome": check_outcome, "handed_out": handed_out}
-    probe = Probe(names)
-    probe.before("a")
-    exec(SILENT, names)
-    probe.after("a")
-    probe.record()
-    with use_names(Names(silent=names["silent"])):
-        exec("check_outcome('silent', 'silently-wrong', given=handed_out)\nsilent()", names)
-    probe.stop()
+    probe = probed(f"{ASKING}\nsilent()")
     assert "silent differs in its value" in probe.difference("a", named("another constant: 4.0", SILENT))
 
 

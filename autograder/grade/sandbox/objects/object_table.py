@@ -7,6 +7,7 @@ import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from autograder.errors import as_utf8
 from autograder.grade.wire.values.codec import Codec, Part, Unsendable
 from autograder.grade.wire.values.data_subclasses import (
     BASES,
@@ -73,7 +74,7 @@ class ObjectTable:
             cause = _cause(value, part)
             return ["error", self.handle(value), part(type(value)), *_arguments(value, part), _text(value), cause]
         if isinstance(value, FUNCTIONS):
-            names = (_sendable(str(getattr(value, name, ""))[:LONGEST_NAME]) for name in ("__name__", "__qualname__"))
+            names = (as_utf8(str(getattr(value, name, ""))[:LONGEST_NAME]) for name in ("__name__", "__qualname__"))
             return ["function", self.handle(value), type(value).__name__, *names]
         return ["instance", self.handle(value), part(type(value))]
 
@@ -149,21 +150,16 @@ def _compares_as_data(kind: type) -> bool:
     return base is not None and kind.__eq__ is base.__eq__
 
 
-def _sendable(text: str) -> str:
-    """Returns the text with halves of surrogate pairs, which no message can hold, replaced."""
-    return text.encode("utf-8", "replace").decode()
-
-
 def _text(error: BaseException) -> str:
     try:
-        return _sendable(str(error)[:LONGEST_MESSAGE])
+        return as_utf8(str(error)[:LONGEST_MESSAGE])
     except BaseException:  # noqa: BLE001 - a `__str__` of the learner's
         return ""
 
 
 def _arguments(error: BaseException, part: Part) -> list[Any]:
     try:
-        return [part(tuple(_sendable(item) if type(item) is str else item for item in error.args))]
+        return [part(tuple(as_utf8(item) if type(item) is str else item for item in error.args))]
     except Unsendable:
         return [part((_text(error),))]
 

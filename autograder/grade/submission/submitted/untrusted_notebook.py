@@ -10,6 +10,7 @@ import msgspec
 import nbformat
 from nbformat import NotebookNode
 
+from autograder.errors import as_utf8
 from autograder.grade.clean.harmless_cells import harmless_attachments
 from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission
 from autograder.locale.languages import SOURCE, language_of
@@ -84,7 +85,7 @@ def _cell(item: Any) -> NotebookNode | None:
         return None
     kind = item.get("cell_type")
     kind = kind if kind in ("code", "raw") else "markdown"
-    cell = new_cell(kind, source.encode("utf-8", "replace").decode())
+    cell = new_cell(kind, as_utf8(source))
     known = (item.get("metadata") or {}).get("nbgrader") if isinstance(item.get("metadata"), dict) else None
     if isinstance(known, dict) and isinstance(known.get("grade_id"), str):
         cell.metadata["nbgrader"] = NotebookNode(grade_id=known["grade_id"])
