@@ -155,7 +155,7 @@ class GradingRecords:
 
         def write() -> None:
             with self._transaction() as session:
-                submissions = self._filled(session, students)
+                submissions = self._filled(session, students, self._submitted_before(session))
                 session.flush()
                 self._penalise(submissions)
                 about = {"assignment": self._assignment, "run": run.number, "graded": _now()}
@@ -164,7 +164,12 @@ class GradingRecords:
 
         self._patiently(write)
 
-    def _filled(self, session: Any, students: list[GradedStudent]) -> list[SubmittedAssignment]:
+    def _submitted_before(self, session: Any) -> dict[str, str]:
+        """Return for each graded student the digest of the submission that was graded last."""
+        query = "SELECT student, submission FROM autograder_grade WHERE assignment = :a"
+        return {row.student: row.submission for row in session.execute(text(query), {"a": self._assignment})}
+
+    def _filled(self, session: Any, students: list[GradedStudent], before: dict[str, str]) -> list[SubmittedAssignment]:
         """Returns each student's rows with the grades in them. All are sent to the database together, at the two flushes."""
         with session.no_autoflush:
             for one in students:
@@ -174,7 +179,9 @@ class GradingRecords:
             for submission, one in zip(submissions, students, strict=True):
                 submission.timestamp = one.timestamp
                 for notebook in submission.notebooks:
-                    _fill(notebook, one.grades[notebook.name])
+                    _fill(
+                        notebook, one.grades[notebook.name], unchanged=before.get(one.student) == one.origin.submission
+                    )
         return submissions
 
     def renew_penalties(self, timestamps: dict[str, datetime.datetime | None]) -> None:
@@ -278,15 +285,20 @@ class GradingRecords:
                 time.sleep(0.2)
 
 
-def _fill(notebook: Any, graded: NotebookGrade) -> None:
-    """Sets grades and comments as nbgrader's SaveAutoGrades does (0.9.6); what a person entered is kept."""
+def _fill(notebook: Any, graded: NotebookGrade, *, unchanged: bool) -> None:
+    """Set grades and comments as nbgrader's SaveAutoGrades does (0.9.6); manual points are kept.
+
+    Unlike in nbgrader, manual points for an unchanged submission do not wait for a person again.
+    """
     source = notebook.notebook
     # All names at once: `grade.name` and `comment.name` ask the database for each.
     names = {cell.id: cell.name for cell in (*source.grade_cells, *source.solution_cells, *source.task_cells)}
     for grade in notebook.grades:
         cell = graded.cells[names[grade.cell_id]]
+        is_marked = grade.manual_score is not None
+        if not (is_marked and unchanged and grade.auto_score == cell.points):
+            grade.needs_manual_grade = is_marked or cell.points is None
         grade.auto_score = cell.points
-        grade.needs_manual_grade = grade.manual_score is not None or cell.points is None
     for comment in notebook.comments:
         if (name := names[comment.cell_id]) in graded.comments:
             comment.auto_comment = graded.comments[name]
