@@ -201,6 +201,7 @@ CAUGHT_INSIDE = {
     "ErrorStandIn",
     "Unsendable",
     "CannotDraw",
+    "Unplannable",
 }  # each is caught by the code that expects it
 
 

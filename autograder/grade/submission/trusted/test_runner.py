@@ -6,11 +6,10 @@ import contextlib
 import functools
 import hashlib
 import time
-from collections.abc import Hashable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from autograder.check.learner import use_names
-from autograder.check.memo import use_memo
 from autograder.check.subject.inputs import use_seed
 from autograder.grade.sandbox.shell import Shell, cell_time_limit
 from autograder.grade.submission.cell_analysis import bound_names, statements
@@ -40,13 +39,11 @@ class TestSetup(NamedTuple):
     Attributes:
         source: the teacher's notebook.
         seed: from which inputs are drawn.
-        memories: what the checks of each test cell computed and may use again.
         verdicts: what tests found that saw nothing but data.
     """
 
     source: AssignmentSource
     seed: int
-    memories: dict[str, dict[Hashable, Any]]
     verdicts: VerdictMemory
 
 
@@ -80,7 +77,7 @@ class TestRunner:
 
     def _setup_of(self, source: AssignmentSource, seed: int) -> TestSetup:
         """Returns what submissions of the same source share; two students' variants may be the same text in two objects."""
-        known = self._setups.pop((source.digest, seed), None) or TestSetup(source, seed, {}, VerdictMemory())
+        known = self._setups.pop((source.digest, seed), None) or TestSetup(source, seed, VerdictMemory())
         self._setups[source.digest, seed] = known._replace(source=source)
         if len(self._setups) > KEPT_SETUPS:
             del self._setups[next(iter(self._setups))]  # the one that was not used for the longest time
@@ -139,9 +136,7 @@ class SubmissionTests:
             if not given.seeded:
                 seed_all(seed)
             before = random_state()
-            # What the learner defined may compute the expected values of this test, so they are kept for this submission only.
-            memory = {} if given.borrowed else self._setup.memories.setdefault(cell.id, {})
-            with use_names(self._names), use_seed(seed), use_memo(memory):
+            with use_names(self._names), use_seed(seed):
                 self._names.watch(self._shell.user_ns, cell.text)
                 with self._foreign.in_test():
                     ran = self._shell.run(cell.text, self._seconds)
