@@ -20,8 +20,8 @@ from autograder.locale.translations import translated
 if TYPE_CHECKING:
     from autograder.grade.batch.assignment import BatchProgress, Options
     from autograder.grade.batch.course.classroom import Classroom
-    from autograder.grade.rehearsal.rehearsal import Rehearsal
-    from autograder.grade.rehearsal.rehearsal_steps import OnStep
+    from autograder.grade.validation.made_up_submissions import OnStep
+    from autograder.grade.validation.validate import SourceReport
     from autograder.grade.where.grading_job import GradingPlace
 
 # Option of `grade`, its form, and what it limits for one submission; each has the name of a setting c.Autograder in
@@ -63,7 +63,7 @@ def add_to(verbs: Any) -> None:
     grade.add_argument(
         "--two-processes",
         action="store_true",
-        help="a test that cannot be judged from outside the submission marks nobody",
+        help="a test that cannot be judged outside the submission's process gives points to nobody",
     )
     grade.add_argument(
         "--feedback", choices=("off", "none", "name", "message"), default="name", help="what to show of hidden tests"
@@ -129,24 +129,25 @@ class _Shown(NamedTuple):
     """What a run shows while it goes on."""
 
     draw: Callable[[BatchProgress], None]
-    announce: Callable[[list[Rehearsal]], None]
+    announce: Callable[[list[SourceReport]], None]
     on_step: OnStep
 
 
 @contextlib.contextmanager
 def _shown(announced: list[str]) -> Iterator[_Shown]:
-    """Yields what shows a rehearsal's steps, then what it found, then the class; adds the lines that it found to a list."""
+    """Yield what shows the steps of validation, then its findings, then the class; adds the findings to a list."""
     from autograder.grade.batch.report_lines import progress_bar
-    from autograder.grade.rehearsal.rehearsal_report import announcement
-    from autograder.grade.rehearsal.rehearsal_steps import shown_steps
+    from autograder.grade.validation.source_report import finding_lines, note_lines, shown_steps
 
     draw: list[Callable[[BatchProgress], None]] = []
     with contextlib.ExitStack() as bar, contextlib.ExitStack() as steps:
 
-        def announce(rehearsals: list[Rehearsal]) -> None:
+        def announce(reports: list[SourceReport]) -> None:
             steps.close()  # one bar at a time
-            announced.extend(announcement(rehearsals))
-            print("".join(f"{line}\n" for line in announced), end="", file=sys.stderr, flush=True)
+            announced.extend(finding_lines(reports))
+            print(
+                "".join(f"{line}\n" for line in [*note_lines(reports), *announced]), end="", file=sys.stderr, flush=True
+            )
             draw.append(bar.enter_context(progress_bar()))
 
         yield _Shown(lambda done: draw[0](done), announce, steps.enter_context(shown_steps()))

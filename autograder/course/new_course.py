@@ -64,7 +64,7 @@ configure_export(c)  # `nbgrader export`: names with commas stay in their column
 README = """\
 An nbgrader course with one assignment, `{assignment}`, and three hand-ins to try the commands on.
 
-    autograder rehearse {assignment} --course .    says what the model answers get, test by test
+    autograder validate-source {assignment} --course .    says what the model answers get, test by test
     autograder grade {assignment} --course .       grades what lies in submitted/
     nbgrader formgrader, or `nbgrader export`      works with the result, in gradebook.db
 

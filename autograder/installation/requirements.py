@@ -32,6 +32,7 @@ EXTRAS = {
     "grade --cluster": "cluster",
     "cluster": "cluster",
     "rehearse": "grade",
+    "validate-source": "grade",
     "new": "grade",
     "collect": "grade",
     "return": "grade",

@@ -20,7 +20,7 @@ from autograder.check.plan import Plan, planning
 from autograder.check.subject.inputs import use_seed
 from autograder.course.author_cells import AuthorExercise, exercises, setup
 from autograder.course.paths import SOLUTIONS, lessons
-from autograder.grade.rehearsal.play.mutants import Mutant, mutants
+from autograder.grade.validation.mutants import Mutant, mutants
 from tests.lessons.rightness import Judge
 
 LESSONS = {

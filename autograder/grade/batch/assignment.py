@@ -23,15 +23,15 @@ from autograder.grade.batch.records.gradebook import (
     StoppedError,
 )
 from autograder.grade.batch.records.grading_lock import only_client
-from autograder.grade.batch.rehearsals import rehearsals_of
 from autograder.grade.batch.student_row import StudentRow, row_of, unchanged_row, with_problems, with_score
-from autograder.grade.rehearsal.rehearsal import Rehearsal, beside_the_answers
-from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
+from autograder.grade.batch.validation import source_reports
 from autograder.grade.sandbox.isolation.levels import STRONGEST, known_level, require_level
 from autograder.grade.sandbox.launch import parallel_jobs
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.submitted.submitted_files import is_about_the_machine
 from autograder.grade.submission.teacher.judging_plan import JudgingPlan, all_in_one_process
+from autograder.grade.validation.made_up_submissions import OnStep, ignore_step
+from autograder.grade.validation.validate import SourceReport
 from autograder.grade.where.grading_job import Graders, GradingPlace, GradingTerms, Job, JobResult
 from autograder.grade.where.machine_facts import deciding_versions
 from autograder.grade.where.this_machine import ThisMachine
@@ -78,8 +78,8 @@ def grade_assignment(
     options: Options,
     on_progress: Callable[[BatchProgress], None] = lambda progress: None,
     place: GradingPlace | None = None,
-    on_rehearsal: Callable[[list[Rehearsal]], None] = lambda rehearsals: None,
-    on_step: OnStep = unseen,
+    on_reports: Callable[[list[SourceReport]], None] = lambda reports: None,
+    on_step: OnStep = ignore_step,
 ) -> list[StudentRow]:
     """Grades a class into its gradebook, and returns a row for every student with a submission, by name.
 
@@ -89,8 +89,8 @@ def grade_assignment(
         options: how to grade.
         on_progress: called after each submission.
         place: where submissions are graded; the caller closes it. None grades on this machine.
-        on_rehearsal: called with what was found of the sources, before the first student's folder is opened.
-        on_step: called when one of a rehearsal's hand-ins is begun.
+        on_reports: called with the reports on the sources, before the first student's folder is opened.
+        on_step: called when the grading of a made-up submission begins.
 
     Raises:
         ClassError: there is no such class or assignment.
@@ -100,7 +100,7 @@ def grade_assignment(
     """
     classroom = open_class(course, assignment)
     with only_client(classroom.gradebook, assignment):
-        return grade_classroom(classroom, options, on_progress, place, on_rehearsal, on_step)
+        return grade_classroom(classroom, options, on_progress, place, on_reports, on_step)
 
 
 def grade_classroom(
@@ -108,7 +108,7 @@ def grade_classroom(
     options: Options,
     on_progress: Callable[[BatchProgress], None],
     place: GradingPlace | None,
-    on_rehearsal: Callable[[list[Rehearsal]], None],
+    on_reports: Callable[[list[SourceReport]], None],
     on_step: OnStep,
 ) -> list[StudentRow]:
     """Grades a class that is opened already; as `grade_assignment`."""
@@ -129,13 +129,17 @@ def grade_classroom(
         with place.graders(terms) as processes:
             forbid = options.two_processes or forbids_one_process(settings)
             deciding = (limits, level.name, deciding_versions())
-            found = rehearsals_of(
-                sources.values(), records, deciding, processes, forbid_one_process=forbid, on_step=on_step
+            reports = source_reports(
+                sources.values(),
+                records,
+                deciding,
+                processes,
+                forbid_in_process=forbid,
+                all_in_process=options.one_process,
+                on_step=on_step,
             )
-            if options.one_process:
-                found = {name: beside_the_answers(rehearsal) for name, rehearsal in found.items()}
-            on_rehearsal(list(found.values()))
-            plans = {name: rehearsal.plan for name, rehearsal in found.items()}
+            on_reports(list(reports.values()))
+            plans = {name: report.plan for name, report in reports.items()}
             batch = _Batch(classroom, terms, plans, records, run, on_progress)
             rows = batch.grade(processes)
         if options.feedback != "off":

@@ -14,8 +14,8 @@ from autograder.grade.batch.records.gradebook import GradingRecords
 from autograder.grade.batch.records.gradebook_copy import copy_gradebook
 from autograder.grade.batch.records.scores import Score
 from autograder.grade.batch.student_row import StudentRow
-from autograder.grade.rehearsal.rehearsal import Rehearsal
-from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
+from autograder.grade.validation.made_up_submissions import OnStep, ignore_step
+from autograder.grade.validation.validate import SourceReport
 from autograder.grade.where.grading_job import GradingPlace
 
 
@@ -48,8 +48,8 @@ def dry_run(
     options: Options,
     on_progress: Callable[[BatchProgress], None] = lambda progress: None,
     place: GradingPlace | None = None,
-    on_rehearsal: Callable[[list[Rehearsal]], None] = lambda rehearsals: None,
-    on_step: OnStep = unseen,
+    on_reports: Callable[[list[SourceReport]], None] = lambda reports: None,
+    on_step: OnStep = ignore_step,
 ) -> list[MovedGrade]:
     """Returns whose marks a run of `grade` with these options would move; writes nothing to the course.
 
@@ -62,7 +62,7 @@ def dry_run(
         trial = _copy(classroom, Path(folder))
         before = _records(trial)
         options = msgspec.structs.replace(options, feedback="off")
-        grade_classroom(trial, options, on_progress, place, on_rehearsal, on_step)
+        grade_classroom(trial, options, on_progress, place, on_reports, on_step)
         return list(_moved(before, _records(trial)))
 
 

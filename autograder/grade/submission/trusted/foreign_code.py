@@ -3,7 +3,7 @@
 Values cross as data only, but a teacher's test may turn data into code by itself: `pickle.load(open("result.pkl", "rb"))`,
 `eval(answer)`, `get_ipython().run_cell(answer)`, `subprocess.run(["bash", "script.sh"])`. Python tells an audit hook of all of
 these before they happen (docs.python.org/3/library/audit_events.html, Python 3.11). What is not known to be harmless is refused:
-such a test has to be judged in the submission's own process, and a rehearsal says so.
+such a test has to be judged in the submission's own process, and validation says so.
 """
 
 from __future__ import annotations
