@@ -47,7 +47,8 @@ def unseen(method: Callable) -> Callable:
             with self.lock, unheard():
                 return method(self, *args)
         except Exception as error:
-            self.failure = error
+            # Where the program's own recursion is at its end, ours is, too; ctypes gives that error another type.
+            self.failure = None if "RecursionError" in repr(error) else error
             return None
         finally:
             sys.settrace(tracer)
