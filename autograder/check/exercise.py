@@ -84,6 +84,11 @@ class CheckPlan(Plan):
 
     asks: ClassVar = "subject"
 
+    @property
+    def asks_more(self) -> bool:  # type: ignore[override]
+        """Whether the memory of a right answer is measured."""
+        return self.at_most is not None
+
     @functools.cached_property
     def calls(self) -> tuple[Call, ...]:
         """All calls but the one that is measured."""

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeVar
 
 from autograder.check.learner import LearnerNames, current_names, use_names
@@ -31,9 +33,11 @@ class Plan(ABC):
         name: the exercise, or the student's variable that holds a prediction.
         asks: what `compare` looks up by this name: a function or class to call, a program to run, or a value; None for
             nothing.
+        asks_more: whether `compare` may make a call that is not among `calls`.
     """
 
     name: str
+    asks_more = False
     asks: ClassVar[Literal["subject", "program", "value"] | None] = None
 
     @property
@@ -62,18 +66,30 @@ class Plan(ABC):
         """
 
 
-_plans: ContextVar[list[Plan] | None] = ContextVar("plans", default=None)
+class Plans(list[Plan]):
+    """The plans of one test cell.
+
+    Attributes:
+        lines: of the cell, 1-based, at which each check is called.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[int] = []
+
+
+_plans: ContextVar[Plans | None] = ContextVar("plans", default=None)
 
 
 @contextlib.contextmanager
-def planning() -> Iterator[list[Plan]]:
+def planning() -> Iterator[Plans]:
     """A block in which checks compare nothing: each call appends its prepared plan to the list and returns as if it passed.
 
     Raises:
         Unplannable: a check, or the code between checks, needs an answer.
         BrokenExercise: the exercise's own program raises an error.
     """
-    plans: list[Plan] = []
+    plans = Plans()
     token = _plans.set(plans)
     try:
         with use_names(_NoNames()):
@@ -103,6 +119,15 @@ def plan_or_compare(plan: Plan) -> None:
         require_known_names(type(error).__name__, str(error))
         raise
     plans.append(plan)
+    plans.lines.append(_line_of_cell())
+
+
+def _line_of_cell() -> int:
+    """Return the line at which the running cell is; 0 outside of a cell."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return frame.f_lineno if frame is not None else 0
 
 
 def decorator(plan_of: Callable[[Program], Plan]) -> Callable[[Program], Program]:

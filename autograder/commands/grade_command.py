@@ -88,9 +88,9 @@ def _grade(chosen: argparse.Namespace) -> int:
         return _grade_on_cluster(chosen, course)
     if chosen.certificates:
         raise InputError("--certificates goes with --cluster tls://HOST:PORT")
-    from autograder.grade.where.this_machine import ThisMachine
+    from autograder.grade.where.local_processes import LocalBackend
 
-    with ThisMachine(require_level(chosen.isolation), parallel_jobs(chosen.jobs)) as machine:
+    with LocalBackend(require_level(chosen.isolation), parallel_jobs(chosen.jobs)) as machine:
         if chosen.force or has_pending_work(course, chosen.assignment):
             machine.start()  # its servers import PyTorch while this process does
         _known_class(course, chosen.assignment)

@@ -24,9 +24,9 @@ from autograder.grade.batch.course.classroom import Classroom
 from autograder.grade.batch.course.hand_in import HandIn
 from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
 from autograder.grade.sandbox.isolation.levels import LEVELS
-from autograder.grade.sandbox.launch import ServerPool
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.where.local_processes import GraderProcesses, GradingTerms, Job
+from autograder.grade.where.grading_job import GradingTerms, Job
+from autograder.grade.where.local_processes import LocalBackend
 
 STUDENT = "submission"
 
@@ -105,7 +105,7 @@ def _graded(classroom: Classroom, terms: HarnessTerms, level: IsolationLevel, re
         Job(STUDENT, name, data, work.files, terms.plans[name], pictures=True) for name, data in work.notebooks.items()
     ]
     grading = GradingTerms(sources, level, terms.limits, secrets.randbits(63))
-    with ServerPool(level, 1) as servers, GraderProcesses(grading, 1, servers) as processes:
+    with LocalBackend(level, 1) as backend, backend.graders(grading) as processes:
         for result in processes.grade(jobs):
             grade = result.grade or unreadable(sources[result.notebook], result.failure)
             work.grades[result.notebook] = grade

@@ -60,7 +60,7 @@ def _test(cell: SourceCell, grade: CellGrade, terms: HarnessTerms, before: str) 
         "output": _text(_told(cell, grade, terms.hidden_tests)),
         "output_format": "text",
         "visibility": terms.visibility if cell.hides else "visible",
-        "extra_data": {"status": grade.status, "process": grade.process},
+        "extra_data": {"status": grade.status, "kind": grade.kind},
     }
     if grade.points is None:
         return about

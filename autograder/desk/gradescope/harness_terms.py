@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.grade.submission.teacher.judging_plan import JudgingPlan
+from autograder.grade.submission.teacher.grading_plan import GradingPlan
 from autograder.grade.wire.limits import Limits
 
 FILE = "terms.json"
@@ -29,7 +29,7 @@ class HarnessTerms(msgspec.Struct, frozen=True, kw_only=True):
     hidden_tests: str
     visibility: str
     limits: Limits
-    plans: dict[str, JudgingPlan]
+    plans: dict[str, GradingPlan]
 
 
 def read_terms(folder: Path) -> HarnessTerms:

@@ -29,12 +29,12 @@ from autograder.grade.sandbox.isolation.levels import STRONGEST, known_level, re
 from autograder.grade.sandbox.launch import parallel_jobs
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.submitted.submitted_files import is_about_the_machine
-from autograder.grade.submission.teacher.judging_plan import JudgingPlan, all_in_one_process
+from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process
 from autograder.grade.validation.made_up_submissions import OnStep, ignore_step
 from autograder.grade.validation.validate import SourceReport
 from autograder.grade.where.grading_job import Graders, GradingPlace, GradingTerms, Job, JobResult
+from autograder.grade.where.local_processes import LocalBackend
 from autograder.grade.where.machine_facts import deciding_versions
-from autograder.grade.where.this_machine import ThisMachine
 from autograder.grade.wire.limits import Limits
 from autograder.printable import printable
 
@@ -121,7 +121,7 @@ def grade_classroom(
     jobs = parallel_jobs(options.jobs)
     with (
         GradingRecords(classroom.gradebook, classroom.assignment, settings) as records,
-        contextlib.nullcontext(place) if place else ThisMachine(level, jobs) as place,
+        contextlib.nullcontext(place) if place else LocalBackend(level, jobs) as place,
     ):
         run = records.unfinished() if options.resume else None
         run = run or records.begin(secrets.randbits(63), forced=options.force)
@@ -155,7 +155,7 @@ class _Batch:
         self,
         classroom: Classroom,
         terms: GradingTerms,
-        plans: dict[str, JudgingPlan],
+        plans: dict[str, GradingPlan],
         records: GradingRecords,
         run: GradingRun,
         on_progress: Callable[[BatchProgress], None],
@@ -180,7 +180,7 @@ class _Batch:
         self.source_digest = hashlib.sha256(repr(deciding).encode()).hexdigest()
         self.made_with = {
             "isolation": terms.level.name,
-            "one process": all(plans[name] == all_in_one_process(source) for name, source in terms.sources.items()),
+            "one process": all(plans[name] == plan_all_in_process(source) for name, source in terms.sources.items()),
             "seed": str(run.seed),
             "limits": terms.limits,
             "versions": deciding_versions(),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import secrets
 from collections.abc import Iterable
@@ -19,7 +20,7 @@ from autograder.grade.validation.made_up_submissions import OnStep, ignore_step
 from autograder.grade.validation.mutation_test import MutationReport, mutation_test, short_limits
 from autograder.grade.validation.validate import SourceReport, validate_source
 from autograder.grade.where.grading_job import Graders, GradingTerms
-from autograder.grade.where.this_machine import ThisMachine
+from autograder.grade.where.local_processes import LocalBackend
 
 
 def source_reports(
@@ -100,13 +101,13 @@ def validate_assignment(
     sources = {source.name: source for source in classroom.read_sources(level, limits)}
     terms = GradingTerms(sources, level, limits, secrets.randbits(63))
     forbid = two_processes or forbids_one_process(settings)
-    with ThisMachine(level, count) as machine, machine.graders(terms) as graders:
+    with LocalBackend(level, count) as machine, machine.graders(terms) as graders:
         reports = [
             (source, validate_source(source, graders, forbid_in_process=forbid, on_step=on_step))
             for source in sources.values()
         ]
     if not mutants:
         return [(report, None) for _, report in reports]
-    short = terms._replace(limits=short_limits(limits))
-    with ThisMachine(level, count) as machine, machine.graders(short) as graders:
+    short = dataclasses.replace(terms, limits=short_limits(limits))
+    with LocalBackend(level, count) as machine, machine.graders(short) as graders:
         return [(report, mutation_test(source, report, graders, mutants, on_step)) for source, report in reports]

@@ -75,7 +75,7 @@ def isolated(preprocessors: list[type]) -> list[type]:
 def _run(worker: WorkerClient, cell: NotebookNode) -> str:
     """Runs a cell and returns why the program ended in it, "" if it did not."""
     try:
-        answer = worker.ask(messages.RunCell(cell.source), messages.CellOutputs)
+        answer = worker.ask(messages.RunCell(cell.source), messages.CellRan)
         cell.outputs = received_outputs(answer.outputs, worker.received)
     except WorkerEnded as error:
         return str(error)

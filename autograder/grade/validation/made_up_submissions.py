@@ -9,7 +9,7 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.grade.submission.notebook_grade import NotebookGrade
-from autograder.grade.submission.teacher.judging_plan import JudgingPlan
+from autograder.grade.submission.teacher.grading_plan import GradingPlan
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.where.grading_job import Graders, Job
 
@@ -26,7 +26,7 @@ class MadeUpSubmission:
 
     name: str
     notebook: NotebookNode
-    plan: JudgingPlan
+    plan: GradingPlan
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ from autograder.printable import printable
 if TYPE_CHECKING:
     from autograder.grade.validation.mutation_test import MutationReport
 
-JUDGED = {"two": "two processes", "one": "in process", None: "points to nobody"}
 BETWEEN_LINES = 10  # of a long list, every tenth step is a line
 
 
@@ -39,7 +38,7 @@ def as_table(report: SourceReport) -> Table:
         table.add_column(heading)
     for cell in report.cells:
         points = ["-" if value is None else f"{value:g}" for value in (cell.max_points, cell.model, cell.release)]
-        table.add_row(Text(printable(cell.id)), *points, JUDGED[cell.kind])
+        table.add_row(Text(printable(cell.id)), *points, cell.kind or "points to nobody")
     return table
 
 

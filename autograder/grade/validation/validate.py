@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from textwrap import shorten
-from typing import Literal
 
 import msgspec
 
 from autograder.errors import UnfinishedError
+from autograder.grade.cell_kinds import Kind
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
-from autograder.grade.submission.one_process import STDERR
-from autograder.grade.submission.teacher.judging_plan import JudgingPlan, all_in_one_process, plan_of_cells
+from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process, plan_of_source
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 from autograder.grade.validation.made_up_submissions import (
     MadeUpSubmission,
@@ -25,8 +24,7 @@ from autograder.grade.validation.made_up_submissions import (
 )
 from autograder.grade.where.grading_job import Graders
 
-Kind = Literal["two", "one"]
-IN_PROCESS: Kind = "one"
+IN_PROCESS: Kind = "in process"
 
 LONGEST_QUOTE = 400
 LONGEST_LINE = 120
@@ -74,7 +72,7 @@ class SourceReport(msgspec.Struct, frozen=True, kw_only=True):
 
     notebook: str
     cells: tuple[CellReport, ...]
-    plan: JudgingPlan
+    plan: GradingPlan
     ended: str | None = None
 
     @property
@@ -93,12 +91,12 @@ class SourceReport(msgspec.Struct, frozen=True, kw_only=True):
 class _Runs:
     """The grades of the tests, by grade_id: of the model answers and the release by `plan`, and of the answers in process."""
 
-    plan: JudgingPlan
+    plan: GradingPlan
     model: dict[str, CellGrade]
     in_process: dict[str, CellGrade]
     release: dict[str, CellGrade]
 
-    def replaced(self, plan: JudgingPlan, moved: Iterable[str], model: NotebookGrade, release: NotebookGrade) -> _Runs:
+    def replaced(self, plan: GradingPlan, moved: Iterable[str], model: NotebookGrade, release: NotebookGrade) -> _Runs:
         """Return the runs by another plan, of which only the grades of the moved tests differ."""
         models = self.model | {name: model.cells[name] for name in moved}
         return _Runs(plan, models, self.in_process, self.release | {name: release.cells[name] for name in moved})
@@ -143,8 +141,8 @@ def validate_source(
         ValidationError: the grader failed.
     """
     grade = partial(_grade, source, graders, on_step)
-    everything = all_in_one_process(source)
-    plan = everything if all_in_process else plan_of_cells(source)
+    everything = plan_all_in_process(source)
+    plan = everything if all_in_process else plan_of_source(source)
     answers, untouched = model_answers(source), release(source)
     model, in_process, handed_out = grade(
         MadeUpSubmission("model answers", answers, plan),
@@ -153,8 +151,8 @@ def validate_source(
     )
     runs = _Runs(plan, model.cells, in_process.cells, handed_out.cells)
     decisions = {cell.id: _decide(source, cell, runs, forbid_in_process) for cell in source.tests}
-    planned = _plan(source, decisions, model)
-    if moved := planned.one - plan.one:
+    planned = _plan(source, decisions, plan)
+    if moved := planned.in_process(source) - plan.in_process(source):
         again, handed_out_again = grade(
             MadeUpSubmission("model answers, as planned", answers, planned),
             MadeUpSubmission("release, as planned", untouched, planned),
@@ -162,7 +160,7 @@ def validate_source(
         runs = runs.replaced(planned, moved, again, handed_out_again)
         checked = {name: _decide(source, source.by_id[name], runs) for name in moved}
         decisions |= {name: decision for name, decision in checked.items() if decision.kind is None}
-        planned = _plan(source, decisions, model)
+        planned = _plan(source, decisions, plan)
     cells = tuple(_report(source, cell, decisions[cell.id], runs, planned) for cell in source.tests)
     ended = model.ended or in_process.ended or None
     return SourceReport(notebook=source.name, cells=cells, plan=planned, ended=ended)
@@ -179,15 +177,14 @@ def _grade(
     return grades
 
 
-def _kind(plan: JudgingPlan, cell: SourceCell) -> Kind:
-    return IN_PROCESS if cell.id in plan.one else "two"
+def _kind(plan: GradingPlan, cell: SourceCell) -> Kind:
+    return plan.kinds.get(cell.id, IN_PROCESS)
 
 
-def _plan(source: AssignmentSource, decisions: dict[str, _Decision], model: NotebookGrade) -> JudgingPlan:
+def _plan(source: AssignmentSource, decisions: dict[str, _Decision], plan: GradingPlan) -> GradingPlan:
     nobody = {name: decision.why or "" for name, decision in decisions.items() if decision.kind is None}
-    one = source.with_dependents(name for name, decision in decisions.items() if decision.kind == IN_PROCESS)
-    outside = decisions.keys() - one - nobody.keys()
-    return JudgingPlan(one=one - nobody.keys(), nobody=nobody, keeps_inputs=frozenset(outside - model.wrote_inputs))
+    moved = frozenset(name for name, decision in decisions.items() if decision.kind == IN_PROCESS)
+    return msgspec.structs.replace(plan.moved_in_process(source, moved), nobody=nobody)
 
 
 def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_process: bool = False) -> _Decision:
@@ -195,7 +192,7 @@ def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_p
     kind, planned, inside = _kind(runs.plan, cell), runs.model[cell.id], runs.in_process[cell.id]
     got = f"the model answer {_got(planned, cell.text)}"
     if _is_full(planned):
-        differs = not _is_full(inside) and inside.reason != STDERR
+        differs = not _is_full(inside)
         return _Decision(
             kind, finding=f"in process, as nbgrader runs it, the model answer {_got(inside)}" if differs else None
         )
@@ -227,7 +224,7 @@ def _in_process(cell: SourceCell, why: str, forbidden: bool) -> _Decision:
 
 
 def _report(
-    source: AssignmentSource, cell: SourceCell, decision: _Decision, runs: _Runs, plan: JudgingPlan
+    source: AssignmentSource, cell: SourceCell, decision: _Decision, runs: _Runs, plan: GradingPlan
 ) -> CellReport:
     model, untouched = runs.model[cell.id].points, runs.release[cell.id].points
     kind = _kind(plan, cell) if decision.kind else None
@@ -237,11 +234,9 @@ def _report(
         findings.insert(0, str(decision.why))
     elif decision.why:
         findings.insert(0, f"judged in process, because {decision.why}: {ACCEPT}")
-    elif kind == IN_PROCESS and runs.plan != all_in_one_process(source):
-        because = (
-            "as its metadata say" if cell.process == "one" else "because it uses names that another such test binds"
-        )
-        note = f"judged in process, {because}"
+    elif kind == IN_PROCESS and runs.plan != plan_all_in_process(source):
+        reason = source.kinds[cell.id].reason or "it uses a name that a test judged in process binds"
+        note = f"judged in process, {'as its metadata say' if cell.process == 'one' else f'because {reason}'}"
     if untouched:
         findings.append("it gives points to the release: repair the test, unless that is meant")
     return CellReport(

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 import msgspec
 
 from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
 from autograder.grade.submission.notebook_grade import NotebookGrade
-from autograder.grade.submission.teacher.judging_plan import JudgingPlan
+from autograder.grade.submission.teacher.grading_plan import GradingPlan
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.wire.limits import Limits
 
@@ -31,7 +32,7 @@ class Job(msgspec.Struct, frozen=True):
     notebook: str
     data: bytes
     files: dict[str, bytes]
-    plan: JudgingPlan = JudgingPlan()
+    plan: GradingPlan = GradingPlan()
     variant: int | None = None
     pictures: bool = False
 
@@ -42,6 +43,7 @@ class JobResult(msgspec.Struct, frozen=True):
     Attributes:
         grade: None if the grader itself failed.
         failure: why it did; "" if it did not.
+        isolation_failure: why no submission can be isolated as the terms ask; None if that is not the reason.
         worker: the name of the machine, or of the worker of a cluster, that graded it.
         machine: what kind of machine that is.
     """
@@ -52,9 +54,18 @@ class JobResult(msgspec.Struct, frozen=True):
     failure: str = ""
     worker: str = ""
     machine: str = ""
+    isolation_failure: str | None = None
 
 
-class GradingTerms(NamedTuple):
+class NewLane(msgspec.Struct, frozen=True):
+    """An order to the planner: fork a lane, for the sockets that are sent along as file descriptors.
+
+    The first one carries jobs and results; the two others lead to the servers of workers and of judges, if there are any.
+    """
+
+
+@dataclass(frozen=True)
+class GradingTerms:
     """What is the same for every job.
 
     Attributes:

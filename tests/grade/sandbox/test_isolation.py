@@ -3,7 +3,6 @@
 import shutil
 import subprocess
 import sys
-from contextlib import nullcontext
 
 import pytest
 
@@ -35,10 +34,6 @@ class AddedLevel(IsolationLevel):
     def command(self, server):
         """The server's own."""
         return server
-
-    def private_folder(self):
-        """Somewhere."""
-        return nullcontext("/tmp/work")
 
 
 def isolation_finding():

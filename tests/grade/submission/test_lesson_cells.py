@@ -24,7 +24,7 @@ LOADED = "import sys\nprint(sorted(name for name in sys.modules if name.partitio
 
 def printed(worker, text):
     """Returns what a cell printed."""
-    return [one["text"] for one in json.loads(worker.ask(messages.RunCell(text), messages.CellOutputs).outputs)]
+    return [one["text"] for one in json.loads(worker.ask(messages.RunCell(text), messages.CellRan).outputs)]
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
@@ -55,10 +55,10 @@ def test_no_demonstration_is_recorded_again(server, path):
     """What the source's own cells record is made once for the class, also for a learner who added a cell above them."""
     lesson = AssignmentSource(path.stem, read(path))
     made_once = recordings_of(lesson, server)
-    with server.worker({}, lesson.late_modules, recordings=made_once) as worker:
+    with server.worker({}, lesson.late_modules, begin=messages.Begin({}, 0.0, 0, made_once)) as worker:
         for cell in ["1", *(cell.source for cell in release(lesson).cells if cell.cell_type == "code")]:
-            worker.ask(messages.RunCell(cell), messages.CellOutputs)
-        known = worker.ask(messages.AskRecordings(), messages.Recordings).encoded
+            worker.ask(messages.RunCell(cell), messages.CellRan)
+        [known] = worker.ask(messages.ListRecordings(), messages.Recorded).recordings
     shown = sum("@observed" in cell.text or "@versions_hidden" in cell.text for cell in lesson.cells)
     assert shown == len(msgspec.msgpack.decode(made_once or b"\x80")) == len(msgspec.msgpack.decode(known))
 

@@ -208,7 +208,7 @@ numbers = []
 def names(server):
     """The names of a learner whose function writes into its arguments."""
     with server.worker({}) as worker:
-        worker.ask(messages.RunCell(WRITES), messages.CellOutputs)
+        worker.ask(messages.RunCell(WRITES), messages.CellRan)
         yield RemoteNames(worker)
 
 

@@ -58,7 +58,7 @@ def apart(server):
     def ends(answer: str, test: str, source: str | None = None, keep_inputs: bool = False):
         with server.worker({}, late_modules([answer])) as worker:
             for text in (SETUP, answer):
-                ran = worker.ask(messages.RunCell(text), messages.CellOutputs)
+                ran = worker.ask(messages.RunCell(text), messages.CellRan)
                 assert b'"error"' not in ran.outputs, ran.outputs
             names = RemoteNames(worker, SourceFacts.of([SETUP, source or answer], [source or answer]))
             names.add_cell(answer)
@@ -613,7 +613,7 @@ def test_zeros_written_into_the_inputs_fool_no_test(apart):
 def test_a_test_whose_values_cannot_cross_says_so(server):
     """Even where the test itself swallows the exception, there is a reason to judge it in one process."""
     with server.worker({}) as worker:
-        worker.ask(messages.RunCell("def f():\n    a = []\n    a.append(a)\n    return a"), messages.CellOutputs)
+        worker.ask(messages.RunCell("def f():\n    a = []\n    a.append(a)\n    return a"), messages.CellRan)
         names = RemoteNames(worker)
         names.begin_test()
         with contextlib.suppress(Exception):

@@ -63,7 +63,7 @@ class IsolatedInstantiateTests(InstantiateTests):
             ) from None
 
     def _execute_code_snippet(self, code: str) -> str | None:
-        answer = self.worker.ask(messages.RunCell(code), messages.CellOutputs)
+        answer = self.worker.ask(messages.RunCell(code), messages.CellRan)
         shown = None
         for output in received_outputs(answer.outputs, self.worker.received):
             if output.output_type == "error":

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,10 +14,9 @@ from nbformat import NotebookNode
 from autograder.course.author_cells import AUTHOR_TAGS
 from autograder.course.canonical import read
 from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, read_changes
+from autograder.grade.cell_kinds import CellKind, cell_kinds, with_binders, with_dependents
 from autograder.grade.sandbox.warmup import late_modules
-from autograder.grade.submission.cell_analysis import definitions
-from autograder.grade.submission.stand_ins.source_facts import SourceFacts
-from autograder.grade.submission.teacher.setup_cells import SetupCells
+from autograder.grade.submission.cell_analysis import bound_names, definitions, statements
 from autograder.grade.submission.teacher.source_cells import SourceCell, SourceError, source_cell
 from autograder.grade.submission.teacher.teacher_files import files_beside, files_digest
 
@@ -59,11 +59,7 @@ class AssignmentSource:
         # The model solution is hashed too: it decides which names are the learner's.
         deciding = [(cell.id, cell.kind, cell.text, cell.full, cell.points, cell.process) for cell in self.cells]
         self.digest = hashlib.sha256(repr([deciding, files_digest(self.files)]).encode()).hexdigest()
-        self.setup = SetupCells(self.cells)
         code = [cell for cell in self.cells if cell.cell.cell_type == "code"]
-        answers = [cell.full for cell in code if cell.is_learners]
-        given = [cell.full for cell in code if cell.kind == "teacher"]
-        self.facts = SourceFacts.of((cell.full for cell in code), answers, given)
         self.late_modules = late_modules(cell.text for cell in code)
 
     @classmethod
@@ -99,19 +95,12 @@ class AssignmentSource:
         return [cell for cell in self.cells if cell.kind == "test"]
 
     def with_dependents(self, tests: Iterable[str]) -> frozenset[str]:
-        """Returns the ids of these tests, and of all that use a name which one of them binds."""
-        return self._with_all(tests, self.setup.dependents)
+        """Return the ids of these tests, and of all that use a name which one of them binds."""
+        return with_dependents(self.kinds, tests)
 
     def with_binders(self, tests: Iterable[str]) -> frozenset[str]:
-        """Returns the ids of these tests, and of all that bind a name which one of them uses."""
-        return self._with_all(tests, self.setup.binders)
-
-    def _with_all(self, tests: Iterable[str], related: Callable[[SourceCell], list[SourceCell]]) -> frozenset[str]:
-        waiting, found = list(tests), set[str]()
-        while waiting:
-            found.add(name := waiting.pop())
-            waiting += [cell.id for cell in related(self.by_id[name]) if cell.id not in found]
-        return frozenset(found)
+        """Return the ids of these tests, and of all that bind a name which one of them uses."""
+        return with_binders(self.kinds, tests)
 
     def has_model(self, test: SourceCell) -> bool:
         """Returns whether the source answers what a test asks: the cells between it and the test before all have a model answer."""
@@ -119,12 +108,23 @@ class AssignmentSource:
         since = itertools.takewhile(lambda cell: cell.kind != "test", reversed(before))
         return all(cell.has_model for cell in since if cell.is_learners and cell.cell.cell_type == "code")
 
-    def for_learners(self, cell: SourceCell) -> str:
+    @cached_property
+    def kinds(self) -> dict[str, CellKind]:
+        """How each test is judged, by its id, as the texts of the cells say."""
+        return cell_kinds(self.cells)
+
+    @cached_property
+    def answer_names(self) -> frozenset[str]:
+        """The names that the model answers bind."""
+        texts = [cell.full for cell in self.cells if cell.is_learners and cell.cell.cell_type == "code"]
+        return frozenset(name for text in texts for part in statements(text) for name in bound_names(part))
+
+    def for_students(self, cell: SourceCell) -> str:
         """Returns the part of a test cell that the learner's process may run: the definitions in its visible part.
 
         What stands in for an answer does so from where the test says, and not before it.
         """
-        return definitions(cell.visible, self.facts.answers)
+        return definitions(cell.visible, self.answer_names)
 
 
 def _cells(notebook: NotebookNode) -> Iterator[SourceCell]:

@@ -56,6 +56,10 @@ class SourceCell(NamedTuple):
         return self.full != self.text
 
     @property
+    def hidden_lines(self):
+        return ()
+
+    @property
     def hides(self) -> bool:
         """Whether learners see only part of the text."""
         return self.visible != self.text

@@ -1,8 +1,11 @@
-"""The warm server: a process with PyTorch and IPython loaded, which forks once for each submission.
+"""The host: one warm process with PyTorch and IPython loaded, from which every other process of the grader is forked.
 
-Its arguments are the file descriptors of the control sockets and the name of the isolation level. Each socket gets a server
-of its own, a fork of the first process. No server runs a submission's code itself, has threads, or holds anything that a
-submission may not read.
+    host ── server ── worker      runs one submission's cells; isolated
+         ── judge server ── judge runs one submission's plain-data tests; isolated
+         ── planner ── lanes      hold the sources and the plans, and drive workers and judges
+
+The host and its servers never hold a test, a model answer, an expected value or the seed, so no process that they fork does.
+The arguments are the descriptor of the control socket and the name of the isolation level.
 """
 
 from __future__ import annotations
@@ -10,100 +13,75 @@ from __future__ import annotations
 import contextlib
 import gc
 import os
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NamedTuple, NoReturn
-
-import msgspec
+from typing import NoReturn
 
 from autograder.check.programs.demonstrations import take_for_granted
 from autograder.grade.sandbox import namespaces, seccomp
 from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
 from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.grade.sandbox.isolation.package_folders import package_folders
-from autograder.grade.sandbox.warmup import import_modules, import_nbformat, warm_up
+from autograder.grade.sandbox.orders import Fork, Greet, Order, Ready, Role, Start
+from autograder.grade.sandbox.warmup import import_igraph, import_modules, import_nbformat, warm_up
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
 
 
-class Start(msgspec.Struct, frozen=True, tag="start"):
-    """Fork a worker; its socket is sent along as a file descriptor.
+@dataclass(frozen=True)
+class _Isolation:
+    """The isolation that is set in each worker.
 
     Attributes:
-        limits: what it may use.
-        folder: where its cells run.
-        modules: to import first, for this worker and all later ones.
-    """
-
-    limits: Limits
-    folder: str
-    modules: tuple[str, ...] = ()
-
-
-class Stop(msgspec.Struct, frozen=True, tag="stop"):
-    """End the worker and every process that it left behind."""
-
-
-class Order(msgspec.Struct, frozen=True):
-    """What the grader sends to a server."""
-
-    order: Start | Stop
-
-
-class Ready(msgspec.Struct, frozen=True):
-    """The server's greeting, and its answer to every order.
-
-    Attributes:
-        has_namespaces: whether each worker gets namespaces of its own.
-        problem: why the worker could not be started, "" if it was.
-    """
-
-    has_namespaces: bool
-    problem: str = ""
-
-
-class _Walls(NamedTuple):
-    """What is set in each worker.
-
-    Attributes:
-        has_namespaces: whether it gets namespaces of its own.
-        has_own_user: whether nobody but submissions and their servers runs as its user.
+        level: of the host.
+        has_namespaces: whether the worker gets namespaces of its own.
         system_calls: the filter, as instructions for the kernel.
         keyctl: the number of the system call for keyrings.
     """
 
+    level: IsolationLevel
     has_namespaces: bool
-    has_own_user: bool
     system_calls: bytes
     keyctl: int
 
 
 class _Server:
-    def __init__(self, control: socket.socket, walls: _Walls) -> None:
-        self.control, self.walls, self.child = control, walls, 0
+    """Forks one worker after another; runs no code of a submission, and holds nothing that a submission may not read."""
+
+    def __init__(self, control: socket.socket, isolation: _Isolation) -> None:
+        self.control, self.isolation, self.child = control, isolation, 0
+        self.folder: str | None = None
 
     def serve(self) -> None:
-        with contextlib.suppress(OSError, ChannelError):  # the grader has closed its end already
-            self.control.sendall(b"p")  # with this byte the kernel sends the id of this process
-            send(self.control, Ready(self.walls.has_namespaces))
         while True:
             try:
                 # One byte carries the descriptor; the message follows it.
                 _, descriptors, _, _ = socket.recv_fds(self.control, 1, 1)
                 request = receive(self.control, Order, largest=1 << 16).order
+                problem = None
+                if isinstance(request, Greet):
+                    self.control.sendall(b"p")
+                elif isinstance(request, Start):
+                    problem = self._start(request, descriptors[0])
+                else:
+                    self._stop()
+                send(self.control, Ready(self.isolation.has_namespaces, problem))
             except (ChannelError, OSError):
                 self._stop()
                 return
-            problem = self._start(request, descriptors[0]) if isinstance(request, Start) else self._stop()
-            send(self.control, Ready(self.walls.has_namespaces, problem))
 
-    def _start(self, request: Start, descriptor: int) -> str:
+    def _start(self, request: Start, descriptor: int) -> str | None:
         import_modules(request.modules)
         take_for_granted()
         gc.freeze()  # see `main`
+        if not self.isolation.level.separates_submissions:
+            self.folder = tempfile.mkdtemp(prefix="submission-")
         try:
             self.child = os.fork()
         except OSError as error:
@@ -112,37 +90,39 @@ class _Server:
             if self.child:
                 os.close(descriptor)
         if self.child == 0:
-            _become_worker(request, descriptor, self.walls)
-        return ""
+            _become_worker(request, descriptor, f"{self.folder or '/tmp'}/home/work", self.isolation)
+        return None
 
-    def _stop(self) -> str:
+    def _stop(self) -> None:
         if self.child:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self.child, signal.SIGKILL)
             os.waitpid(self.child, 0)
             self.child = 0
         _end_survivors()
-        return ""
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder = None
 
 
-def _become_worker(request: Start, descriptor: int, walls: _Walls) -> NoReturn:
+def _become_worker(request: Start, descriptor: int, folder: str, isolation: _Isolation) -> NoReturn:
     """Serves one submission in the forked process, which then ends."""
     try:
         namespaces.end_with_parent()
         _keep_only(descriptor)
         used = namespaces.address_space()  # before /proc is replaced
-        if walls.has_namespaces:
+        if isolation.has_namespaces:
             namespaces.enter_own_namespaces()
             namespaces.limit_processes(request.limits.processes)
             _first_process(request.limits)
         else:
             os.setsid()
-            if walls.has_own_user:
+            if isolation.level.has_own_user:
                 namespaces.limit_processes(request.limits.processes)
         namespaces.limit(request.limits, used)
-        _raise_walls(walls)
+        _isolate(isolation)
         _close_log()
-        _work(request, descriptor)
+        _work(descriptor, Path(folder))
     except BaseException as error:  # noqa: BLE001 - whatever happened, this process must not continue as a second server
         os.write(2, f"worker: {error!r}\n".encode())
     finally:
@@ -154,6 +134,7 @@ def _first_process(limits: Limits) -> None:
     _leave_to_child()
     namespaces.hide_the_rest(limits.disk_bytes, package_folders())
     _leave_to_child()
+    namespaces.show_memory_to_lanes()
 
 
 def _leave_to_child() -> None:
@@ -164,21 +145,21 @@ def _leave_to_child() -> None:
     namespaces.end_with_parent()
 
 
-def _raise_walls(walls: _Walls) -> None:
-    """Takes from this process, for good, what no submission may do. From here on it is not trusted."""
-    namespaces.leave_keyrings(walls.keyctl)  # first: the filter forbids it
+def _isolate(isolation: _Isolation) -> None:
+    """Takes from this process, for good, the rights that no submission may have. From here on it is not trusted."""
+    namespaces.leave_keyrings(isolation.keyctl)  # first: the filter forbids it
     namespaces.give_up_privileges()
-    seccomp.set_filter(walls.system_calls)
+    seccomp.set_filter(isolation.system_calls)
 
 
-def _work(request: Start, descriptor: int) -> None:
+def _work(descriptor: int, folder: Path) -> None:
     from autograder.grade.sandbox import worker
     from autograder.grade.sandbox.shell import Shell
 
-    folder = Path(request.folder)
     folder.mkdir(parents=True, exist_ok=True)
     os.chdir(folder)
     os.environ.update(HOME=str(folder.parent), TMPDIR=str(folder.parent), IPYTHONDIR=str(folder.parent / ".ipython"))
+    tempfile.tempdir = None
     worker.forget_the_server()
     with socket.socket(fileno=descriptor) as connection:
         worker.serve(connection, Shell.instance(), folder)
@@ -200,18 +181,17 @@ def _close_log() -> None:
     os.close(nothing)
 
 
-def _walls(level: IsolationLevel) -> _Walls:
-    """Returns what this machine allows at the level, each tried once in a process that ends.
+def _possible_isolation(level: IsolationLevel) -> _Isolation:
+    """Return the isolation that this machine allows at the level, each part tried once in a process that ends.
 
     Raises:
-        FilterError: it allows no filter for system calls, without which nothing is run.
+        FilterError: the machine allows no filter for system calls, without which nothing is run.
     """
-    walls = _Walls(
-        False, level.has_own_user, seccomp.compile_filter(network=not level.has_own_user), seccomp.call_number("keyctl")
-    )
-    if problem := _problem_in_fork(lambda: _raise_walls(walls)):
+    system_calls = seccomp.compile_filter(network=not level.has_own_user)
+    isolation = _Isolation(level, False, system_calls, seccomp.call_number("keyctl"))
+    if problem := _problem_in_fork(lambda: _isolate(isolation)):
         raise seccomp.FilterError(problem)
-    return walls._replace(has_namespaces=level.separates_submissions and not _problem_in_fork(_try_namespaces))
+    return replace(isolation, has_namespaces=level.separates_submissions and not _problem_in_fork(_try_namespaces))
 
 
 def _try_namespaces() -> None:
@@ -221,7 +201,7 @@ def _try_namespaces() -> None:
 
 
 def _problem_in_fork(trial: Callable[[], None]) -> str:
-    """Returns what went wrong in a fork of this process that tried something; "" if nothing did."""
+    """Return the message of the error that `trial` raised in a fork of this process; "" if it raised none."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -238,7 +218,7 @@ def _problem_in_fork(trial: Callable[[], None]) -> str:
 
 
 def _end_survivors() -> None:
-    """Ends what a submission left behind if no namespace does so: orphans are this process's children by now."""
+    """Ends the processes that a submission left behind if no namespace does so: orphans are this process's children by now."""
     while True:
         for name in os.listdir("/proc"):
             if name.isdigit() and _parent(name) == os.getpid():
@@ -258,37 +238,46 @@ def _parent(process: str) -> int | None:
 
 
 def main() -> None:
-    """Serves until the grader closes the sockets."""
-    controls = [socket.socket(fileno=int(number)) for number in sys.argv[1].split(",")]
-    level = LEVELS[sys.argv[2]]
-    walls = _walls(level)
+    """Forks until the main process closes the control socket."""
+    control, level = socket.socket(fileno=int(sys.argv[1])), LEVELS[sys.argv[2]]
+    isolation = _possible_isolation(level)
     os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     gc.disable()  # a collection after the fork would copy every page it touches
     import_nbformat()
+    import_igraph()
     warm_up()
     gc.collect()
     gc.freeze()
     gc.enable()
     namespaces.join_pages()
     namespaces.lock_memory_from_others()
-    for control in controls:
-        if os.fork() == 0:
-            _serve(control, [other for other in controls if other is not control], walls)
-    for control in controls:
-        control.close()
-    with contextlib.suppress(ChildProcessError):
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes those that end
+    with contextlib.suppress(ChannelError, OSError):
         while True:
-            os.wait()
+            _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
+            order = receive(control, Fork, largest=1 << 10)
+            if os.fork() == 0:
+                control.close()
+                _begin(order.role, socket.socket(fileno=descriptors[0]), isolation)
+            os.close(descriptors[0])
 
 
-def _serve(control: socket.socket, others: list[socket.socket], walls: _Walls) -> NoReturn:
-    """Serves one socket in the forked process, which then ends."""
+def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoReturn:
+    """Serves a control socket in the forked process, which then ends."""
     try:
-        for other in others:
-            other.close()
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         namespaces.end_with_parent()
-        namespaces.adopt_orphans()
-        namespaces.lock_memory_from_others()
-        _Server(control, walls).serve()
+        if role == "planner":
+            from autograder.grade.submission.lane import serve
+
+            serve(control)
+        else:
+            isolation.level.become(role)
+            namespaces.end_with_parent()  # a change of the user id forgets it
+            namespaces.adopt_orphans()
+            namespaces.lock_memory_from_others()
+            _Server(control, isolation).serve()
+    except BaseException as error:  # noqa: BLE001 - this process must not continue as a second host
+        os.write(2, f"{role}: {error!r}\n".encode())
     finally:
         os._exit(0)
