@@ -61,7 +61,7 @@ class SubmissionGrader:
     Args:
         server: forks the workers.
         limits: the resources that one submission may use.
-        judges: forks the judges; None starts a server for them when the first is needed.
+        judges: forks the judges; None takes those beside the server.
         planner: plans declarative cells; None makes one with a shell in this process.
     """
 
@@ -73,14 +73,10 @@ class SubmissionGrader:
         planner: CellPlanner | None = None,
     ) -> None:
         self._server, self._limits = server, limits
-        self._judges = judges or ServerClient(server.level, limits, role="judge server")
+        self._judges = judges
         self._shell = make_shell(limits.output_bytes)
         self._planner = planner or CellPlanner(self._shell)
         self._recordings: dict[str, bytes] = {}
-
-    def close(self) -> None:
-        """Ends the server of the judges."""
-        self._judges.close()
 
     def grade(
         self,
@@ -146,7 +142,7 @@ class SubmissionGrader:
         begin = messages.Begin({}, 0.0, 0, language=work.language, seed=work.seed)
 
         def judge() -> ServerClient:
-            return self._judges
+            return self._judges or self._server.judges
 
         OutsideRun(work, plans, run, worker, self._shell, judge, begin).run_cells()
 

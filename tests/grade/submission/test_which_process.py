@@ -5,7 +5,7 @@ import nbformat
 import pytest
 
 from autograder.grade.submission.submission_grader import SubmissionGrader
-from autograder.grade.submission.teacher.judging_plan import JudgingPlan, all_in_one_process
+from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process
 from autograder.grade.submission.teacher.source_cells import SourceError
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source
@@ -35,7 +35,7 @@ def test_a_cell_may_say_that_it_is_judged_in_one_process(grader):
         graded_cell("one", "import sys\nassert sys._getframe().f_globals['f'] is f and f(3) == 9", **ONE),
     )
     found = grader.grade(of, hand_in(of), {}, 7).cells
-    assert {"two": "two", "one": "one"} == {name: cell.process for name, cell in found.items()}
+    assert {"two": "plain data", "one": "in process"} == {name: cell.kind for name, cell in found.items()}
     assert {"two": 1.0, "one": 1.0} == {name: cell.points for name, cell in found.items()}
 
 
@@ -48,7 +48,7 @@ def test_a_test_in_one_process_brings_what_binds_its_names(grader):
         graded_cell("end", "assert last == 5"),
     )
     found = grader.grade(of, hand_in(of), {}, 7).cells
-    assert {"first": "two", "middle": "one", "end": "one"} == {name: cell.process for name, cell in found.items()}
+    assert {"first": "plain data", "middle": "in process", "end": "in process"} == {name: cell.kind for name, cell in found.items()}
     assert [1.0, 1.0, 1.0] == [cell.points for cell in found.values()]
 
 
@@ -68,7 +68,7 @@ def test_a_hidden_test_never_reaches_the_outputs_of_the_learners_cells(grader, m
         answer("b", "later = 1"),
         graded_cell("open", "assert later == 1", **(ONE if mode == "its own setting" else {})),
     )
-    plan = None if mode == "its own setting" else all_in_one_process(of)
+    plan = None if mode == "its own setting" else plan_all_in_process(of)
     print_it = "print('SPY', In)\nlater = 1\nraise ValueError(str(In))"
     graded = grader.grade(of, hand_in(of, {"a": spying, "b": print_it}), {}, 7, plan)
     shown = nbformat.reads(graded.notebook, 4).cells
@@ -93,7 +93,7 @@ def test_a_visible_test_beside_a_hidden_one_shows_nothing_of_it(grader):
 def test_outputs_are_shown_where_nothing_is_hidden(grader):
     """Without a hidden test there is nothing to protect, and one worker runs everything."""
     of = source(SOLUTION, graded_cell("t", "print('seen', f(2))\nassert f(2) == 4"))
-    graded = grader.grade(of, hand_in(of), {}, 7, all_in_one_process(of))
+    graded = grader.grade(of, hand_in(of), {}, 7, plan_all_in_process(of))
     assert "seen 4" in outputs(graded)
     assert not graded.cells["t"].hidden
 

@@ -55,6 +55,7 @@ class ServerClient:
         self._process: psutil.Process | None = None
         self._has_namespaces = self._used = False
         self._group: ProcessGroup | None = None
+        self._judges: ServerClient | None = None
 
     def __enter__(self) -> ServerClient:
         return self
@@ -88,6 +89,16 @@ class ServerClient:
     def starts_anew(self) -> bool:
         """Whether each submission needs a new host, because the kernel refuses namespaces inside the host's own."""
         return self.level.separates_submissions and not self._has_namespaces
+
+    @property
+    def judges(self) -> ServerClient:
+        """The server of judges beside this one: of the same host, if this one has a host that serves all submissions."""
+        self.start()
+        if self._judges is None:
+            shares = self._host is not None and not self.starts_anew
+            control = self._host.fork("judge server") if self._host is not None and shares else None
+            self._judges = ServerClient(self.level, self.limits, control, "judge server")
+        return self._judges
 
     @contextlib.contextmanager
     def worker(
@@ -137,13 +148,15 @@ class ServerClient:
 
     def close(self) -> None:
         """Ends the server, and its host if it has one of its own, with every process below it."""
+        if self._judges is not None:
+            self._judges.close()
         if self._control is not None:
             self._control.close()
         if self._host is not None:
             self._host.close(CLOSE_SECONDS)
         if self._group is not None:
             self._group.remove()
-        self._control = self._host = self._process = self._group = None
+        self._control = self._host = self._process = self._group = self._judges = None
         self._used = False
 
     def _order(self, order: Start | Stop, *descriptors: int) -> None:
