@@ -37,9 +37,11 @@ ROOMS = {
     "grade.submission": {"tape.recording", "check", "course", "grade.wire", "grade.sandbox", "grade.clean"},
     "grade.where": {"course", "grade.wire", "grade.sandbox", "grade.submission"},
     "grade.validation": {"tape.recording", "check", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
-    "grade.policy": set(),
+    "grade.policy": {"grade.nbgrader_adapter"},
+    "grade.nbgrader_adapter": set(),
     "grade.batch": {
         "grade.policy",
+        "grade.nbgrader_adapter",
         "tape.run",
         "course",
         "grade.validation",

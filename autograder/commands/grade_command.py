@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import glob
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -18,8 +19,9 @@ from autograder.loading import loading
 from autograder.locale.translations import translated
 
 if TYPE_CHECKING:
-    from autograder.grade.batch.assignment import BatchProgress, Options
-    from autograder.grade.batch.course.classroom import Classroom
+    from autograder.grade.batch.assignment import Options
+    from autograder.grade.batch.classroom import Classroom
+    from autograder.grade.batch.student_rows import BatchProgress
     from autograder.grade.validation.made_up_submissions import OnStep
     from autograder.grade.validation.validate import SourceReport
     from autograder.grade.where.grading_job import GradingPlace
@@ -75,9 +77,27 @@ def add_to(verbs: Any) -> None:
     grade.set_defaults(run=_grade)
 
 
+def has_pending_work(course: Path, assignment: str) -> bool:
+    """Returns whether some student's work was never graded or is newer than its grade.
+
+    Only decides whether servers start early, while the grader itself is still being imported; what is graded is decided by
+    the contents of the files.
+    """
+    return any(_is_pending(folder) for folder in course.glob(f"submitted/*/{glob.escape(assignment)}"))
+
+
+def _is_pending(submitted: Path) -> bool:
+    student, assignment = submitted.parent.name, submitted.name
+    graded = submitted.parents[2] / "autograded" / student / assignment
+    try:
+        graded_at = graded.stat().st_mtime
+        return any(path.lstat().st_mtime > graded_at for path in (submitted, *submitted.rglob("*")))
+    except OSError:
+        return True
+
+
 def _grade(chosen: argparse.Namespace) -> int:
     from autograder.course.paths import CLASS
-    from autograder.grade.batch.pending import has_pending_work
     from autograder.grade.sandbox.isolation.levels import require_level
     from autograder.grade.sandbox.launch import parallel_jobs
 
@@ -104,7 +124,7 @@ def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
     chosen_cluster = choose_cluster(chosen.cluster, course, chosen.certificates, chosen.isolation, chosen.jobs)
     # A misspelt assignment, or one that another client grades, must not start a cluster's machines first.
     classroom = _known_class(course, chosen.assignment)
-    from autograder.grade.batch.records.grading_lock import only_client
+    from autograder.grade.batch.grading_lock import only_client
 
     with contextlib.nullcontext() if chosen.dry_run else only_client(classroom.gradebook, chosen.assignment):
         pass
@@ -119,7 +139,7 @@ def _known_class(course: Path, assignment: str) -> Classroom:
 
         import_nbformat()  # before nbgrader, which imports it as it is
         from autograder.desk.policy_names import checked_policy
-        from autograder.grade.batch.course.classroom import open_class
+        from autograder.grade.batch.classroom import open_class
     classroom = open_class(course, assignment)
     checked_policy(classroom)
     return classroom
@@ -136,7 +156,7 @@ class _Shown(NamedTuple):
 @contextlib.contextmanager
 def _shown(announced: list[str]) -> Iterator[_Shown]:
     """Yield what shows the steps of validation, then its findings, then the class; adds the findings to a list."""
-    from autograder.grade.batch.report_lines import progress_bar
+    from autograder.grade.batch.student_rows import progress_bar
     from autograder.grade.validation.source_report import finding_lines, note_lines, shown_steps
 
     draw: list[Callable[[BatchProgress], None]] = []
@@ -157,7 +177,7 @@ def _grade_class(chosen: argparse.Namespace, course: Path, place: GradingPlace) 
     with loading():
         from autograder.grade.batch.assignment import grade_assignment
         from autograder.grade.batch.dry_run import dry_run
-        from autograder.grade.batch.report_lines import as_json, moved_as_json, print_moved, print_report
+        from autograder.grade.batch.student_rows import as_json, moved_as_json, print_moved, print_report
 
     announced: list[str] = []
     options = _options(chosen)

@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from autograder.cli import main
-from autograder.grade.batch.records.grading_lock import only_client
+from autograder.grade.batch.grading_lock import only_client
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
 from autograder.grade.where.cluster import cluster_choice
 from autograder.grade.where.cluster.cluster_choice import choose_cluster

@@ -6,7 +6,7 @@ import io
 import zipfile
 from collections.abc import Mapping
 
-from autograder.grade.batch.course.classroom import Classroom
+from autograder.grade.batch.classroom import Classroom
 from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission, plain_file
 
 LARGEST_PAGE = 64 * 2**20

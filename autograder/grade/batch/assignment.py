@@ -7,23 +7,30 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
-from autograder.grade.batch.course.classroom import Classroom, open_class, register
-from autograder.grade.batch.course.course_config import forbids_one_process, limits_of
-from autograder.grade.batch.course.hand_in import HandIn
+from autograder.grade.batch.classroom import Classroom, open_class, register
+from autograder.grade.batch.course_config import forbids_one_process, limits_of
 from autograder.grade.batch.feedback.feedback_files import write_feedback
-from autograder.grade.batch.records.gradebook import (
+from autograder.grade.batch.gradebook import (
     GradedStudent,
     GradeOrigin,
     GradingRecords,
     GradingRun,
     StoppedError,
 )
-from autograder.grade.batch.records.grading_lock import only_client
-from autograder.grade.batch.student_row import StudentRow, row_of, unchanged_row, with_problems, with_score
+from autograder.grade.batch.grading_lock import only_client
+from autograder.grade.batch.student_rows import (
+    BatchProgress,
+    StudentRow,
+    row_of,
+    unchanged_row,
+    with_problems,
+    with_score,
+)
+from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.batch.validation import source_reports
 from autograder.grade.sandbox.isolation.levels import STRONGEST, known_level, require_level
 from autograder.grade.sandbox.launch import parallel_jobs
@@ -63,13 +70,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     feedback: Literal["off", "none", "name", "message"] = "off"
     limits: Limits | None = None
     chosen_limits: dict[str, float] = {}
-
-
-class BatchProgress(NamedTuple):
-    """How many of the students have their grade."""
-
-    done: int
-    total: int
 
 
 def grade_assignment(
@@ -185,19 +185,21 @@ class _Batch:
             "limits": terms.limits,
             "versions": deciding_versions(),
         }
-        self.at_work: dict[str, HandIn] = {}
+        self.at_work: dict[str, StudentSubmission] = {}
         self.finished: list[StudentRow] = []
 
     def grade(self, processes: Graders) -> list[StudentRow]:
         for results in processes.batches(self._jobs()):
             self._settle([self._noted(result) for result in results])
-        self.records.renew_penalties(
-            {row.student: self.classroom.timestamp(row.student) for row in self.finished if row.unchanged}
-        )
+        times = {row.student: self.classroom.submission_time(row.student) for row in self.finished}
+        self.records.renew_penalties({row.student: times[row.student].time for row in self.finished if row.unchanged})
         scores = self.records.scores()
-        return [with_score(row, scores.get(row.student), self.records.is_excused(row.student)) for row in self.finished]
+        return [
+            with_score(row, scores.get(row.student), times[row.student].problem, self.records.is_excused(row.student))
+            for row in self.finished
+        ]
 
-    def _noted(self, result: JobResult) -> HandIn:
+    def _noted(self, result: JobResult) -> StudentSubmission:
         """Notes a notebook's grade with its student's other ones."""
         work = self.at_work[result.student]
         source = self.terms.sources[result.notebook]
@@ -213,7 +215,7 @@ class _Batch:
     def _jobs(self) -> Iterator[Job]:
         """Yields the notebooks to grade; each is read from disk only when a process is free."""
         for student in self.students:
-            work = HandIn(self.classroom, student, self.terms.sources, self.course_files, self.terms.limits)
+            work = StudentSubmission(self.classroom, student, self.terms.sources, self.course_files, self.terms.limits)
             if self._has_grade(work):
                 self._finish(unchanged_row(student, self.known[student][1].cells))
                 continue
@@ -224,13 +226,13 @@ class _Batch:
                 yield Job(student, name, data, files, self.plans[name], variant, pictures=True)
             self._settle([work])
 
-    def _has_grade(self, work: HandIn) -> bool:
+    def _has_grade(self, work: StudentSubmission) -> bool:
         run, origin = self.known.get(work.student, (0, None))
         same = origin is not None and (origin.submission, origin.source) == (work.digest, self._source_of(work.student))
         there = self.classroom.autograded(work.student).is_dir()
         return same and there and (run == self.run.number or not self.run.forced)
 
-    def _settle(self, works: list[HandIn]) -> None:
+    def _settle(self, works: list[StudentSubmission]) -> None:
         """Writes the grades of those students whose notebooks all have theirs."""
         rows: list[StudentRow] = []
         graded: list[GradedStudent] = []
@@ -244,11 +246,11 @@ class _Batch:
         for row in rows:
             self._finish(row)
 
-    def _row(self, work: HandIn) -> StudentRow:
+    def _row(self, work: StudentSubmission) -> StudentRow:
         problem = self._write_folder(work)
         return row_of(work, [*self.notes, *self._notes_on_variant(work.student)], problem)
 
-    def _write_folder(self, work: HandIn) -> str:
+    def _write_folder(self, work: StudentSubmission) -> str:
         """Writes the autograded folder; returns why it could not be, where that is a matter of this student alone."""
         try:
             if work.has_id:
@@ -263,7 +265,7 @@ class _Batch:
             return reason
         return ""
 
-    def _graded(self, work: HandIn, row: StudentRow) -> GradedStudent:
+    def _graded(self, work: StudentSubmission, row: StudentRow) -> GradedStudent:
         made_with = self.made_with | {"graded by": work.graded_by}
         origin = GradeOrigin(
             submission=work.digest,

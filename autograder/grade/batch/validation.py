@@ -10,9 +10,9 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.grade.batch.course.classroom import open_class
-from autograder.grade.batch.course.course_config import forbids_one_process, limits_of
-from autograder.grade.batch.records.gradebook import GradingRecords
+from autograder.grade.batch.classroom import open_class
+from autograder.grade.batch.course_config import forbids_one_process, limits_of
+from autograder.grade.batch.gradebook import GradingRecords
 from autograder.grade.sandbox.isolation.levels import require_level
 from autograder.grade.sandbox.launch import parallel_jobs
 from autograder.grade.submission.teacher.source import AssignmentSource

@@ -4,7 +4,7 @@ import pytest
 
 from autograder import cli
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.batch.course.course_config import CourseConfigError, limits_of, read_config, read_course
+from autograder.grade.batch.course_config import CourseConfigError, limits_of, read_config, read_course
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, write_source
 from tests.grade.hostile.school import FULL, hand_in

@@ -16,11 +16,11 @@ import psutil
 import pytest
 
 from autograder import cli
+from autograder.commands.grade_command import has_pending_work
+from autograder.grade.batch import gradebook
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.batch.course.hand_in import HandIn
-from autograder.grade.batch.pending import has_pending_work
-from autograder.grade.batch.records import gradebook
-from autograder.grade.batch.records.gradebook import StoppedError
+from autograder.grade.batch.gradebook import StoppedError
+from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.sandbox import launch
 from autograder.grade.where import local_processes
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, WRONG, write_source
@@ -166,7 +166,7 @@ def test_no_server_starts_for_unchanged_work(undisturbed, tmp_path, monkeypatch,
 def test_a_full_disk_stops_with_one_sentence_and_resumes(undisturbed, tmp_path, monkeypatch):
     """The grade that could not be written is not in the gradebook; the next run ends as an undisturbed one."""
     folder = enrolled(tmp_path)
-    write, left = HandIn.write_folder, [3]
+    write, left = StudentSubmission.write_folder, [3]
 
     def full(self):
         left[0] -= 1
@@ -174,7 +174,7 @@ def test_a_full_disk_stops_with_one_sentence_and_resumes(undisturbed, tmp_path, 
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "graded.ipynb")
         write(self)
 
-    monkeypatch.setattr(HandIn, "write_folder", full)
+    monkeypatch.setattr(StudentSubmission, "write_folder", full)
     with pytest.raises(StoppedError, match=r"No space left.*kept.*--resume"):
         grade_assignment(ASSIGNMENT, folder, Options(jobs=1))
     assert 3 == len({student for student, *_ in rows(folder)})

@@ -7,7 +7,7 @@ import pytest
 
 from autograder.cli import main
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.batch.course.hand_in import HandIn
+from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.grade.sandbox.launch import ServerPool
 from autograder.grade.submission.teacher.judging_plan import JudgingPlan
@@ -317,8 +317,8 @@ def test_grade_prints_the_findings_and_grades_by_the_plan(course, capsys, monkey
     """Before the first student's folder is opened; the report is kept in the gradebook, and used while nothing changes."""
     opened = []
     monkeypatch.setattr(
-        "autograder.grade.batch.assignment.HandIn",
-        lambda *arguments: opened.append(capsys.readouterr().err) or HandIn(*arguments),
+        "autograder.grade.batch.assignment.StudentSubmission",
+        lambda *arguments: opened.append(capsys.readouterr().err) or StudentSubmission(*arguments),
     )
     assert 1 == main(["grade", "small", "--course", str(course), "--jobs", "1", "--feedback", "off"])
     assert all(f"n, {name}: " in opened[0] for name in ("beside", "wrong", "given", "settled"))

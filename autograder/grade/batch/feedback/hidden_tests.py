@@ -6,21 +6,29 @@ import re
 from typing import Any
 
 from nbformat import NotebookNode, v4
-from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 from traitlets import Enum
+from traitlets.config import Config
 
 from autograder.locale.languages import language_of, speaking
 from autograder.locale.translations import retold, translated
 
 HIDDEN_TEST_LEVELS = ("none", "name", "message")
-HIDDEN = re.compile(r"^.*BEGIN HIDDEN TESTS(?P<name>.*)\n(?:.*\n)*?.*END HIDDEN TESTS.*$", re.MULTILINE)
 REPLACEMENT = "# hidden tests{name}"
+NAME_MARKS = " #:"
 
 
-def hidden_test_name(source: str) -> str:
-    """Returns what the teacher calls the hidden tests in a cell; "" where they have no name, or there are none."""
-    found = HIDDEN.search(source)
-    return found["name"].strip(" #:") if found else ""
+def hidden_regions(settings: Config) -> re.Pattern[str]:
+    """Return the pattern of hidden tests in a course's cells, by its own delimiters (`c.ClearHiddenTests`)."""
+    marks = ClearHiddenTests(config=settings)
+    begin, end = re.escape(marks.begin_test_delimeter), re.escape(marks.end_test_delimeter)
+    return re.compile(rf"^.*{begin}(?P<name>.*)\n(?:.*\n)*?.*{end}.*$", re.MULTILINE)
+
+
+def hidden_test_name(source: str, regions: re.Pattern[str] | None = None) -> str:
+    """Return the teacher's name for the hidden tests in a cell; "" if they have none, or if there are none."""
+    found = (regions or hidden_regions(Config())).search(source)
+    return found["name"].strip(NAME_MARKS) if found else ""
 
 
 def told_of_hidden_test(level: str, name: str, message: str) -> str:
@@ -50,34 +58,35 @@ class CoverHiddenTests(NbGraderPreprocessor):
             return super().preprocess(nb, resources)
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
-        """Returns the cell as a learner may see it."""
-        if cell.cell_type != "code" or not HIDDEN.search(cell.source):
+        """Return the cell as a student may see it."""
+        regions = hidden_regions(self.config)
+        if not regions.search(cell.source):
             return cell, resources
-        name = hidden_test_name(cell.source)
-        cell.source = HIDDEN.sub(lambda match: REPLACEMENT.format(name=_after(match["name"])), cell.source)
-        # Without the grader's note an error may come from the hidden part, so it is replaced as well.
-        covered = cell.metadata.get("autograder", {}).get("hidden", True)
-        cell.outputs = [
-            self._replacement(output, name) if covered else _without_lines(output) for output in cell.outputs
-        ]
+        name, is_code = hidden_test_name(cell.source, regions), cell.cell_type == "code"
+        cell.source = regions.sub(lambda match: _shown_instead(match["name"]) if is_code else "", cell.source)
+        if is_code:
+            # Without the grader's note an error may come from the hidden part, so it is replaced as well.
+            covered = cell.metadata.get("autograder", {}).get("hidden", True)
+            cell.outputs = [
+                self._replacement(output, name) if covered else _without_lines(output) for output in cell.outputs
+            ]
         return cell, resources
 
     def _replacement(self, output: NotebookNode, name: str) -> NotebookNode:
         if output.output_type != "error":
-            return v4.new_output(
-                "stream", name="stdout", text=translated("(the output of a hidden test is not shown)") + "\n"
-            )
+            text = translated("(the output of a hidden test is not shown)") + "\n"
+            return v4.new_output("stream", name="stdout", text=text)
         text = told_of_hidden_test(self.level, name, f"{output.ename}: {retold(output.evalue)}")
         return v4.new_output("error", ename="HiddenTest", evalue=text, traceback=[text])
 
 
 def _without_lines(output: NotebookNode) -> NotebookNode:
-    """Returns an error of the visible part without its traceback, which quotes the lines around it, also hidden ones."""
+    """Return an error of the visible part without its traceback, which quotes the lines around it, also hidden ones."""
     if output.output_type == "error":
         output.traceback = [f"{output.ename}: {output.evalue}"]
     return output
 
 
-def _after(name: str) -> str:
-    words = name.strip(" #:")
-    return f": {words}" if words else ""
+def _shown_instead(name: str) -> str:
+    words = name.strip(NAME_MARKS)
+    return REPLACEMENT.format(name=f": {words}" if words else "")

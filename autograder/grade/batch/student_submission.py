@@ -6,9 +6,10 @@ import contextlib
 import datetime
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
-from autograder.grade.batch.course.classroom import Classroom
+from autograder.grade.batch.classroom import Classroom
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.submitted.submitted_files import (
@@ -27,7 +28,7 @@ WRITING = ".autograder-writing"  # a fixed name: one made from the assignment's 
 LONGEST_LIST = 10
 
 
-class HandIn:
+class StudentSubmission:
     """One student's work while it is graded.
 
     Attributes:
@@ -67,7 +68,7 @@ class HandIn:
                 self.grades[name] = unreadable(source, str(error))
         reasons = [f"{name}: {graded.ended}" for name, graded in self.grades.items()]
         self.digest = digest(repr((self.notebooks, reasons, self.notes)).encode(), self.files)
-        self.timestamp: datetime.datetime | None = classroom.timestamp(student)
+        self.timestamp: datetime.datetime | None = classroom.submission_time(student).time
 
     @property
     def complete(self) -> bool:
@@ -87,24 +88,14 @@ class HandIn:
         Raises:
             OSError: the folder cannot be written.
         """
-        target = self._classroom.autograded(self.student)
-        fresh = target.with_name(WRITING)
-        _remove(fresh)
-        fresh.mkdir(parents=True)
-        try:
-            for name, data in (self._course_files | self._notebooks()).items():
-                _write(fresh / name, data)
-            self._write_files(fresh)
-            _remove(target)
-            fresh.replace(target)
-        except OSError:
-            shutil.rmtree(fresh, ignore_errors=True)
-            raise
+        replace_folder(self._classroom.autograded(self.student), self._write_into)
 
-    def _write_files(self, folder: Path) -> None:
+    def _write_into(self, folder: Path) -> None:
+        for name, data in (self._course_files | self._notebooks()).items():
+            write_file(folder / name, data)
         for name in sorted(self.files.keys() - self._course_files.keys()):
             try:
-                _write(folder / name, self.files[name])
+                write_file(folder / name, self.files[name])
             except OSError as error:
                 if is_about_the_machine(error):
                     raise
@@ -148,14 +139,37 @@ def _unknown_notebooks(folder: Path, sources: dict[str, AssignmentSource]) -> li
     return [*notes[:LONGEST_LIST], *([f"{more} more notebooks were left out"] if more > 0 else [])]
 
 
-def _write(path: Path, data: bytes) -> None:
+def replace_folder(target: Path, write: Callable[[Path], None]) -> None:
+    """Write a folder, whole or not at all.
+
+    Args:
+        target: the folder; whatever is there is removed.
+        write: called with an empty folder to fill.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    fresh = target.with_name(WRITING)
+    _remove(fresh)
+    fresh.mkdir(parents=True)
+    try:
+        write(fresh)
+        _remove(target)
+        fresh.replace(target)
+    except OSError:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+
+
+def write_file(path: Path, data: bytes, mode: int = 0o444) -> None:
+    """Write a file, and the folders above it; nbgrader leaves graded files read-only."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
-    os.chmod(path, 0o444)  # as nbgrader leaves them
+    os.chmod(path, mode)
 
 
 def _remove(path: Path) -> None:
-    """Removes a folder, or whatever stands in its place; a link is removed itself, and not what it leads to."""
+    """Remove a folder or a file; of a link the link itself."""
     if path.is_symlink() or not path.is_dir():
         path.unlink(missing_ok=True)
     else:

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import logging
 import os
-import shutil
 import sqlite3
-import sys
-import tempfile
+import zoneinfo
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from nbgrader.api import Gradebook, MissingEntry, Student
-from nbgrader.apps import NbGraderAPI
-from nbgrader.utils import parse_utc
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 from traitlets.config import Config
@@ -26,11 +22,18 @@ from autograder.course.paths import ROOT
 from autograder.course.variants.declared_changes import NOTHING, read_changes
 from autograder.course.variants.variant_record import read_record
 from autograder.errors import InputError
-from autograder.grade.batch.course.course_config import read_config, read_course
-from autograder.grade.batch.records.unusable_gradebook import why_unusable
+from autograder.grade.batch.course_config import read_config, read_course
+from autograder.grade.batch.grading_lock import why_unusable
+from autograder.grade.nbgrader_adapter import (
+    add_assignment,
+    changed_cells,
+    open_gradebook,
+    transaction,
+    update_structure,
+)
+from autograder.grade.policy.submission_time import read_time
 from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
-from autograder.grade.submission.submitted.submitted_files import plain_file
-from autograder.grade.submission.teacher.known_tests import use_known_tests
+from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission, plain_file, reason_of
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.teacher_files import files_beside
 from autograder.grade.wire.limits import Limits
@@ -41,6 +44,19 @@ LONGEST_TIME = 100  # bytes of timestamp.txt
 
 class ClassError(InputError):
     """There is no such class or assignment, or it cannot be graded; the message says what to do."""
+
+
+@dataclass(frozen=True)
+class SubmissionTime:
+    """When work was submitted.
+
+    Attributes:
+        time: in UTC, without a zone, as nbgrader stores it; None if it is not known.
+        problem: why a time that is there cannot be read; None if it can, or if there is none.
+    """
+
+    time: datetime.datetime | None = None
+    problem: str | None = None
 
 
 class Classroom(NamedTuple):
@@ -135,13 +151,23 @@ class Classroom(NamedTuple):
             course[f"{step}_directory"] = str(path)
         return config
 
-    def timestamp(self, student: str) -> datetime.datetime | None:
-        """Returns when the work was submitted, in UTC, as `nbgrader collect` wrote it; None if that is not a time."""
+    def submission_time(self, student: str) -> SubmissionTime:
+        """Return when a student's work was submitted, as `timestamp.txt` says."""
         path = self.submitted(student) / "timestamp.txt"
         try:
-            return parse_utc(plain_file(path, LONGEST_TIME).decode().strip())
-        except (ValueError, OverflowError, OSError):
-            return None
+            text = plain_file(path, LONGEST_TIME).decode(errors="replace").strip()
+        except (FileNotFoundError, NotADirectoryError):
+            return SubmissionTime()
+        except (OSError, UnreadableSubmission) as error:
+            return SubmissionTime(problem=f"timestamp.txt cannot be read ({reason_of(error)}); counted as on time")
+        time = read_time(text)
+        if time is None:  # it may have an abbreviation of the zone in which `nbgrader collect` writes times
+            with contextlib.suppress(zoneinfo.ZoneInfoNotFoundError, ValueError):
+                time = read_time(text, zoneinfo.ZoneInfo(str(self.settings().Exchange.get("timezone", "UTC"))))
+        if time is None:
+            shown = printable(text) or "nothing"
+            return SubmissionTime(problem=f"timestamp.txt says {shown!r}, which is not a time; counted as on time")
+        return SubmissionTime(time.astimezone(datetime.UTC).replace(tzinfo=None))
 
 
 def open_class(folder: Path, assignment: str, *, before_hand_in: bool = False) -> Classroom:
@@ -213,39 +239,39 @@ def _no_source(places: tuple[Path, ...], assignment: str) -> str:
     )
 
 
-def register(classroom: Classroom, sources: list[AssignmentSource]) -> None:
-    """Adds the assignment to the gradebook with nbgrader's own command, if it is new or its cells have changed.
+def register(classroom: Classroom, sources: list[AssignmentSource], *, accept_source: bool = False) -> None:
+    """Add the assignment to the gradebook with nbgrader's own command, if it is new or its cells have changed.
+
+    Args:
+        classroom: the class.
+        sources: the assignment's notebooks.
+        accept_source: whether the gradebook follows a source that gained or lost cells after the class was graded.
 
     Raises:
-        ClassError: nbgrader refuses the source; the message holds its reason.
+        ClassError: nbgrader refuses the source, or the source gained or lost cells; the message names them.
     """
-    # nbgrader 0.9.6 (`nbgrader.api.Gradebook`) starts the program `alembic` to make a gradebook.
-    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
-    with opened_gradebook(classroom) as gradebook:
-        if all(_is_known(gradebook, classroom.assignment, source) for source in sources):
+    cells = {source.name: [cell.cell for cell in source.cells] for source in sources}
+    with opened_gradebook(classroom) as book:
+        lost, gained = changed_cells(book, classroom.assignment, cells)
+        if not lost and not gained and all(_is_known(book, classroom.assignment, source) for source in sources):
             return
-    config = classroom.settings()
-    use_known_tests(config, {source.name: {cell.id: cell.text for cell in source.tests} for source in sources})
-    with tempfile.TemporaryDirectory() as folder:
-        # nbgrader copies everything beside the notebooks, and neither pipes nor devices end (nbgrader 0.9.6, BaseConverter).
-        place = Path(folder, "source", classroom.assignment)
-        place.mkdir(parents=True)
-        for path in classroom.notebooks():
-            shutil.copy(path, place)
-        config.CourseDirectory.source_directory = str(place.parent)
-        config.CourseDirectory.release_directory = str(Path(folder, "release"))
-        api = NbGraderAPI(config=config)
-        api.log.setLevel(logging.ERROR)
-        result = api.generate_assignment(classroom.assignment, force=True, create=True)
-    if not result["success"]:
-        reason = _last_error(result.get("log") or "") or _last_error(result.get("error") or "") or "it gave no reason"
+        if (lost or gained) and not accept_source:
+            raise ClassError(_changed(classroom.assignment, lost, gained))
+        with transaction(book):
+            if lost or gained:
+                update_structure(book, classroom.assignment, cells)
+    tests = {source.name: {cell.id: cell.text for cell in source.tests} for source in sources}
+    reason = add_assignment(classroom.settings(), classroom.assignment, classroom.notebooks(), tests)
+    if reason is not None:
         raise ClassError(f"nbgrader does not add {classroom.assignment!r} to the gradebook: {reason}")
 
 
-def _last_error(text: str) -> str:
-    """Returns the end of the last traceback in a log of nbgrader's, which indents it, or else the last line."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    return next((line.strip() for line in reversed(lines) if line.startswith("    ")), "".join(lines[-1:]))
+def _changed(assignment: str, lost: list[str], gained: list[str]) -> str:
+    changes = [f"{verb} {', '.join(names)}" for verb, names in (("lost", lost), ("gained", gained)) if names]
+    return (
+        f"the source of {assignment!r} has {' and '.join(changes)} since the class was graded, and nothing was changed. "
+        f"To grade by the new source, add --accept-source: points of lost cells are dropped, other manual points stay"
+    )
 
 
 @contextlib.contextmanager
@@ -256,7 +282,7 @@ def opened_gradebook(classroom: Classroom) -> Iterator[Gradebook]:
         ClassError: it is none, was made by another version of nbgrader, or is locked.
     """
     try:
-        with Gradebook(classroom.gradebook, classroom.course_id) as gradebook:
+        with open_gradebook(classroom.gradebook, classroom.course_id) as gradebook:
             gradebook.db.query(Student).first()  # of an older gradebook a column is missing
             yield gradebook
     except (SQLAlchemyError, sqlite3.Error) as error:
