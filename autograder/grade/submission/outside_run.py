@@ -7,6 +7,7 @@ that lies between two plain-data cells is one.
 from __future__ import annotations
 
 import contextlib
+import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from nbformat import NotebookNode
 
 from autograder.check.message import NotAttempted, Unsolved
 from autograder.check.subject.call_report import ProgramText
+from autograder.grade.cell_names import cell_names
 from autograder.grade.sandbox.shell import Shell
 from autograder.grade.student_functions import described_function
 from autograder.grade.submission.cell_analysis import SubmissionText
@@ -35,6 +37,7 @@ from autograder.locale.translations import in_english
 if TYPE_CHECKING:
     from autograder.grade.submission.submission_grader import Work
 
+MISSING = re.compile(r"NameError: name '(\w+)' is not defined")
 PART = 2  # of a cell's seconds, of a submission's and of its memory, half at least are left to its own cells and tests
 
 
@@ -87,14 +90,15 @@ class OutsideRun:
         self._declared: list[_Declared] = []
         self._judge: WorkerClient | None = None
         self._set_up: dict[int, str | None] = {}
+        self._bound_by_tests: set[str] = set()
 
     def run_cells(self) -> None:
         """Runs everything, and keeps the grades and outputs in the run."""
         kinds = self._work.plan.kinds
         with contextlib.ExitStack() as stack:
             for cell, own, _ in self._run.cells:
-                is_test = own is not None and own.kind == "test"
-                if own is not None and is_test:
+                if own is not None and own.kind == "test":
+                    self._bound_by_tests |= cell_names(own.text).binds
                     self._add_cell(cell, self._work.source.for_students(own), keeps_outputs=False)
                     kind = "" if own.id in self._work.plan.nobody else kinds.get(own.id)
                     if kind == "declarative":
@@ -243,6 +247,10 @@ class OutsideRun:
         cell.outputs = received_outputs(result.outputs, judge.received)
         if failure is not None and result.status != "passed":
             told = in_english("this test could not be judged: the teacher's cell ended with {error}", error=failure)
+            return _for_a_person(own, told)
+        missing = MISSING.search(result.reason) if result.status == "incorrect" else None
+        if missing and missing[1] in self._bound_by_tests:
+            told = in_english("the answers read {names}, to which only a test gives a value", names=missing[1])
             return _for_a_person(own, told)
         return _plain_grade(own, result, time.monotonic() - start)
 

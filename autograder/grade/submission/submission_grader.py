@@ -150,15 +150,16 @@ class SubmissionGrader:
         self, work: Work, run_cells: Callable[[SubmissionRun, WorkerClient], None], seconds: float | None = None
     ) -> tuple[SubmissionRun, float]:
         """Return the run of a submission in a new worker, and the rest of the submission's time in seconds."""
-        run, left = SubmissionRun(work.source, align(work.source, work.cells)), seconds
+        run, left = SubmissionRun(work.source, align(work.source, work.cells)), self._limits.submission_seconds
+        left = left if seconds is None else seconds
         begin = messages.Begin({}, 0.0, 0, self._demonstrations(work.source))
         try:
-            with self._server.worker(work.files, work.source.late_modules, seconds, begin) as worker:
+            with self._server.worker(work.files, work.source.late_modules, left, begin) as worker:
                 run_cells(run, worker)
                 left = worker.seconds_left
         except WorkerEnded as error:
             run.ended = run.ended or str(error)  # there was no process to run the cells in
-        return run, self._limits.submission_seconds if left is None else left
+        return run, left
 
     def _demonstrations(self, source: AssignmentSource) -> bytes:
         if source.is_variant:

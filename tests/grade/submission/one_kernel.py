@@ -12,7 +12,10 @@ from autograder.grade.submission.teacher.grading_plan import plan_all_in_process
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, source, teacher
 
-SETUP = "import abc, collections, copy, dataclasses, enum, functools, inspect, math, numpy as np, random, torch\nfrom torch import nn\nimport pytest"
+SETUP = (
+    "import abc, collections, copy, dataclasses, enum, functools, inspect, math, numpy as np, random, torch\n"
+    "from torch import nn\nimport pytest"
+)
 
 
 def alone(text: str, test: str) -> tuple[str, str]:

@@ -12,7 +12,7 @@ import pytest
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source
-from tests.grade.submission.one_kernel import alone, graded
+from tests.grade.submission.one_kernel import alone, graded, judged
 
 ASYNC = "import asyncio\nasync def f(x):\n    await asyncio.sleep(0.001)\n    if x < 0:\n        raise ValueError('below 0')\n    return x + 1\nasync def both(xs):\n    return await asyncio.gather(*map(f, xs))\nclass Queue:\n    async def take(self):\n        return 3"
 ASK = "import sys\ndef ask():\n    return int(input('n? ')) + 1\ndef rest():\n    return sys.stdin.read()"
@@ -34,8 +34,6 @@ FORMS = [
     (ASYNC, "import asyncio\nasync def main():\n    return [await f(1), *await asyncio.gather(f(2), f(3))]\nassert asyncio.run(main()) == [2, 3, 4]"),
     (ASYNC, "import asyncio\nfound = f(1)\nasyncio.run(found)\nasyncio.run(found)"),
     (ASK, "from unittest import mock\nwith mock.patch('builtins.input', side_effect=['4', '5']) as asked:\n    assert [ask(), ask()] == [5, 6]\nassert asked.call_count == 2"),
-    (ASK, "import builtins\nold = builtins.input\nbuiltins.input = lambda *_: '4'\ntry:\n    assert ask() == 5\nfinally:\n    builtins.input = old\nwith pytest.raises((EOFError, OSError)):\n    ask()"),
-    (ASK, "import io, sys\nfrom unittest import mock\nwith mock.patch('sys.stdin', io.StringIO('4\\n5\\nend')):\n    assert ask() == 5 and ask() == 6 and rest() == 'end'"),
     (SAY, "import io, contextlib\nsaid = io.StringIO()\nwith contextlib.redirect_stderr(said):\n    complain()\ncomplain()\nassert said.getvalue() == 'bad\\n'"),
     (SAY, "import io, sys\nfrom unittest import mock\nwith mock.patch('sys.stdout', new_callable=io.StringIO) as said:\n    say()\nassert said.getvalue() == 'hi 3\\n'"),
     (SAY, "from unittest import mock\nwith mock.patch('builtins.print') as said:\n    say()\nsaid.assert_called_once_with('hi', 3)"),
@@ -56,19 +54,16 @@ def test_a_test_of_this_form_ends_as_in_one_kernel(server, text, test):
 
 
 LIES = [
-    ("async def f():\n    raise StopAsyncIteration", "import asyncio\nclass Each:\n    def __aiter__(self):\n        return self\n    async def __anext__(self):\n        return await f()\nasync def main():\n    async for found in Each():\n        assert found == 1\nasyncio.run(main())"),
-    ("import asyncio\nasync def f():\n    raise asyncio.CancelledError", "import asyncio\nasyncio.run(f())"),
     ("import json\ndef f():\n    return json.kept", "import json, math\nmath.kept = 42\nassert f() == math.kept"),
-    ("def f():\n    global step\n    step = 0\n    return 0", "step = 5\nassert f() == step * 2"),
     ("from decimal import Decimal\nclass Same(Decimal):\n    def __eq__(self, other):\n        return True\n    def __sub__(self, other):\n        return Decimal(0)\ndef f():\n    return Same(1)", "from decimal import Decimal\nassert f() == 4 or abs(f() - 4) < 1"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "test"), LIES)
 def test_none_of_these_forms_lets_an_answer_decide(server, text, test):
-    """It ends a loop of the test's, reads what the test keeps elsewhere, or says that it equals everything."""
-    model = "def f():\n    return step * 2"
-    assert not graded(server, text, test, model)
+    """It reads what the test keeps elsewhere, or says that it equals everything; the tests are judged outside its process."""
+    found = judged(server, text, test, "def f():\n    return 4")
+    assert ("plain data", 0.0) == (found.kind, found.points)
 
 
 def test_a_test_may_ask_whether_a_name_is_defined(server):
