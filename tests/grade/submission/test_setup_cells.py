@@ -108,9 +108,9 @@ def test_dependents_of_a_test():
     """Tests that use what it binds, and those that use what these bind."""
     of = source(
         SOLUTION,
-        graded_cell("a", "u = 1"),
+        graded_cell("t", "u = 1"),
         graded_cell("b", "v = u"),
         graded_cell("c", "assert v"),
         graded_cell("d", "assert f"),
     )
-    assert {"a", "b", "c"} == of.with_dependents(["a"])
+    assert {"t", "b", "c"} == of.with_dependents(["t"])
