@@ -34,6 +34,7 @@ from autograder.grade.nbgrader_adapter import (
 from autograder.grade.policy.submission_time import read_time
 from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
 from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission, plain_file, reason_of
+from autograder.grade.submission.teacher.release_steps import excluded_files
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.teacher_files import files_beside
 from autograder.grade.wire.limits import Limits
@@ -115,8 +116,10 @@ class Classroom(NamedTuple):
         return url.get_backend_name() != "sqlite" or (path.is_file() and path.stat().st_size > 0)
 
     def course_files(self) -> tuple[dict[str, bytes], list[str]]:
-        """Returns the files that the teacher hands out beside the notebooks, and a note for each that is left out."""
-        return files_beside(self.sources / self.assignment)
+        """Return the files beside the notebooks that replace a student's, and a note for each that is left out."""
+        files, notes = files_beside(self.sources / self.assignment)
+        excluded = excluded_files(self.settings(), self.assignment)
+        return {name: data for name, data in files.items() if name not in excluded}, notes
 
     def notebooks(self) -> list[Path]:
         """Returns the source notebooks, by name."""
@@ -125,7 +128,7 @@ class Classroom(NamedTuple):
     def read_sources(self, level: IsolationLevel, limits: Limits) -> list[AssignmentSource]:
         """Returns the assignment's notebooks; those with AUTOTEST lines run at this level, within these limits."""
         paths = self.notebooks()
-        files, _ = self.course_files()
+        files, _ = files_beside(self.sources / self.assignment)
         from autograder.grade.submission.teacher.autotests import AutotestRunner  # imports PyTorch
 
         with AutotestRunner(level, limits, self.settings(), self.folder) as autotests:

@@ -25,7 +25,7 @@ def recordings_of(source: AssignmentSource, server: ServerClient) -> bytes:
     texts = [source.for_students(cell) if cell.kind == "test" else cell.text for cell in cells]
     requests: list[messages.Request] = [messages.RunCell(text) for text in texts if text.strip()]
     try:
-        with server.worker(source.files, source.late_modules) as worker:
+        with server.worker(source.student_files | source.files, source.late_modules) as worker:
             # A cell of the teacher's that fails has failed for every student, too.
             *_, recorded = worker.answers([*requests, messages.ListRecordings()])
             return recorded.recordings[0] if isinstance(recorded, messages.Recorded) else b""

@@ -89,9 +89,7 @@ class SubmissionRun:
         for _, own, _ in self.cells:
             if own is not None and own.kind == "test" and own.id not in self.grades:
                 self.grades[own.id] = _not_run(own, self.ended)
-        for cell, own, put_back in self.cells:
-            if put_back:
-                cell.metadata["autograder"] = {"put_back": True}
+        for cell, own, _ in self.cells:
             if own is not None and own.kind in ("manual", "task"):
                 self.grades[own.id] = _by_a_person(cell, own)
             if own is not None and own.kind == "test":
@@ -152,7 +150,9 @@ def _comment(cell: NotebookNode) -> str | None:
 
 
 def _notebook_text(source: AssignmentSource, cells: list[AlignedCell], about: dict[str, Any]) -> str:
-    metadata = {key: source.metadata[key] for key in ("kernelspec", "language_info") if key in source.metadata}
+    metadata: dict[str, Any] = {
+        key: source.metadata[key] for key in ("kernelspec", "language_info") if key in source.metadata
+    }
     if language() != SOURCE:
         metadata[METADATA] = language()
     if about:

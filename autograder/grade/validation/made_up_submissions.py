@@ -85,6 +85,12 @@ def grade_submissions(
     def jobs() -> Iterator[Job]:
         for number, made_up in enumerate(submissions, 1):
             on_step(ValidationStep(source.name, made_up.name, number, len(submissions)))
-            yield Job(made_up.name, source.name, nbformat.writes(made_up.notebook).encode(), {}, made_up.plan)
+            yield Job(
+                made_up.name,
+                source.name,
+                nbformat.writes(made_up.notebook).encode(),
+                source.student_files,
+                made_up.plan,
+            )
 
     return {result.student: result.grade or result.failure for result in graders.grade(jobs())}

@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-import json
 
 import msgspec
-import nbformat
 
-from autograder.course.variants.declared_changes import DeclaredChanges
 from autograder.grade.sandbox.isolation.levels import known_level
-from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.submission.teacher.source import AssignmentSource, SourceBundle
 from autograder.grade.where.grading_job import GradingTerms
 from autograder.grade.wire.limits import Limits
-
-
-class BundledSource(msgspec.Struct, frozen=True):
-    """A source notebook as its JSON, the files beside it, and what may differ between two students' notebooks."""
-
-    name: str
-    notebook: str
-    files: dict[str, bytes]
-    changes: DeclaredChanges
 
 
 class CourseBundle(msgspec.Struct, frozen=True):
@@ -34,7 +22,7 @@ class CourseBundle(msgspec.Struct, frozen=True):
         seed: from which inputs are drawn.
     """
 
-    sources: tuple[BundledSource, ...]
+    sources: tuple[SourceBundle, ...]
     level: str
     limits: Limits
     seed: int
@@ -42,20 +30,12 @@ class CourseBundle(msgspec.Struct, frozen=True):
     @classmethod
     def of(cls, terms: GradingTerms) -> CourseBundle:
         """Return the bundle of these terms."""
-        sources = tuple(
-            BundledSource(source.name, json.dumps(source.notebook), source.files, source.changes)
-            for source in terms.sources.values()
-        )
+        sources = tuple(source.bundle() for source in terms.sources.values())
         return cls(sources, terms.level.name, terms.limits, terms.seed)
 
     def terms(self) -> GradingTerms:
         """Return the terms again; each source has the digest that it had."""
-        sources = {
-            bundled.name: AssignmentSource(
-                bundled.name, nbformat.from_dict(json.loads(bundled.notebook)), bundled.files, bundled.changes
-            )
-            for bundled in self.sources
-        }
+        sources = {bundled.name: AssignmentSource.from_bundle(bundled) for bundled in self.sources}
         return GradingTerms(sources, known_level(self.level), self.limits, self.seed)
 
     @property

@@ -21,7 +21,7 @@ from autograder.grade.sandbox.process_group import ProcessGroup
 from autograder.grade.submission.connection.server_client import greeting, process_group
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.where.course_bundle import CourseBundle
-from autograder.grade.where.grading_job import Graders, GradingTerms, Job, JobResult, NewLane
+from autograder.grade.where.grading_job import Graders, GradingTerms, Job, JobResult, NewLane, validated
 from autograder.grade.where.machine_facts import machine_kind
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import LONGEST_WAIT
@@ -217,6 +217,11 @@ class Lanes(Graders):
             return self._try_again(lane, job)
         if result.isolation_failure is not None:
             raise IsolationError(result.isolation_failure)
+        try:
+            result = validated(result, self._terms.sources[job.notebook])
+        except ValueError as error:
+            lane.close()
+            return JobResult(job.student, job.notebook, None, f"its grade was refused: {error}")
         lane.job = None
         self._free.append(lane)
         return msgspec.structs.replace(result, student=job.student, notebook=job.notebook)

@@ -2,33 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from nbformat import NotebookNode, v4
 from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 from traitlets import Enum
-from traitlets.config import Config
 
 from autograder.locale.languages import language_of, speaking
 from autograder.locale.translations import retold, translated
 
 HIDDEN_TEST_LEVELS = ("none", "name", "message")
-REPLACEMENT = "# hidden tests{name}"
-NAME_MARKS = " #:"
-
-
-def hidden_regions(settings: Config) -> re.Pattern[str]:
-    """Return the pattern of hidden tests in a course's cells, by its own delimiters (`c.ClearHiddenTests`)."""
-    marks = ClearHiddenTests(config=settings)
-    begin, end = re.escape(marks.begin_test_delimeter), re.escape(marks.end_test_delimeter)
-    return re.compile(rf"^.*{begin}(?P<name>.*)\n(?:.*\n)*?.*{end}.*$", re.MULTILINE)
-
-
-def hidden_test_name(source: str, regions: re.Pattern[str] | None = None) -> str:
-    """Return the teacher's name for the hidden tests in a cell; "" if they have none, or if there are none."""
-    found = (regions or hidden_regions(Config())).search(source)
-    return found["name"].strip(NAME_MARKS) if found else ""
 
 
 def told_of_hidden_test(level: str, name: str, message: str) -> str:
@@ -59,18 +42,34 @@ class CoverHiddenTests(NbGraderPreprocessor):
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
         """Return the cell as a student may see it."""
-        regions = hidden_regions(self.config)
-        if not regions.search(cell.source):
+        hidden = self._hidden_lines(cell)
+        if not hidden:
             return cell, resources
-        name, is_code = hidden_test_name(cell.source, regions), cell.cell_type == "code"
-        cell.source = regions.sub(lambda match: _shown_instead(match["name"]) if is_code else "", cell.source)
-        if is_code:
-            # Without the grader's note an error may come from the hidden part, so it is replaced as well.
-            covered = cell.metadata.get("autograder", {}).get("hidden", True)
-            cell.outputs = [
-                self._replacement(output, name) if covered else _without_lines(output) for output in cell.outputs
-            ]
+        cell.source = _covered(cell, hidden)
+        if cell.cell_type != "code":
+            return cell, resources
+        name = next(iter(hidden.values()))
+        # Without the grader's note an error may come from the hidden part, so it is replaced as well.
+        covered = cell.metadata.get("autograder", {}).get("hidden", True)
+        cell.outputs = [
+            self._replacement(output, name) if covered else _without_lines(output) for output in cell.outputs
+        ]
         return cell, resources
+
+    def _hidden_lines(self, cell: NotebookNode) -> dict[int, str]:
+        """Return the hidden lines of a cell, from 0, in order, each with what the teacher calls its part."""
+        parts = cell.metadata.get("autograder", {}).get("hidden_parts", [])
+        hidden = {line - 1: name for first, last, name in parts for line in range(first, last + 1)}
+        # In a notebook that an earlier release or nbgrader itself has graded, only the marks say what is hidden.
+        marks, name = ClearHiddenTests(config=self.config), None
+        for number, line in enumerate(cell.source.split("\n")):
+            if marks.begin_test_delimeter in line:
+                name = line.partition(marks.begin_test_delimeter)[2].strip(" #:")
+            if name is not None:
+                hidden.setdefault(number, name)
+            if marks.end_test_delimeter in line:
+                name = None
+        return dict(sorted(hidden.items()))
 
     def _replacement(self, output: NotebookNode, name: str) -> NotebookNode:
         if output.output_type != "error":
@@ -87,6 +86,12 @@ def _without_lines(output: NotebookNode) -> NotebookNode:
     return output
 
 
-def _shown_instead(name: str) -> str:
-    words = name.strip(NAME_MARKS)
-    return REPLACEMENT.format(name=f": {words}" if words else "")
+def _covered(cell: NotebookNode, hidden: dict[int, str]) -> str:
+    """Return a cell's text, in code with a comment for each hidden part."""
+    lines = []
+    for number, line in enumerate(cell.source.split("\n")):
+        if number not in hidden:
+            lines.append(line)
+        elif cell.cell_type == "code" and hidden.get(number - 1) != hidden[number]:
+            lines.append("# hidden tests" + (f": {hidden[number]}" if hidden[number] else ""))
+    return "\n".join(lines)

@@ -84,7 +84,7 @@ class AutotestRunner:
     """
 
     def __init__(self, level: IsolationLevel, limits: Limits, settings: Config, course: Path) -> None:
-        self._server, self._settings, self._course = ServerClient(level, limits), settings, course
+        self._server, self.settings, self.course = ServerClient(level, limits), settings, course.absolute()
 
     def __enter__(self) -> AutotestRunner:
         return self
@@ -104,20 +104,20 @@ class AutotestRunner:
             SourceError: the lines cannot be turned into tests; the message says why.
             IsolationError: the server does not start.
         """
-        runner = IsolatedInstantiateTests(config=self._settings, log=_SILENT)
+        runner = IsolatedInstantiateTests(config=self.settings, log=_SILENT)
         if not any(runner.autotest_delimiter in cell.source for cell in notebook.cells if cell.cell_type == "code"):
             return notebook
         notebook.cells = [cell for cell in notebook.cells if not set(AUTHOR_TAGS) & set(cell.metadata.get("tags", []))]
         modules = late_modules(cell.source for cell in notebook.cells)
         resources = {"metadata": {"path": str(folder)}}
         try:
-            with self._server.worker(files, modules) as runner.worker, contextlib.chdir(self._course):
+            with self._server.worker(files, modules) as runner.worker, contextlib.chdir(self.course):
                 return runner.preprocess(notebook, resources)[0]
         except (SourceError, IsolationError):
             raise
         except FileNotFoundError:
             raise SourceError(
-                f"the AUTOTEST lines need {runner.autotest_filename}: put it into {folder} or {self._course}"
+                f"the AUTOTEST lines need {runner.autotest_filename}: put it into {folder} or {self.course}"
             ) from None
         except Exception as error:  # noqa: BLE001 - whatever a template or a setting may do
             said = f"{type(error).__name__}: {error}"[:LONGEST_REASON]
