@@ -119,7 +119,7 @@ class _Encoding:
             raise NotPlain("a value that contains itself, or is nested too deeply")
         if kind is list:
             return self.parts(value, depth)
-        form = _FORMS.get(kind) or form_of(kind)
+        form = _FORMS.get(kind) or form_of(kind)  # type: ignore[arg-type]
         if form is None:
             base = _plain_base(kind)
             if base in NATIVE:
