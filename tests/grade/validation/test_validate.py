@@ -9,8 +9,7 @@ from autograder.cli import main
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.sandbox.isolation.levels import LEVELS
-from autograder.grade.sandbox.launch import ServerPool
-from autograder.grade.submission.teacher.judging_plan import JudgingPlan
+from autograder.grade.submission.teacher.grading_plan import GradingPlan
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.validation.made_up_submissions import (
     MadeUpSubmission,
@@ -22,11 +21,11 @@ from autograder.grade.validation.made_up_submissions import (
 from autograder.grade.validation.source_report import print_report, shown_steps
 from autograder.grade.validation.validate import CellReport, SourceReport, validate_source
 from autograder.grade.where.grading_job import GradingTerms
-from autograder.grade.where.local_processes import GraderProcesses
+from autograder.grade.where.local_processes import LocalBackend
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import KNOWN, answer, graded_cell, teacher
 
-OUTSIDE, IN_PROCESS = "two", "one"
+OUTSIDE, IN_PROCESS = "plain data", "in process"
 HIDDEN = "\n### BEGIN HIDDEN TESTS\nassert f(4) == 16\n### END HIDDEN TESTS"
 BESIDE = "import sys\nassert sys._getframe().f_globals['f'] is f and 'In' in f.__globals__ and f(3) == 9"
 INSIDE = "def same(value):\n    assert value is f\n    assert 'In' in value.__globals__\nsame(f)\nassert f(3) == 9"
@@ -60,8 +59,8 @@ MORE = {
 @pytest.fixture(scope="module")
 def servers(bubblewrap):
     """One warm server for all sources of this file."""
-    with ServerPool(LEVELS["bubblewrap"], 1) as servers:
-        yield servers
+    with LocalBackend(LEVELS["bubblewrap"], 1) as backend:
+        yield backend
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +68,7 @@ def graded(servers):
     """Returns the grades of made-up submissions of a source."""
 
     def grade(source, *submissions):
-        with GraderProcesses(terms_of(source), 1, servers) as graders:
+        with servers.graders(terms_of(source)) as graders:
             return grade_submissions(source, submissions, graders)
 
     return grade
@@ -81,7 +80,7 @@ def validated(servers):
 
     def validate(cells, on_step=ignore_step, **options):
         source = AssignmentSource("n", cells)
-        with GraderProcesses(terms_of(source), 1, servers) as graders:
+        with servers.graders(terms_of(source)) as graders:
             return validate_source(source, graders, on_step=on_step, **options)
 
     return validate
@@ -261,7 +260,7 @@ def test_made_up_submissions_are_graded_like_others(graded):
     source = AssignmentSource("n", notebook(TESTS["right"]))
     texts = {"cubes": "def f(x):\n    return x ** 3", "squares": "f = lambda x: x ** 2", "none": "pass"}
     submissions = [
-        MadeUpSubmission(name, with_answers(source, {"a": text}), JudgingPlan()) for name, text in texts.items()
+        MadeUpSubmission(name, with_answers(source, {"a": text}), GradingPlan()) for name, text in texts.items()
     ]
     grades = graded(source, *submissions)
     assert {"cubes": 0.0, "squares": 1.0, "none": 0.0} == {name: grade.points for name, grade in grades.items()}
@@ -281,7 +280,7 @@ def test_each_step_is_shown(validated, capsys):
 def test_a_long_grade_id_is_not_cut_in_the_table(capsys):
     """It is what the teacher searches for in the notebook."""
     cell = CellReport(id="test_plot_of_the_squared_exponential_end", max_points=1, model=1, release=0, kind=OUTSIDE)
-    print_report(SourceReport(notebook="n", cells=(cell,), plan=JudgingPlan()))
+    print_report(SourceReport(notebook="n", cells=(cell,), plan=GradingPlan()))
     assert "end" in capsys.readouterr().out
 
 
