@@ -170,9 +170,9 @@ def _grade(
     source: AssignmentSource, graders: Graders, on_step: OnStep, *submissions: MadeUpSubmission
 ) -> list[NotebookGrade]:
     grades = []
-    for name, grade in grade_submissions(source, submissions, graders, on_step).items():
+    for made_up, grade in zip(submissions, grade_submissions(source, submissions, graders, on_step), strict=True):
         if isinstance(grade, str):
-            raise ValidationError(f"the source could not be validated: grading its {name} failed ({grade})")
+            raise ValidationError(f"the source could not be validated: grading its {made_up.name} failed ({grade})")
         grades.append(grade)
     return grades
 

@@ -21,7 +21,7 @@ from autograder.grade.validation.made_up_submissions import (
 )
 from autograder.grade.validation.source_report import print_report, shown_steps
 from autograder.grade.validation.validate import CellReport, SourceReport, validate_source
-from autograder.grade.where.grading_job import GradingTerms
+from autograder.grade.where.grading_job import GradingTerms, JobResult
 from autograder.grade.where.local_processes import GraderProcesses
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import KNOWN, answer, graded_cell, teacher
@@ -218,7 +218,7 @@ def test_a_test_is_judged_where_the_names_are_that_its_answer_reads(validated, g
     )
     plan = validated(source).plan
     known = AssignmentSource("n", source)
-    grade = graded(known, MadeUpSubmission("model", model_answers(known), plan))["model"]
+    grade = graded(known, MadeUpSubmission("model", model_answers(known), plan))[0]
     assert ["beside", "binds"] == sorted(known.with_binders(plan.one))
     assert [1.0, 1.0, 1.0] == [cell.points for cell in grade.cells.values()]
 
@@ -257,14 +257,14 @@ def test_a_test_without_a_model_answer_shows_no_points_for_it(validated):
 
 
 def test_made_up_submissions_are_graded_like_others(graded):
-    """Any answers, by name, each with its grade."""
+    """Any answers, each with its grade."""
     source = AssignmentSource("n", notebook(TESTS["right"]))
     texts = {"cubes": "def f(x):\n    return x ** 3", "squares": "f = lambda x: x ** 2", "none": "pass"}
     submissions = [
         MadeUpSubmission(name, with_answers(source, {"a": text}), JudgingPlan()) for name, text in texts.items()
     ]
     grades = graded(source, *submissions)
-    assert {"cubes": 0.0, "squares": 1.0, "none": 0.0} == {name: grade.points for name, grade in grades.items()}
+    assert [0.0, 1.0, 0.0] == [grade.points for grade in grades]
 
 
 def test_each_step_is_shown(validated, capsys):
@@ -283,6 +283,21 @@ def test_a_long_grade_id_is_not_cut_in_the_table(capsys):
     cell = CellReport(id="test_plot_of_the_squared_exponential_end", max_points=1, model=1, release=0, kind=OUTSIDE)
     print_report(SourceReport(notebook="n", cells=(cell,), plan=JudgingPlan()))
     assert "end" in capsys.readouterr().out
+
+
+class _LastFirst:
+    """Gives the results of all jobs in reverse, as processes that work at once may."""
+
+    def grade(self, jobs):
+        results = [JobResult(job.student, job.notebook, None, f"{job.student} failed") for job in jobs]
+        return reversed(results)
+
+
+def test_results_keep_their_order_whichever_is_first():
+    """The second submission may be graded before the first."""
+    source = AssignmentSource("n", notebook(TESTS["right"]))
+    submissions = [MadeUpSubmission(name, model_answers(source), JudgingPlan()) for name in ("a", "b", "c")]
+    assert ["a failed", "b failed", "c failed"] == grade_submissions(source, submissions, _LastFirst())
 
 
 @pytest.fixture
