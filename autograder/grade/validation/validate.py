@@ -142,7 +142,7 @@ def validate_source(
     """
     grade = partial(_grade, source, graders, on_step)
     everything = plan_all_in_process(source)
-    plan = everything if all_in_process else plan_of_source(source)
+    plan = everything if all_in_process else plan_of_source(source, forbid_in_process=forbid_in_process)
     answers, untouched = model_answers(source), release(source)
     model, in_process, handed_out = grade(
         MadeUpSubmission("model answers", answers, plan),

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from autograder.grade.sandbox.isolation.levels import LEVELS
-from autograder.grade.sandbox.launch import ServerPool
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.validation.made_up_submissions import ignore_step
 from autograder.grade.validation.mutants import mutants
@@ -15,7 +14,7 @@ from autograder.grade.validation.mutation_test import MutationReport, mutation_t
 from autograder.grade.validation.trivial_answers import made_trivial, trivial_answers
 from autograder.grade.validation.validate import validate_source
 from autograder.grade.where.grading_job import GradingTerms
-from autograder.grade.where.local_processes import GraderProcesses
+from autograder.grade.where.local_processes import LocalBackend
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, teacher
 
@@ -153,7 +152,7 @@ def mutation_report(*cells, sample=200, on_step=ignore_step):
     """Returns the mutation test of a source with these cells."""
     source = AssignmentSource("n", nbformat.v4.new_notebook(cells=list(cells)))
     terms = GradingTerms({"n": source}, LEVELS["bubblewrap"], LIMITS, 7)
-    with ServerPool(terms.level, 1) as servers, GraderProcesses(terms, 1, servers) as graders:
+    with LocalBackend(terms.level, 1) as backend, backend.graders(terms) as graders:
         report = validate_source(source, graders)
         return mutation_test(source, report, graders, sample, on_step)
 
