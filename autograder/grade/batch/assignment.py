@@ -35,7 +35,7 @@ from autograder.grade.batch.validation import source_reports
 from autograder.grade.sandbox.isolation.levels import STRONGEST, known_level, require_level
 from autograder.grade.sandbox.launch import parallel_jobs
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.submission.submitted.submitted_files import is_about_the_machine
+from autograder.grade.submission.submitted_files import is_about_the_machine
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process
 from autograder.grade.validation.made_up_submissions import OnStep, ignore_step
 from autograder.grade.validation.validate import SourceReport

@@ -47,7 +47,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         output_bytes: of text and pictures in one submission's outputs; the rest is cut off, without a penalty.
         file_bytes: of the largest file it may write.
         disk_bytes: of its private /tmp and home folder together; they are kept in memory.
-        notebook_bytes: of the submitted notebook.
+        notebook_bytes: of the submitted notebook, without its outputs.
         attachment_bytes: of all other submitted files.
         attachment_count: of the files and folders beside the notebooks.
         reply_bytes: of one answer from the worker.
