@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from autograder.commands.number_options import positive
 from autograder.errors import InputError
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from autograder.grade.wire.limits import limit_fields
 from autograder.installation.another_python import continue_in
 from autograder.installation.requirements import require
 from autograder.loading import loading
@@ -26,14 +27,7 @@ if TYPE_CHECKING:
     from autograder.grade.validation.validate import SourceReport
     from autograder.grade.where.grading_job import GradingPlace
 
-# Option of `grade`, its form, and what it limits for one submission; each has the name of a setting c.Autograder in
-# nbgrader_config.py.
-LIMIT_OPTIONS = (
-    ("--cell-seconds", positive(float), "seconds for one cell"),
-    ("--submission-seconds", positive(float), "seconds for all cells together"),
-    ("--memory-mib", positive(int), "MiB of memory"),
-    ("--processes", positive(int), "processes and threads at once"),
-)
+LIMIT_OPTIONS = {name: field for name, field in limit_fields().items() if field.setting.is_option}
 
 
 def add_to(verbs: Any) -> None:
@@ -60,6 +54,11 @@ def add_to(verbs: Any) -> None:
     )
     grade.add_argument("--resume", action="store_true", help="continue an interrupted run")
     grade.add_argument("--force", action="store_true", help="grade unchanged submissions again")
+    grade.add_argument(
+        "--accept-source",
+        action="store_true",
+        help="update the gradebook if the source gained or lost cells after the class was graded",
+    )
     grade.add_argument("--dry-run", action="store_true", help="only say whose marks would move, by how much and why")
     grade.add_argument("--one-process", action="store_true", help="run tests beside the answers, as nbgrader does")
     grade.add_argument(
@@ -70,8 +69,9 @@ def add_to(verbs: Any) -> None:
     grade.add_argument(
         "--feedback", choices=("off", "none", "name", "message"), default="name", help="what to show of hidden tests"
     )
-    for option, form, limited in LIMIT_OPTIONS:
-        grade.add_argument(option, type=form, help=f"{limited} (default: the course's nbgrader_config.py)")
+    for name, field in LIMIT_OPTIONS.items():
+        said = f"{field.setting.help} (default: the course's nbgrader_config.py)"
+        grade.add_argument(f"--{name.replace('_', '-')}", type=positive(field.kind), help=said)
     grade.add_argument("--python", metavar="PATH", help="grade with the packages of another Python")
     grade.add_argument("--json", action="store_true", help="one JSON object on standard output")
     grade.set_defaults(run=_grade)
@@ -200,6 +200,7 @@ def _options(chosen: argparse.Namespace) -> Options:
         isolation=chosen.isolation,
         resume=chosen.resume and not chosen.dry_run,
         force=chosen.force,
+        accept_source=chosen.accept_source,
         one_process=chosen.one_process,
         two_processes=chosen.two_processes,
         feedback=chosen.feedback,
@@ -208,5 +209,4 @@ def _options(chosen: argparse.Namespace) -> Options:
 
 
 def _chosen_limits(chosen: argparse.Namespace) -> dict[str, float]:
-    names = [option.removeprefix("--").replace("-", "_") for option, _, _ in LIMIT_OPTIONS]
-    return {name: value for name in names if (value := getattr(chosen, name)) is not None}
+    return {name: value for name in LIMIT_OPTIONS if (value := getattr(chosen, name)) is not None}

@@ -8,7 +8,14 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from autograder.grade.submission.cell_analysis import bound_names, global_reads, inner_scopes, scope_of, statements
+from autograder.grade.submission.cell_analysis import (
+    COMPREHENSIONS,
+    bound_names,
+    global_reads,
+    inner_scopes,
+    scope_of,
+    statements,
+)
 
 BUILTINS = frozenset(dir(builtins)) | {"get_ipython", "In", "Out", "display", "__name__", "exit", "quit"}
 CHANGING = {"shuffle", "copyto", "put", "place", "putmask", "heapify", "heappush", "heappop", "insort"}
@@ -57,7 +64,10 @@ def cell_names(text: str) -> CellNames:
     parts = statements(text)
     tree = ast.Module(list(parts), [])
     scope = scope_of(tree)
+    # Python 3.11 gives a comprehension a scope of its own, though it runs with the statement.
+    comprehensions = [inner for inner in inner_scopes(scope) if inner.get_name() in COMPREHENSIONS]
     outer = {symbol.get_name() for symbol in scope.get_symbols()}
+    outer |= {symbol.get_name() for inner in comprehensions for symbol in inner.get_symbols() if symbol.is_global()}
     declared = {
         symbol.get_name()
         for inner in inner_scopes(scope)

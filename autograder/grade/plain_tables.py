@@ -23,7 +23,7 @@ def _column(values: Any) -> list[Any]:
     """Return the dtype and the values of a column or index; the dtype is "" if the values have it themselves."""
     if isinstance(values.dtype, numpy.dtype):
         return ["", numpy.asarray(values)]
-    if form_of(type(values.array)) is not None:  # type: ignore[arg-type]
+    if form_of(type(values.array)) is not None:
         return ["", values.array]
     if str(values.dtype) not in NAMED_DTYPES:
         raise NotPlain(f"a column of dtype {values.dtype!s:.80}")

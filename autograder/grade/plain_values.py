@@ -119,7 +119,7 @@ class _Encoding:
             raise NotPlain("a value that contains itself, or is nested too deeply")
         if kind is list:
             return self.parts(value, depth)
-        form = _FORMS.get(kind) or form_of(kind)  # type: ignore[arg-type]
+        form = form_of(kind)
         if form is None:
             base = _plain_base(kind)
             if base in NATIVE:
@@ -186,11 +186,13 @@ def _unknown_extension(code: int, data: memoryview) -> Any:
 _ENCODER, _DECODER = msgspec.msgpack.Encoder(), msgspec.msgpack.Decoder(Any, ext_hook=_unknown_extension)
 
 
-@functools.lru_cache(maxsize=1000)
 def form_of(kind: Any) -> Form | None:
     """Return how objects of exactly this type cross; None if they are not plain."""
-    if (form := _FORMS.get(kind)) is not None:
-        return form
+    return _FORMS.get(kind) or _other_form(kind)
+
+
+@functools.lru_cache(maxsize=1000)
+def _other_form(kind: Any) -> Form | None:
     if _is_named_tuple(kind):
         return _NAMED_TUPLE
     forms = _library_forms(str(kind.__module__).partition(".")[0])

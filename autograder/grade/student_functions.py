@@ -1,4 +1,10 @@
-"""Calls of a student's function with plain data: the proxy in a judge, and the call itself in the student's process."""
+"""Calls of a student's function with plain values: the proxy in a judge, and the call itself in the student's process.
+
+The proxy has the name, signature, docstring and text of the definition in the notebook, and a call of it raises and prints what
+the student's function raised and printed. An argument that the call changed in place changes in the test only if the calls
+write back; otherwise `Calls.wrote_arguments` says so. A generator, a closure or an object of a class of the student's is not
+plain: `Calls.refusal` then has the reason, and the test says nothing about the answer.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +13,7 @@ import builtins
 import inspect
 import linecache
 import sys
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -15,16 +22,19 @@ import msgspec
 from autograder.errors import as_utf8, message_of
 from autograder.grade.plain_values import NotPlain, decode, encode
 from autograder.grade.sandbox.shell import CellTimeoutError
-from autograder.grade.wire import messages
 from autograder.locale.translations import in_english
 
-LONGEST_TEXT = 4000  # characters of an exception's message
-NEVER_RAISED = (StopIteration, StopAsyncIteration, GeneratorExit, SystemExit, KeyboardInterrupt)
-"""Exceptions that would end a loop of the test's, or the test itself without an error."""
+LONGEST_MESSAGE = 4000  # characters
+LONGEST_NAME = 200
+MOST_CLASSES = 20
+IMMUTABLE = (str, bytes, int, float, complex, type(None), range, frozenset)
+EXCEPTION_LIBRARIES = frozenset({"builtins", "numpy", "torch", "pandas", "decimal", "json", "statistics", "zoneinfo"})
+NEVER_RAISED = (StopIteration, StopAsyncIteration, GeneratorExit)
+"""Exceptions that would end a loop of the test's without an error; those that are not an Exception would end the test."""
 
 
 class StudentError(Exception):
-    """An exception of the student's that a test cannot catch by its class; the message is for the student."""
+    """A call that gave no result, or an exception that the test must not see as what it is; the message is for the student."""
 
 
 class FunctionDescription(msgspec.Struct, frozen=True):
@@ -35,7 +45,13 @@ class FunctionDescription(msgspec.Struct, frozen=True):
 
 
 class RaisedError(msgspec.Struct, frozen=True):
-    """An exception: the names of its classes ("module:name"), from its own to `BaseException`, its message, and its arguments."""
+    """An exception.
+
+    Attributes:
+        classes: names ("module:name") of its class and the bases, as in `__mro__`.
+        message: as `str` returns it.
+        arguments: its `args` as `plain_values.encode` returns them; None if they are not plain.
+    """
 
     classes: list[str]
     message: str
@@ -47,44 +63,43 @@ class FunctionReply(msgspec.Struct, frozen=True):
 
     Attributes:
         value: the returned value; None if the call raised, or returned a value that is not plain.
-        unsendable: why the value is not plain.
+        refusal: why the value is not plain.
+        error: the exception that the call raised.
         printed: the text that the call wrote to stdout.
-        changed: the arguments that the call changed in place, by position or by name.
+        changed: the arguments that the call changed in place, by position or name; None for one that is no longer plain.
     """
 
     value: bytes | None = None
-    unsendable: str | None = None
+    refusal: str | None = None
     error: RaisedError | None = None
     printed: str = ""
-    changed: list[tuple[int | str, bytes]] = []
+    changed: list[tuple[int | str, bytes | None]] = []
 
 
 def call_function(function: Callable[..., Any], arguments: bytes, printed: Callable[[], str]) -> bytes:
-    """Return the reply of a student's function as msgpack; `printed` returns the text that it wrote to stdout.
+    """Call a student's function and return a FunctionReply as msgpack.
+
+    Args:
+        function: the student's.
+        arguments: a tuple and a dictionary, as `plain_values.encode` returns the pair of them.
+        printed: returns the text that the call wrote to stdout.
 
     Raises:
         CellTimeoutError: the time of the call was up.
     """
     args, kwargs = decode(arguments)
     given: dict[int | str, Any] = dict(enumerate(args)) | kwargs
-    before = {place: encode(value) for place, value in given.items() if _is_mutable(value)}
+    before = {place: encode(value) for place, value in given.items() if not isinstance(value, IMMUTABLE)}
     try:
-        value = function(*args, **kwargs)
+        reply = FunctionReply(value=encode(function(*args, **kwargs)))
     except CellTimeoutError:
         raise
+    except NotPlain as error:
+        reply = FunctionReply(refusal=str(error)[:LONGEST_NAME])
     except BaseException as error:  # noqa: BLE001 - the test decides what an exception means
         reply = FunctionReply(error=_raised(error))
-    else:
-        try:
-            reply = FunctionReply(value=encode(value))
-        except NotPlain as error:
-            reply = FunctionReply(unsendable=str(error)[:200])
-    changed = [(place, now) for place, then in before.items() if (now := _encoded(given[place])) not in (then, None)]
+    changed = [(place, now) for place, then in before.items() if (now := _encoded(given[place])) != then]
     return msgspec.msgpack.encode(msgspec.structs.replace(reply, printed=printed(), changed=changed))
-
-
-def _is_mutable(value: Any) -> bool:
-    return not isinstance(value, (str, bytes, int, float, complex, type(None), range, frozenset))
 
 
 def _encoded(value: Any) -> bytes | None:
@@ -95,155 +110,218 @@ def _encoded(value: Any) -> bytes | None:
 
 
 def _raised(error: BaseException) -> RaisedError:
-    classes = [as_utf8(f"{kind.__module__}:{kind.__qualname__}")[:200] for kind in type(error).__mro__]
-    return RaisedError(classes[:20], message_of(error)[:LONGEST_TEXT], _encoded(tuple(error.args)))
+    classes = [as_utf8(f"{kind.__module__}:{kind.__name__}")[:LONGEST_NAME] for kind in type(error).__mro__]
+    arguments = tuple(error.args)
+    if isinstance(error, OSError) and error.filename is not None and len(arguments) == 2:
+        arguments += (error.filename,)  # an OSError takes it out of its arguments
+    return RaisedError(classes[:MOST_CLASSES], message_of(error)[:LONGEST_MESSAGE], _encoded(arguments))
 
 
 class Calls:
     """The calls that one test makes of the student's functions.
 
     Args:
-        ask: sends a request to the student's process, and returns the reply.
-        writes_back: whether arguments that a call changes in place change in the test, too.
+        call: sends the function's name and the encoded arguments to the student's process, and returns the FunctionReply as
+            msgpack; raises StudentError if there is no reply.
+        writes_back: whether an argument that a call changes in place changes in the test, too.
 
     Attributes:
         wrote_arguments: whether a call has changed an argument in place.
-        refusal: why the test cannot be judged, if a value could not cross; None if all could.
+        refusal: why the test cannot be judged; None if every value could cross.
     """
 
-    def __init__(self, ask: Callable[[Any], messages.Replied], writes_back: bool = False) -> None:
-        self._ask, self._writes_back = ask, writes_back
+    def __init__(self, call: Callable[[str, bytes], bytes], writes_back: bool = False) -> None:
+        self._call, self._writes_back = call, writes_back
         self.wrote_arguments = False
         self.refusal: str | None = None
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the value that the student's function returns for these arguments; raise the exception that it raises."""
+        """Return the value that the student's function returns; raise the exception that it raises."""
         try:
-            request = messages.CallStudent(name, encode((args, kwargs)))
+            arguments = encode((args, kwargs))
         except NotPlain as error:
             raise self._refused(in_english("an argument of {name} is {kind}", name=name, kind=str(error))) from None
-        reply = self._reply(name, self._ask(request))
-        given: dict[int | str, Any] = dict(enumerate(args)) | kwargs
-        for place, data in reply.changed:
-            self.wrote_arguments = True
-            if self._writes_back and place in given:
-                _overwrite(given[place], decode(data))
+        try:
+            reply = msgspec.msgpack.decode(self._call(name, arguments), type=FunctionReply)
+            value = None if reply.value is None else decode(reply.value)
+            changed = [(place, None if data is None else decode(data)) for place, data in reply.changed]
+        except ValueError:  # of msgspec's errors as well
+            raise StudentError(in_english("{name} gave a reply that cannot be read", name=name)) from None
+        self._note_changes(name, dict(enumerate(args)) | kwargs, changed)
         sys.stdout.write(reply.printed)
         if reply.error is not None:
             raise _exception(reply.error)
         if reply.value is None:
-            said = reply.unsendable or "nothing"
-            raise self._refused(in_english("{name} returned {kind}", name=name, kind=said))
-        return decode(reply.value)
+            kind = reply.refusal or in_english("a value that cannot be read")
+            raise self._refused(in_english("{name} returned {kind}", name=name, kind=kind))
+        return value
 
-    def _reply(self, name: str, replied: messages.Replied) -> FunctionReply:
-        if replied.answer is None:
-            raise StudentError(in_english("{name} was not called: {reason}", name=name, reason=replied.reason))
-        answer = msgspec.msgpack.decode(replied.answer, type=messages.Answer)
-        if isinstance(answer, messages.Failure) and answer.reason.startswith("CellTimeoutError: "):
-            raise CellTimeoutError(answer.reason.partition(": ")[2])
-        if not isinstance(answer, messages.StudentReturned):
-            said = answer.reason if isinstance(answer, messages.Failure) else "it gave the answer to another question"
-            raise StudentError(in_english("{name} was not called: {reason}", name=name, reason=said))
-        return msgspec.msgpack.decode(answer.reply, type=FunctionReply)
+    def _note_changes(self, name: str, given: dict[int | str, Any], changed: list[tuple[int | str, Any]]) -> None:
+        for place, new in changed:
+            self.wrote_arguments = True
+            if self._writes_back and place in given and _updated(given[place], new) is not given[place]:
+                told = in_english("{name} changed an argument in a way that cannot be repeated in the test", name=name)
+                raise self._refused(told)
 
     def _refused(self, reason: str) -> StudentError:
         self.refusal = self.refusal or reason
         return StudentError(reason)
 
 
-def _overwrite(target: Any, new: Any) -> None:
-    """Changes a test's object in place to the value that a student's function left in its copy."""
-    if isinstance(target, (list, bytearray)):
-        target[:] = new
-    elif isinstance(target, (dict, set)):
+def _updated(target: Any, new: Any) -> Any:
+    """Change a test's object in place to the value in `new`, as far as its parts can be kept; return `new` if it cannot be changed."""
+    if type(target) is not type(new):
+        return new
+    if isinstance(target, (list, tuple)):
+        items = [_updated(old, item) for old, item in zip(target, new, strict=False)] + list(new[len(target) :])
+        if isinstance(target, list):
+            target[:] = items
+            return target
+        same = len(target) == len(new) and all(item is old for old, item in zip(target, items, strict=False))
+        return target if same else new
+    if isinstance(target, dict):
+        items = [(key, _updated(target[key], value) if key in target else value) for key, value in new.items()]
         target.clear()
-        target.update(new)
-    elif hasattr(target, "_update_inplace"):  # pandas 2 and 3: DataFrame and Series
-        target._update_inplace(new)
-    elif hasattr(target, "data") and hasattr(target, "copy_"):
-        target.data.copy_(new.data)
-    elif hasattr(target, "dtype") and target.shape == new.shape:
+        target.update(items)
+        return target
+    if isinstance(target, (set, bytearray, deque)):
+        target.clear()
+        add_all = target.update if isinstance(target, set) else target.extend
+        add_all(new)
+        return target
+    return _updated_array(target, new)
+
+
+def _updated_array(target: Any, new: Any) -> Any:
+    library, kind = type(target).__module__.partition(".")[0], type(target).__name__
+    if library == "torch" and kind in ("Tensor", "Parameter"):
+        if target.shape == new.shape and target.dtype == new.dtype:
+            target.detach().copy_(new.detach())
+        else:
+            target.data = new.detach()
+        if target.is_leaf:
+            target.requires_grad_(new.requires_grad)
+            target.grad = new.grad
+        return target
+    if (
+        library == "numpy"
+        and kind in ("ndarray", "MaskedArray")
+        and (target.shape, target.dtype) == (new.shape, new.dtype)
+    ):
         target[...] = new
+        return target
+    if library == "pandas" and kind in ("DataFrame", "Series"):
+        type(target).__init__(
+            target, new
+        )  # as a method on an object that exists, so that all that refer to it see the change
+        return target
+    return target if type(target) in IMMUTABLE and target == new else new
 
 
-def _exception(error: RaisedError) -> BaseException:
-    """Return the exception that a test sees for one of the student's: of the same class if a library or Python defines it."""
-    known = next(((place, kind) for place, name in enumerate(error.classes) if (kind := _class(name))), (0, Exception))
-    place, kind = known
-    if not issubclass(kind, Exception) or issubclass(kind, NEVER_RAISED):
-        own = error.classes[0].rpartition(":")[2]
-        return StudentError(f"{own}: {error.message}")
-    if place:  # a class of the student's: named as there, and derived from the class that both sides have
-        kind = type(error.classes[0].rpartition(":")[2].rpartition(".")[2], (kind,), {})
-    arguments = (error.message,)
-    if error.arguments is not None:
-        arguments = decode(error.arguments)
+def _exception(error: RaisedError) -> Exception:
+    """Return the exception that a test sees: of the same class if Python or a library of data defines it."""
+    own = error.classes[0].rpartition(":")[2] if error.classes else ""
+    unseen = StudentError(f"{own}: {error.message}")
+    known = [(place, kind) for place, name in enumerate(error.classes) if (kind := _exception_class(name))]
+    if not known or any(issubclass(kind, NEVER_RAISED) for _, kind in known):
+        return unseen
+    place, kind = known[0]
     try:
+        if place:  # a class of the student's
+            kind = type(own, (kind,), {"__module__": "__main__", "__str__": lambda self: error.message})
+        arguments = (error.message,) if error.arguments is None else decode(error.arguments)
+        if kind.__module__ == "builtins":
+            return kind(*arguments)
         raised = kind.__new__(kind, *arguments)
         raised.args = arguments
-    except Exception:  # noqa: BLE001 - a class whose exceptions cannot be made of their arguments
-        return StudentError(f"{kind.__name__}: {error.message}")
+    except Exception:  # noqa: BLE001 - a class whose exceptions cannot be made of their arguments, or forged ones
+        return unseen
     return raised
 
 
-def _class(name: str) -> type[BaseException] | None:
-    home, _, kind = name.partition(":")
-    module = builtins if home == "builtins" else sys.modules.get(home) if home != "__main__" else None
-    found = getattr(module, kind, None)
-    return found if isinstance(found, type) and issubclass(found, BaseException) else None
+def _exception_class(name: str) -> type[Exception] | None:
+    home, _, name = name.partition(":")
+    module = sys.modules.get(home) if home.partition(".")[0] in EXCEPTION_LIBRARIES else None
+    kind = getattr(module, name, None)
+    return kind if isinstance(kind, type) and issubclass(kind, Exception) else None
 
 
 def described_function(name: str, text: str | None) -> bytes:
-    """Return the description of a student's function as msgpack, for `function_proxy`."""
+    """Return a FunctionDescription as msgpack."""
     return msgspec.msgpack.encode(FunctionDescription(name, text))
 
 
 def function_proxy(description: bytes, calls: Calls) -> Callable[..., Any]:
-    """Return a function that calls the student's, with its name, signature, docstring and text."""
-    found = msgspec.msgpack.decode(description, type=FunctionDescription)
+    """Return a function that calls the student's, with its name, signature, docstring and text.
+
+    Args:
+        description: as `described_function` returns it.
+        calls: of the test.
+    """
+    function = msgspec.msgpack.decode(description, type=FunctionDescription)
 
     def proxy(*args: Any, **kwargs: Any) -> Any:
-        return calls.call(found.name, args, kwargs)
+        return calls.call(function.name, args, kwargs)
 
-    proxy.__name__ = proxy.__qualname__ = found.name
+    proxy.__name__ = proxy.__qualname__ = function.name
     proxy.__module__ = "__main__"
-    if found.text is not None:
-        file = f"<{found.name} of the submission>"
-        linecache.cache[file] = (len(found.text), None, found.text.splitlines(keepends=True), file)
-        proxy.__code__ = proxy.__code__.replace(co_filename=file, co_firstlineno=1, co_name=found.name)
-        definition = ast.parse(found.text).body[0]
-        if isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            proxy.__doc__ = ast.get_docstring(definition)
-            proxy.__signature__ = _signature(definition.args)  # type: ignore[attr-defined]
+    file = f"<{function.name} in the submission>"
+    proxy.__code__ = proxy.__code__.replace(co_filename=file, co_firstlineno=1, co_name=function.name)
+    linecache.cache.pop(file, None)
+    if function.text is not None:
+        linecache.cache[file] = (len(function.text), None, function.text.splitlines(keepends=True), file)
+        definition = ast.parse(function.text).body[0]
+        assert isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef))
+        proxy.__doc__ = ast.get_docstring(definition, clean=sys.version_info >= (3, 13))
+        signature = _signature(definition)
+        proxy.__signature__ = signature  # type: ignore[attr-defined]
+        proxy.__annotations__ = _annotations(signature)
     return proxy
 
 
-def _signature(found: ast.arguments) -> inspect.Signature:
-    """Return the signature of a definition; a default that is not a literal is given as `...`."""
-    kinds = inspect.Parameter
-    given = [*found.posonlyargs, *found.args]
-    defaults = [None] * (len(given) - len(found.defaults)) + list(found.defaults)
+def _signature(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> inspect.Signature:
+    arguments, kinds = definition.args, inspect.Parameter
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
     parameters = [
         _parameter(
-            argument, kinds.POSITIONAL_ONLY if argument in found.posonlyargs else kinds.POSITIONAL_OR_KEYWORD, default
+            argument,
+            kinds.POSITIONAL_ONLY if argument in arguments.posonlyargs else kinds.POSITIONAL_OR_KEYWORD,
+            default,
         )
-        for argument, default in zip(given, defaults, strict=True)
+        for argument, default in zip(positional, defaults, strict=True)
     ]
-    parameters += [_parameter(found.vararg, kinds.VAR_POSITIONAL, None)] if found.vararg else []
-    parameters += [
-        _parameter(argument, kinds.KEYWORD_ONLY, default)
-        for argument, default in zip(found.kwonlyargs, found.kw_defaults, strict=True)
-    ]
-    parameters += [_parameter(found.kwarg, kinds.VAR_KEYWORD, None)] if found.kwarg else []
-    return inspect.Signature(parameters)
+    parameters += [_parameter(arguments.vararg, kinds.VAR_POSITIONAL)] if arguments.vararg else []
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        parameters.append(_parameter(argument, kinds.KEYWORD_ONLY, default))
+    parameters += [_parameter(arguments.kwarg, kinds.VAR_KEYWORD)] if arguments.kwarg else []
+    returned = inspect.Signature.empty if definition.returns is None else _annotation(definition.returns)
+    return inspect.Signature(parameters, return_annotation=returned)
 
 
-def _parameter(argument: ast.arg, kind: Any, default: ast.expr | None) -> inspect.Parameter:
-    value: Any = inspect.Parameter.empty
-    if default is not None:
-        try:
-            value = ast.literal_eval(default)
-        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
-            value = ...
-    return inspect.Parameter(argument.arg, kind, default=value)
+def _parameter(argument: ast.arg, kind: Any, default: ast.expr | None = None) -> inspect.Parameter:
+    annotation = inspect.Parameter.empty if argument.annotation is None else _annotation(argument.annotation)
+    value = inspect.Parameter.empty if default is None else _literal(default)
+    return inspect.Parameter(argument.arg, kind, default=value, annotation=annotation)
+
+
+def _literal(node: ast.expr) -> Any:
+    """Return the value of a default; `...` if it is not a literal."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return ...
+
+
+def _annotation(node: ast.expr) -> Any:
+    """Return the annotation: a class of Python's, None, or the text of any other."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    return getattr(builtins, node.id, node.id) if isinstance(node, ast.Name) else ast.unparse(node)
+
+
+def _annotations(signature: inspect.Signature) -> dict[str, Any]:
+    found = {name: part.annotation for name, part in signature.parameters.items()} | {
+        "return": signature.return_annotation
+    }
+    return {name: annotation for name, annotation in found.items() if annotation is not inspect.Signature.empty}

@@ -35,7 +35,7 @@ from autograder.grade.batch.validation import source_reports
 from autograder.grade.sandbox.isolation.levels import STRONGEST, known_level, require_level
 from autograder.grade.sandbox.launch import parallel_jobs
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.submission.submitted.submitted_files import is_about_the_machine
+from autograder.grade.submission.submitted_files import is_about_the_machine
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process
 from autograder.grade.validation.made_up_submissions import OnStep, ignore_step
 from autograder.grade.validation.validate import SourceReport
@@ -54,6 +54,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         isolation: the name of the isolation level.
         resume: continue the run that was interrupted.
         force: grade also what has not changed since it was graded.
+        accept_source: let the gradebook follow a source that gained or lost cells after the class was graded.
         one_process: run the tests in the submission's own process, for notebooks whose tests need more than data.
         two_processes: let a test that cannot be judged in two processes mark nobody, instead of running it in one.
         feedback: what the feedback shows of hidden tests: "none", "name" or "message"; "off" writes no feedback.
@@ -65,6 +66,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     isolation: str = STRONGEST
     resume: bool = False
     force: bool = False
+    accept_source: bool = False
     one_process: bool = False
     two_processes: bool = False
     feedback: Literal["off", "none", "name", "message"] = "off"
@@ -117,7 +119,7 @@ def grade_classroom(
     settings = classroom.settings()
     limits = options.limits or limits_of(settings, options.chosen_limits)
     sources = {source.name: source for source in classroom.read_sources(level, limits)}
-    register(classroom, list(sources.values()))
+    register(classroom, list(sources.values()), accept_source=options.accept_source)
     jobs = parallel_jobs(options.jobs)
     with (
         GradingRecords(classroom.gradebook, classroom.assignment, settings) as records,

@@ -33,7 +33,7 @@ from autograder.grade.nbgrader_adapter import (
 )
 from autograder.grade.policy.submission_time import read_time
 from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
-from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission, plain_file, reason_of
+from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file, reason_of
 from autograder.grade.submission.teacher.release_steps import excluded_files
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.teacher_files import files_beside

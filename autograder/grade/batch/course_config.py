@@ -4,32 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError
-from traitlets import Bool, Float, Integer, TraitError
-from traitlets.config import Config, Configurable, PyFileConfigLoader
+from traitlets import TraitError
+from traitlets.config import Config, PyFileConfigLoader
 
 from autograder.course.paths import SOLUTIONS
 from autograder.errors import InputError
-from autograder.grade.wire.limits import MEBIBYTE, Limits
-from autograder.installation.requirements import install_command
+from autograder.grade.wire.limits import Limits, limit_fields
 
 FILE = "nbgrader_config.py"
 STEPS = ("submitted", "autograded", "feedback")
-STANDARD = Limits()
+OUTSIDE_ONLY = "two_processes"
+"""The setting by which a test that cannot be judged outside the submission's process gives points to nobody."""
 
 
 class CourseConfigError(InputError):
     """A course's nbgrader_config.py cannot be used; the message names the setting."""
 
 
-class CourseFolders(NamedTuple):
+@dataclass(frozen=True)
+class CourseFolders:
     """Where a course's files lie.
 
     Attributes:
@@ -52,26 +53,6 @@ class CourseFolders(NamedTuple):
     def source_folders(self) -> tuple[Path, ...]:
         """Where sources may lie, the first that has one counts: the clone's lessons may be graded in a class that has none."""
         return (self.sources,) if self.is_configured else (self.sources, SOLUTIONS)
-
-
-class Autograder(Configurable):
-    """What one submission may use, and how it is judged: `c.Autograder.cell_seconds = 60` and the like, in nbgrader_config.py."""
-
-    cell_seconds = Float(None, allow_none=True, min=0.1, help="for one cell; else nbgrader's own Execute.timeout").tag(
-        config=True
-    )
-    submission_seconds = Float(STANDARD.submission_seconds, min=1, help="for all cells together").tag(config=True)
-    memory_mib = Integer(STANDARD.memory_bytes // MEBIBYTE, min=64, help="MiB of memory").tag(config=True)
-    processes = Integer(STANDARD.processes, min=1, help="processes and threads at once").tag(config=True)
-    output_mib = Integer(STANDARD.output_bytes // MEBIBYTE, min=1, help="MiB of text and pictures shown").tag(
-        config=True
-    )
-    file_mib = Integer(STANDARD.file_bytes // MEBIBYTE, min=1, help="MiB of the largest file written").tag(config=True)
-    disk_mib = Integer(STANDARD.disk_bytes // MEBIBYTE, min=1, help="MiB of all files written").tag(config=True)
-    picture_seconds = Float(STANDARD.picture_seconds, min=0, help="for the pictures of wrong answers; 0 for none").tag(
-        config=True
-    )
-    two_processes = Bool(False, help="a test that cannot be judged in two processes marks nobody").tag(config=True)
 
 
 def read_config(folder: Path) -> Config | None:
@@ -124,13 +105,8 @@ def _absolute(address: str, root: Path) -> str:
     try:
         url = make_url(address)
         url.get_dialect().import_dbapi()
-    except (ArgumentError, NoSuchModuleError) as error:
-        raise CourseConfigError(f"CourseDirectory.db_url: {error}") from None
-    except ImportError as error:
-        raise CourseConfigError(
-            f"the gradebook {url.render_as_string()} needs a package that is not installed ({error}). Install it with "
-            f"`{install_command('cluster')}` and begin the address with postgresql+psycopg://"
-        ) from None
+    except (ArgumentError, NoSuchModuleError, ImportError) as error:
+        raise CourseConfigError(f"CourseDirectory.db_url cannot be used: {error}") from None
     if url.get_backend_name() == "postgresql":
         return address
     if url.get_backend_name() != "sqlite" or not url.database:
@@ -144,38 +120,33 @@ def _absolute(address: str, root: Path) -> str:
 
 
 def limits_of(settings: Config, chosen: dict[str, float]) -> Limits:
-    """Returns what one submission may use.
+    """Return what one submission may use.
 
     Args:
         settings: the course's configuration.
-        chosen: what was chosen for this run, by the names of `Autograder`; it goes before the course's own settings.
+        chosen: settings for this run, by the same names as in `c.Autograder`, which they override.
 
     Raises:
-        CourseConfigError: a setting has a name or a value that means nothing.
+        CourseConfigError: a setting has a name that is not known, or a value that cannot be used.
     """
-    own = settings.get("Autograder", Config())
-    known = Autograder.class_trait_names(config=True)
+    fields, own = limit_fields(), settings.get("Autograder", Config())
+    known = [*fields, OUTSIDE_ONLY]
     if unknown := sorted(set(own) - set(known)):
-        raise CourseConfigError(f"c.Autograder.{unknown[0]} means nothing; there are {', '.join(sorted(known))}")
+        raise CourseConfigError(f"c.Autograder.{unknown[0]} means nothing; there are {', '.join(known)}")
+    given = {name: value for name, value in {**own, **chosen}.items() if name in fields and value is not None}
     try:
-        given = Autograder(config=settings, **chosen)
-        seconds = given.cell_seconds or Execute(config=settings).timeout
-    except TraitError as error:
+        values = {fields[name].name: fields[name].value(value) for name, value in given.items()}
+        timeout = Execute(config=settings).timeout
+    except (ValueError, TraitError) as error:
         raise CourseConfigError(f"the limits cannot be used: {error}") from None
-    return msgspec.structs.replace(
-        STANDARD,
-        # None or a negative number is nbgrader's "no limit" for a cell.
-        cell_seconds=float(seconds) if seconds and seconds > 0 else given.submission_seconds,
-        submission_seconds=given.submission_seconds,
-        memory_bytes=given.memory_mib * MEBIBYTE,
-        processes=given.processes,
-        output_bytes=given.output_mib * MEBIBYTE,
-        file_bytes=given.file_mib * MEBIBYTE,
-        disk_bytes=given.disk_mib * MEBIBYTE,
-        picture_seconds=given.picture_seconds,
-    )
+    limits = msgspec.structs.replace(Limits(), **values)
+    if "cell_seconds" in given:
+        return limits
+    # None or a negative number is nbgrader's "no limit" for a cell.
+    seconds = float(timeout) if timeout and timeout > 0 else limits.submission_seconds
+    return msgspec.structs.replace(limits, cell_seconds=seconds)
 
 
 def forbids_one_process(settings: Config) -> bool:
-    """Returns whether the course's configuration lets no test run in the submission's own process."""
-    return bool(Autograder(config=settings).two_processes)
+    """Return whether the course's configuration lets no test run in the submission's own process."""
+    return bool(settings.get("Autograder", Config()).get(OUTSIDE_ONLY, False))

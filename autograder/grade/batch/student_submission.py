@@ -12,7 +12,7 @@ from pathlib import Path
 from autograder.grade.batch.classroom import Classroom
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.submission.submitted.submitted_files import (
+from autograder.grade.submission.submitted_files import (
     UnreadableSubmission,
     attachments,
     digest,

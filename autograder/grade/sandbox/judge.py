@@ -19,7 +19,7 @@ from autograder.check.message import NotAttempted, Unsolved
 from autograder.check.subject.call_report import Call, ProgramText, Report
 from autograder.check.subject.inputs import use_seed
 from autograder.grade.clean.drawn_recordings import checked_recording
-from autograder.grade.plain_values import decode
+from autograder.grade.plain_values import NotPlain, decode
 from autograder.grade.sandbox.partial_credit import points_of
 from autograder.grade.sandbox.shell import CellRun, CellTimeoutError, Shell
 from autograder.grade.student_functions import Calls, StudentError, function_proxy
@@ -60,10 +60,10 @@ class Judge:
         through, as in one kernel; the lower points count. So a submission can neither fool a test by changing its inputs, nor
         pass one that forbids to change them.
         """
-        calls = Calls(self._ask)
+        calls = Calls(self._call_student)
         result = self._run(request, calls)
         if result.status == "passed" and calls.wrote_arguments:
-            result = _lower(result, _in_fork(lambda: self._run(request, Calls(self._ask, writes_back=True))))
+            result = _lower(result, _in_fork(lambda: self._run(request, Calls(self._call_student, writes_back=True))))
         return msgspec.structs.replace(result, wrote_arguments=calls.wrote_arguments)
 
     def _run(self, request: messages.RunTest, calls: Calls) -> messages.TestRan:
@@ -79,7 +79,18 @@ class Judge:
                 del self._shell.user_ns[name]
         if calls.refusal:
             return _not_judged(calls.refusal)
+        if isinstance(ran.error, NotPlain):  # such as `backward()` through a tensor that the student's process computed
+            return _not_judged(in_english("it needs {kind}", kind=str(ran.error)))
         return _result(request, ran)
+
+    def _call_student(self, name: str, arguments: bytes) -> bytes:
+        try:
+            return _answer(self._ask(messages.CallStudent(name, arguments)), messages.StudentReturned).reply
+        except Unreachable as error:
+            reason = str(error)
+        if reason.startswith("CellTimeoutError: "):
+            raise CellTimeoutError(reason.partition(": ")[2])
+        raise StudentError(in_english("{name} was not called: {reason}", name=name, reason=reason))
 
     def _bind(self, request: messages.RunTest, calls: Calls) -> dict[str, Any]:
         """Binds the student's names for a test, and returns them with their values."""

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 from nbformat import NotebookNode
 
-from autograder.grade.submission.submitted.untrusted_notebook import new_cell
+from autograder.grade.submission.submitted_notebook import new_cell
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 
 PUT_BACK = "This cell was missing from the submission; it was put back."

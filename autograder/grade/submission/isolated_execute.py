@@ -24,7 +24,7 @@ from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST, require
 from autograder.grade.submission.connection.received_outputs import ended_output, received_outputs
 from autograder.grade.submission.connection.server_client import ServerClient
 from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
-from autograder.grade.submission.submitted.submitted_files import attachments
+from autograder.grade.submission.submitted_files import attachments
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
 

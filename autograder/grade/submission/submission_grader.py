@@ -19,8 +19,8 @@ from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.outside_run import OutsideRun
 from autograder.grade.submission.source_recordings import recordings_of
 from autograder.grade.submission.submission_run import SubmissionRun, unreadable
-from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission
-from autograder.grade.submission.submitted.untrusted_notebook import parse, submitted_language
+from autograder.grade.submission.submitted_files import UnreadableSubmission
+from autograder.grade.submission.submitted_notebook import parse, submitted_language
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_of_source
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.wire import messages

@@ -75,8 +75,8 @@ def with_answers(source: AssignmentSource, answers: Mapping[str, str]) -> Notebo
 
 def grade_submissions(
     source: AssignmentSource, submissions: Sequence[MadeUpSubmission], graders: Graders, on_step: OnStep = ignore_step
-) -> dict[str, NotebookGrade | str]:
-    """Return the grade of each submission by its name, or the reason why the grader itself failed.
+) -> list[NotebookGrade | str]:
+    """Return the grade of each submission, or the reason why the grader itself failed.
 
     Raises:
         IsolationError: the sandbox does not start.
@@ -93,4 +93,5 @@ def grade_submissions(
                 made_up.plan,
             )
 
-    return {result.student: result.grade or result.failure for result in graders.grade(jobs())}
+    results = {result.student: result.grade or result.failure for result in graders.grade(jobs())}  # as they finish
+    return [results[made_up.name] for made_up in submissions]

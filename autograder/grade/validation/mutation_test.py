@@ -20,7 +20,7 @@ from autograder.grade.validation.made_up_submissions import (
     ignore_step,
     with_answers,
 )
-from autograder.grade.validation.mutants import Mutant, mutants
+from autograder.grade.validation.mutants import mutants
 from autograder.grade.validation.trivial_answers import made_trivial, trivial_answers
 from autograder.grade.validation.validate import SourceReport
 from autograder.grade.where.grading_job import Graders
@@ -93,41 +93,39 @@ def mutation_test(
         IsolationError: the sandbox does not start.
     """
     cells = [cell for cell in report.cells if cell.kind and cell.max_points and cell.model == cell.max_points]
-    most = {cell.id: cell.max_points for cell in cells}
-    model = {cell.id: cell.full for cell in source.cells if cell.is_learners}
-    answers = dict(_tested_answers(source, set(most)))
+    answers = dict(_tested_answers(source, {cell.id for cell in cells}))
     tensors = any("torch" in cell.text for cell in source.cells)
-    every = [(name, mutant) for name, text in answers.items() for mutant in mutants(text, tensors=tensors)]
+    every = [(answer, mutant) for answer, text in answers.items() for mutant in mutants(text, tensors=tensors)]
     tried = random.Random(0).sample(every, min(sample, len(every)))
     trivial = trivial_answers((_plain(cell.visible) for cell in source.tests), tensors=tensors)
-    texts: dict[str, dict[str, str]] = {"model answers": {}}
-    texts |= {_name(number, *mutant): {mutant[0]: mutant[1].source} for number, mutant in enumerate(tried, 1)}
-    texts |= {known.name: {name: made_trivial(text, known) for name, text in answers.items()} for known in trivial}
-    submissions = [
-        MadeUpSubmission(name, with_answers(source, model | changed), report.plan) for name, changed in texts.items()
-    ]
+    changes: list[tuple[str, dict[str, str]]] = [("model answers", {})]
+    for number, (answer, mutant) in enumerate(tried, 1):
+        changes.append((f"mutant {number}, {answer}: {mutant.edit}", {answer: mutant.source}))
+    for known in trivial:
+        changes.append((known.name, {answer: made_trivial(text, known) for answer, text in answers.items()}))
+    model = {cell.id: cell.full for cell in source.cells if cell.is_learners}
+    submissions = [MadeUpSubmission(name, with_answers(source, model | new), report.plan) for name, new in changes]
     grades = grade_submissions(source, submissions, graders, on_step)
-
-    def passes(name: str) -> bool:
-        return all(_points(grades[name], test) == points for test, points in most.items())
-
-    if not passes("model answers"):
+    passes = [all(_points(grade, cell.id) == cell.max_points for cell in cells) for grade in grades]
+    if not passes[0]:
         return MutationReport(too_slow=True)
-    asking = [cell.id for cell in cells if not cell.release]
-    paid = {test: tuple(known.name for known in trivial if _points(grades[known.name], test)) for test in asking}
+    of_trivial = list(zip(trivial, grades[1 + len(tried) :], strict=True))
+    paid = {
+        cell.id: tuple(known.name for known, grade in of_trivial if _points(grade, cell.id))
+        for cell in cells
+        if not cell.release
+    }
     return MutationReport(
         possible=len(every),
         tried=len(tried),
         passing=tuple(
-            (name, mutant.edit) for number, (name, mutant) in enumerate(tried, 1) if passes(_name(number, name, mutant))
+            (answer, mutant.edit)
+            for (answer, mutant), passed in zip(tried, passes[1 : 1 + len(tried)], strict=True)
+            if passed
         ),
         trivial=len(trivial),
         paid={test: names for test, names in paid.items() if names},
     )
-
-
-def _name(number: int, answer: str, mutant: Mutant) -> str:
-    return f"mutant {number}, {answer}: {mutant.edit}"
 
 
 def _points(graded: NotebookGrade | str, test: str) -> float:

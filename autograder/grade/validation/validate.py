@@ -142,7 +142,7 @@ def validate_source(
     """
     grade = partial(_grade, source, graders, on_step)
     everything = plan_all_in_process(source)
-    plan = everything if all_in_process else plan_of_source(source)
+    plan = everything if all_in_process else plan_of_source(source, forbid_in_process=forbid_in_process)
     answers, untouched = model_answers(source), release(source)
     model, in_process, handed_out = grade(
         MadeUpSubmission("model answers", answers, plan),
@@ -170,9 +170,9 @@ def _grade(
     source: AssignmentSource, graders: Graders, on_step: OnStep, *submissions: MadeUpSubmission
 ) -> list[NotebookGrade]:
     grades = []
-    for name, grade in grade_submissions(source, submissions, graders, on_step).items():
+    for made_up, grade in zip(submissions, grade_submissions(source, submissions, graders, on_step), strict=True):
         if isinstance(grade, str):
-            raise ValidationError(f"the source could not be validated: grading its {name} failed ({grade})")
+            raise ValidationError(f"the source could not be validated: grading its {made_up.name} failed ({grade})")
         grades.append(grade)
     return grades
 

@@ -110,6 +110,7 @@ def run_live(
             run.error = _behind_exit(error, calls)
             run.file, run.line, run.in_backward = where(run.error, program)
             close_checkpoints(run.error)
+        children.end_daemons()
         run.children, run.took = children.known(), time.monotonic() - began
         # Threads may take turns in another order in each run; what one thread does keeps its order.
         run.calls = sorted(calls, key=lambda call: call.thread)

@@ -20,7 +20,7 @@ from autograder.grade.validation.made_up_submissions import (
 )
 from autograder.grade.validation.source_report import print_report, shown_steps
 from autograder.grade.validation.validate import CellReport, SourceReport, validate_source
-from autograder.grade.where.grading_job import GradingTerms
+from autograder.grade.where.grading_job import GradingTerms, JobResult
 from autograder.grade.where.local_processes import LocalBackend
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import KNOWN, answer, graded_cell, teacher
@@ -28,7 +28,8 @@ from tests.grade.small_course import KNOWN, answer, graded_cell, teacher
 OUTSIDE, IN_PROCESS = "plain data", "in process"
 HIDDEN = "\n### BEGIN HIDDEN TESTS\nassert f(4) == 16\n### END HIDDEN TESTS"
 BESIDE = "import sys\nassert sys._getframe().f_globals['f'] is f and 'In' in f.__globals__ and f(3) == 9"
-INSIDE = "def same(value):\n    assert value is f\n    assert 'In' in value.__globals__\nsame(f)\nassert f(3) == 9"
+MOVED = "found = getattr(f, '__glob' + 'als__')\nassert 'In' in found and f(3) == 9"
+INSIDE = "def same(value):\n    found = getattr(value, '__glob' + 'als__')\n    assert 'In' in found\nsame(f)\nassert f(3) == 9"
 BOX = "class Box:\n    def __mul__(self, other):\n        return self\n\nf(Box())\nimport no_such_module"
 LONG = "the value is not what it should be " * 6 + "at all"
 
@@ -41,6 +42,7 @@ def notebook(*tests):
 TESTS = {
     "right": graded_cell("right", "assert f(3) == 9" + HIDDEN),
     "beside": graded_cell("beside", BESIDE, points=2),
+    "moved": graded_cell("moved", MOVED, points=2),
     "wrong": graded_cell("wrong", "assert f(3) == 10"),
     "given": graded_cell("given", "assert math.pi > 3"),
 }
@@ -57,30 +59,30 @@ MORE = {
 
 
 @pytest.fixture(scope="module")
-def servers(bubblewrap):
-    """One warm server for all sources of this file."""
+def backend(bubblewrap):
+    """One warm host for all sources of this file."""
     with LocalBackend(LEVELS["bubblewrap"], 1) as backend:
         yield backend
 
 
 @pytest.fixture(scope="module")
-def graded(servers):
+def graded(backend):
     """Returns the grades of made-up submissions of a source."""
 
     def grade(source, *submissions):
-        with servers.graders(terms_of(source)) as graders:
+        with backend.graders(terms_of(source)) as graders:
             return grade_submissions(source, submissions, graders)
 
     return grade
 
 
 @pytest.fixture(scope="module")
-def validated(servers):
+def validated(backend):
     """Returns the report on a source."""
 
     def validate(cells, on_step=ignore_step, **options):
         source = AssignmentSource("n", cells)
-        with servers.graders(terms_of(source)) as graders:
+        with backend.graders(terms_of(source)) as graders:
             return validate_source(source, graders, on_step=on_step, **options)
 
     return validate
@@ -116,9 +118,11 @@ def test_a_warning_moves_no_test_into_the_process(validated):
 
 
 def test_a_test_that_needs_the_process_is_judged_there_and_named(cells):
-    """With the reason, and with the choice that the teacher has."""
-    assert (2.0, 0.0, IN_PROCESS) == in_short(cells["beside"])[:3]
-    (finding,) = cells["beside"].findings
+    """With the reason; where the text of the test does not show it, the teacher has a choice to make."""
+    assert (2.0, 0.0, IN_PROCESS, ()) == in_short(cells["beside"])
+    assert "judged in process, because it compares the identity of two objects" == cells["beside"].note
+    assert (2.0, 0.0, IN_PROCESS) == in_short(cells["moved"])[:3]
+    (finding,) = cells["moved"].findings
     assert "judged in process, because outside the submission's process the model answer gets 0 of 2 (" in finding
     assert finding.endswith('repair the test, or accept that with {"autograder": {"process": "one"}} in its metadata')
 
@@ -137,7 +141,7 @@ def test_a_teacher_settles_where_a_test_is_judged(cells, validated):
 def test_all_tests_in_process_need_no_reason(validated):
     """`--one-process` is the teacher's own choice; a test that its model answer fails still gives points to nobody."""
     report = validated(notebook(*TESTS.values()), all_in_process=True)
-    assert [IN_PROCESS, IN_PROCESS, None, IN_PROCESS] == [cell.kind for cell in report.cells]
+    assert [IN_PROCESS, IN_PROCESS, IN_PROCESS, None, IN_PROCESS] == [cell.kind for cell in report.cells]
     assert [] == report.notes
     assert ["wrong", "given"] == [finding.partition(":")[0] for finding in report.findings]
 
@@ -145,7 +149,7 @@ def test_all_tests_in_process_need_no_reason(validated):
 def test_the_line_that_ended_a_test_is_quoted(cells):
     """An `assert` without a message says nothing by itself; in a function of the test, its line counts and not the call's."""
     assert cells["inside"].kind == IN_PROCESS
-    assert ", in line 3: assert 'In' in value.__globals__)" in cells["inside"].findings[0]
+    assert ", in line 3: assert 'In' in found)" in cells["inside"].findings[0]
 
 
 def test_what_its_own_model_answer_fails_gives_points_to_nobody(cells):
@@ -175,11 +179,14 @@ def test_a_missing_module_is_the_reason_whatever_else_cannot_be_done(cells):
 
 
 def test_a_teachers_cell_that_fails_is_the_reason(validated):
-    """Not the name which is then missing: the cell that defines it, and its error."""
+    """Not the name which is then missing, but the error of the cell that defines it."""
     cells = [teacher("import no_such_module as lib"), answer("a", "x = 1"), graded_cell("t", "assert lib.one == x")]
     [cell] = validated(nbformat.v4.new_notebook(cells=cells)).cells
     assert cell.kind is None
-    assert "cannot be judged (the teacher's cell that defines lib ended with ModuleNotFoundError" in cell.findings[0]
+    assert (
+        "cannot be judged (the teacher's cell ended with ModuleNotFoundError: No module named 'no_such_module')"
+        in cell.findings[0]
+    )
 
 
 def test_a_setup_cell_that_fails_after_an_answer_stops_nothing(validated):
@@ -217,8 +224,8 @@ def test_a_test_is_judged_where_the_names_are_that_its_answer_reads(validated, g
     )
     plan = validated(source).plan
     known = AssignmentSource("n", source)
-    grade = graded(known, MadeUpSubmission("model", model_answers(known), plan))["model"]
-    assert ["beside", "binds"] == sorted(known.with_binders(plan.one))
+    grade = graded(known, MadeUpSubmission("model", model_answers(known), plan))[0]
+    assert ["beside", "binds"] == sorted(known.with_binders(plan.in_process(known)))
     assert [1.0, 1.0, 1.0] == [cell.points for cell in grade.cells.values()]
 
 
@@ -228,7 +235,7 @@ def test_a_test_that_fails_as_planned_gives_points_to_nobody(validated):
         nbformat.v4.new_notebook(
             cells=[
                 answer("a", "def f(x):\n    return x * x"),
-                graded_cell("binds", "exec('given = 3')\nassert f(3) == 9"),
+                graded_cell("binds", "dict.update(globals(), given=3)\nassert f(3) == 9"),
                 answer("b", "found = f(given)"),
                 graded_cell("beside", BESIDE + "\nassert found == 9"),
             ]
@@ -256,14 +263,14 @@ def test_a_test_without_a_model_answer_shows_no_points_for_it(validated):
 
 
 def test_made_up_submissions_are_graded_like_others(graded):
-    """Any answers, by name, each with its grade."""
+    """Any answers, each with its grade."""
     source = AssignmentSource("n", notebook(TESTS["right"]))
     texts = {"cubes": "def f(x):\n    return x ** 3", "squares": "f = lambda x: x ** 2", "none": "pass"}
     submissions = [
         MadeUpSubmission(name, with_answers(source, {"a": text}), GradingPlan()) for name, text in texts.items()
     ]
     grades = graded(source, *submissions)
-    assert {"cubes": 0.0, "squares": 1.0, "none": 0.0} == {name: grade.points for name, grade in grades.items()}
+    assert [0.0, 1.0, 0.0] == [grade.points for grade in grades]
 
 
 def test_each_step_is_shown(validated, capsys):
@@ -284,6 +291,21 @@ def test_a_long_grade_id_is_not_cut_in_the_table(capsys):
     assert "end" in capsys.readouterr().out
 
 
+class _LastFirst:
+    """Gives the results of all jobs in reverse, as processes that work at once may."""
+
+    def grade(self, jobs):
+        results = [JobResult(job.student, job.notebook, None, f"{job.student} failed") for job in jobs]
+        return reversed(results)
+
+
+def test_results_keep_their_order_whichever_is_first():
+    """The second submission may be graded before the first."""
+    source = AssignmentSource("n", notebook(TESTS["right"]))
+    submissions = [MadeUpSubmission(name, model_answers(source), GradingPlan()) for name in ("a", "b", "c")]
+    assert ["a failed", "b failed", "c failed"] == grade_submissions(source, submissions, _LastFirst())
+
+
 @pytest.fixture
 def course(tmp_path, bubblewrap):
     """A course with one assignment and one submission of it, the model answer."""
@@ -302,10 +324,11 @@ def test_the_command_prints_a_table_and_the_findings(course, capsys, command):
     assert 1 == main([command, "small", "--course", str(course), "--jobs", "1", "--mutants", "0"])
     printed = capsys.readouterr().out
     for words in (
-        "two processes",
+        "plain data",
         "in process",
         "points to nobody",
-        "beside: judged in process, because",
+        "beside: judged in process, because it compares",
+        "moved: judged in process, because outside",
         "settled: judged",
     ):
         assert words in printed
@@ -320,12 +343,13 @@ def test_grade_prints_the_findings_and_grades_by_the_plan(course, capsys, monkey
         lambda *arguments: opened.append(capsys.readouterr().err) or StudentSubmission(*arguments),
     )
     assert 1 == main(["grade", "small", "--course", str(course), "--jobs", "1", "--feedback", "off"])
-    assert all(f"n, {name}: " in opened[0] for name in ("beside", "wrong", "given", "settled"))
+    assert all(f"n, {name}: " in opened[0] for name in ("beside", "moved", "wrong", "given", "settled"))
     with sqlite3.connect(course / "gradebook.db") as database:
         assert [("n",)] == database.execute("SELECT notebook FROM autograder_rehearsal").fetchall()
     monkeypatch.setattr("autograder.grade.batch.validation.validate_source", None)
     [row] = grade_assignment("small", course, Options(jobs=1))
     assert row.unchanged
-    judged = {name: (cell.points, cell.process) for name, cell in row.cells["n"].items()}
-    assert (1.0, "two") == judged.pop("right") == judged.pop("given")
-    assert {"beside": (2.0, "one"), "wrong": (None, ""), "settled": (1.0, "one")} == judged
+    judged = {name: (cell.points, cell.kind) for name, cell in row.cells["n"].items()}
+    assert (1.0, OUTSIDE) == judged.pop("right") == judged.pop("given")
+    assert (2.0, IN_PROCESS) == judged.pop("beside") == judged.pop("moved")
+    assert {"wrong": (None, ""), "settled": (1.0, IN_PROCESS)} == judged

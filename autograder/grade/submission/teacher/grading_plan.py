@@ -46,14 +46,20 @@ class GradingPlan(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.structs.replace(self, kinds=self.kinds | dict.fromkeys(moved, "in process"))
 
 
-def plan_of_source(source: AssignmentSource) -> GradingPlan:
-    """Return the plan that a source's text makes, with what the metadata of its cells say: `{"autograder": {"process": "one"}}`."""
+def plan_of_source(source: AssignmentSource, *, forbid_in_process: bool = False) -> GradingPlan:
+    """Return the plan that a source's text makes, with what the metadata of its cells say: `{"autograder": {"process": "one"}}`.
+
+    Args:
+        source: the teacher's notebook.
+        forbid_in_process: whether only the metadata may let a test be judged in process.
+    """
     plan = GradingPlan(kinds={cell.id: source.kinds[cell.id].kind for cell in source.tests})
     inside = frozenset(cell.id for cell in source.tests if cell.process == "one" or plan.kinds[cell.id] == "in process")
     outside = {
         cell.id: source.kinds[cell.id].outside_kind
         for cell in source.tests
-        if cell.process == "two" and plan.kinds[cell.id] == "in process"
+        if (cell.process == "two" or (forbid_in_process and cell.process != "one"))
+        and plan.kinds[cell.id] == "in process"
     }
     plan = plan.moved_in_process(source, inside - outside.keys())
     return msgspec.structs.replace(plan, kinds=plan.kinds | outside)

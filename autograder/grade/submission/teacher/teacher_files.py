@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission, plain_file, reason_of
+from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file, reason_of
 from autograder.printable import printable
 
 IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.ipynb"]  # nbgrader's own, and the sources themselves

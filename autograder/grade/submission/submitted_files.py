@@ -1,4 +1,4 @@
-"""Reads the files of a hand-in. None can harm the reader: what is odd becomes a note or a reason, never a crash."""
+"""Reads the files of a submission. None can harm the reader: what is odd becomes a note or a reason, never a crash."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import hashlib
 import itertools
 import os
+import re
 import stat
 from collections import deque
 from collections.abc import Iterator, Set
@@ -19,6 +20,8 @@ from autograder.printable import printable
 LONGEST_PATH = (
     512  # bytes of a file's path inside the submission: it is written to other folders, whose names are longer
 )
+LARGEST_NOTEBOOK = 256 * 2**20  # bytes of a notebook's file, with its outputs
+MOST_BRACKETS = 3_000_000  # in the outputs of a notebook: each takes a microsecond
 LONGEST_LIST = 20  # notes on files that were left out
 SHOWN = 40  # characters of the beginning and the end of a long name in a note
 
@@ -28,13 +31,15 @@ class UnreadableSubmission(InputError):
 
 
 def notebook_bytes(path: Path, limits: Limits) -> bytes:
-    """Returns the file's bytes.
+    """Return the bytes of a notebook without its outputs, which grading does not need.
 
     Raises:
         UnreadableSubmission: it is missing, too large, or not a plain file (a link, pipe or folder).
     """
     try:
-        return plain_file(path, limits.notebook_bytes)
+        data = without_outputs(plain_file(path, LARGEST_NOTEBOOK))
+        _check_size(path, len(data), limits.notebook_bytes)
+        return data
     except FileNotFoundError:
         raise UnreadableSubmission(in_english("no file {file} was submitted", file=printable(path.name))) from None
     except OSError as error:
@@ -107,7 +112,12 @@ def plain_file(path: Path, largest: int) -> bytes:
         if not stat.S_ISREG(about.st_mode):
             raise UnreadableSubmission(in_english("{file} is not a plain file", file=printable(path.name)))
         data = b"" if about.st_size > largest else file.read(largest + 1)
-    if max(about.st_size, len(data)) > largest:
+    _check_size(path, max(about.st_size, len(data)), largest)
+    return data
+
+
+def _check_size(path: Path, size: int, largest: int) -> None:
+    if size > largest:
         raise UnreadableSubmission(
             in_english(
                 "{file} is larger than the {size} MiB that are allowed",
@@ -115,7 +125,41 @@ def plain_file(path: Path, largest: int) -> bytes:
                 size=largest // 2**20,
             )
         )
-    return data
+
+
+# No part of these patterns goes back over what it has matched, so that each byte is looked at once, whatever stands there.
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_KEY = rb'"(?:outputs"\s*+:\s*+\[|widgets"\s*+:\s*+\{)'
+_NEXT_KEY = re.compile(rb'(?:[^"]++|(?!' + _KEY + rb")" + _STRING + rb")*+(" + _KEY + rb'|"|\Z)', re.DOTALL)
+_NEXT_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING + rb')*+([\[\]{}]|"|\Z)', re.DOTALL)
+
+
+def without_outputs(data: bytes) -> bytes:
+    """Return a notebook's JSON without outputs and the states of widgets; as it is if that cannot be done in a short time.
+
+    No text is searched but the JSON's own structure: a source that says "outputs" stays.
+    """
+    kept, start, left = [], 0, MOST_BRACKETS
+    while (found := _NEXT_KEY.match(data, start)) and len(found[1]) > 1:
+        end, left = _closing_bracket(data, found.end(), left - 100)  # so that there are at most 30,000
+        if end is None:
+            return data
+        kept.append(data[start : found.end()])
+        start = end
+    return b"".join([*kept, data[start:]])
+
+
+def _closing_bracket(data: bytes, start: int, most: int) -> tuple[int | None, int]:
+    """Return the place at which the bracket that is open at `start` is closed, and how many more brackets may be looked at."""
+    depth = 1
+    for bracket in itertools.islice(_NEXT_BRACKET.finditer(data, start), max(most, 0)):
+        most -= 1
+        if bracket[1] in b'"':  # a text that does not end, or the end of the file
+            break
+        depth += 1 if bracket[1] in b"[{" else -1
+        if depth == 0:
+            return bracket.end() - 1, most
+    return None, most
 
 
 def reason_of(error: OSError | UnicodeEncodeError | UnreadableSubmission) -> str:

@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 
 from autograder.errors import as_utf8
 from autograder.grade.clean.harmless_cells import harmless_attachments
-from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission
+from autograder.grade.submission.submitted_files import UnreadableSubmission
 from autograder.locale.languages import SOURCE, language_of
 from autograder.locale.translations import in_english
 
