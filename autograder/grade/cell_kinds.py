@@ -164,7 +164,7 @@ class _Source:
     ) -> str | None:
         """Sorts names by their owners; returns why the test is judged in process, if a teacher's cell uses the student's names."""
         reason: str | None = None
-        for name in wanted:
+        for name in sorted(wanted):
             index = self.owner(name, before)
             if index is None:
                 students |= set() if name in self.names[before].inner else {name}
@@ -247,8 +247,8 @@ class _Source:
 
     def _needs_process(self, cell: SourceCell, names: CellNames) -> str | None:
         text = transformed(cell.text)
-        if not statements(cell.text):
-            return "it is not Python" if text.strip() else None
+        if not statements(cell.text) and not _is_empty(text):
+            return "it is not Python"
         if "get_ipython" in text:
             return "it uses IPython itself"
         if used := MODULES & set(names.imports.values()):
@@ -280,6 +280,10 @@ def _text(cell: SourceCell) -> str:
     if cell.cell.cell_type != "code":
         return ""
     return cell.full if _is_answer(cell) else cell.text
+
+
+def _is_empty(text: str) -> bool:
+    return all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines())
 
 
 def _is_answer(cell: SourceCell) -> bool:

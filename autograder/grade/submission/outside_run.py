@@ -171,7 +171,7 @@ class OutsideRun:
                 self._compare(declared)
 
     def _record(self, answers: list[StudentAnswers]) -> bool:
-        limits, left = self._worker.limits, self._worker.seconds_left
+        limits, left = self._work.limits, self._worker.seconds_left
         seconds = min(limits.picture_seconds if self._work.pictures else 0.0, limits.submission_seconds / PART)
         if seconds <= 0 or left < limits.submission_seconds / PART or self._run.ended is not None:
             return False
@@ -190,7 +190,7 @@ class OutsideRun:
         start, error, line = time.monotonic(), None, 0
         declared.is_compared = True
         planned = declared.planned
-        with self._shell.separate_outputs(self._worker.limits.output_bytes) as outputs:
+        with self._shell.separate_outputs(self._work.limits.output_bytes) as outputs:
             for plan, given, place in zip(planned.plans, declared.answers, planned.lines, strict=True):
                 try:
                     plan.compare(given)
@@ -232,7 +232,7 @@ class OutsideRun:
     def _judged(
         self, judge: WorkerClient, cell: NotebookNode, own: SourceCell, names: dict[str, messages.NameDescription]
     ) -> CellGrade:
-        start, found, limits = time.monotonic(), self._work.source.kinds[own.id], self._worker.limits
+        start, found, limits = time.monotonic(), self._work.source.kinds[own.id], self._work.limits
         failure = self._run_setup(judge, found.setup)
         request = messages.RunTest(
             text=own.text,

@@ -43,6 +43,7 @@ class Work:
         plan: of its tests.
         language: of the notebook.
         pictures: whether wrong answers are recorded.
+        limits: the resources that the submission may use.
     """
 
     source: AssignmentSource
@@ -53,6 +54,7 @@ class Work:
     plan: GradingPlan
     language: str
     pictures: bool
+    limits: Limits
 
 
 class SubmissionGrader:
@@ -116,6 +118,7 @@ class SubmissionGrader:
             plan=plan_of_source(source) if plan is None else plan,
             language=submitted_language(data),
             pictures=pictures,
+            limits=self._limits,
         )
         texts_in(work.language)
         with speaking(work.language), being_graded():
