@@ -1,20 +1,23 @@
 """Every place in `grade` that overrides, replaces or copies internals of nbgrader. Imports nothing of `grade`, and no PyTorch.
 
-Elsewhere `grade` uses nbgrader's public names only: its gradebook models, `nbgrader.utils`, and the configuration that a
-preprocessor documents. `tests/grade/test_nbgrader_adapter.py` tests each row of this table;
+Elsewhere `grade` uses nbgrader's public names: gradebook models, `nbgrader.utils`, and preprocessors and plugins by the methods
+that are documented for overriding. The overrides of IPython's shell are in `autograder/grade/sandbox/shell.py` (IPython 9.18).
+`tests/grade/test_nbgrader_adapter.py` tests each row of this table, and that no other module reads a private name;
 `python -m tests.versions --nbgrader 0.9.5 0.9.6` runs it with other releases.
 
-| here                 | nbgrader (checked with 0.9.5 and 0.9.6)                                                  |
-|----------------------|------------------------------------------------------------------------------------------|
+| here                 | nbgrader (checked with 0.9.5 and 0.9.6)                                                   |
+|----------------------|-------------------------------------------------------------------------------------------|
 | `open_gradebook`     | `api.Gradebook.__init__` starts the program `alembic`, and sets no time to wait for locks |
-| `transaction`        | methods of `api.Gradebook` commit one by one                                             |
-| `fill_grades`        | `SaveAutoGrades._add_score` and `_add_comment`                                           |
-| `add_grades`         | `GetGrades._get_score` and `_get_comment`                                                |
-| `update_structure`   | `SaveCells._create_notebook` and `Gradebook.add_submission`                              |
-| `add_assignment`     | `GenerateAssignment` copies every file, and logs its reason as a traceback               |
-| `KnownTests`         | takes the place of `InstantiateTests`, which starts a kernel                             |
-| `late_plugin`        | `AssignLatePenalties.init_plugin`                                                        |
-| `seconds_late`       | `SubmittedAssignment.total_seconds_late` fails without a due date                        |
+| `transaction`        | methods of `api.Gradebook` commit one by one                                              |
+| `fill_grades`        | `SaveAutoGrades._add_score` and `_add_comment`                                            |
+| `add_grades`         | `GetGrades._get_score` and `_get_comment`                                                 |
+| `wanted_cells`       | `SaveCells.preprocess_cell`                                                               |
+| `update_structure`   | `SaveCells._create_notebook` and `Gradebook.add_submission`                               |
+| `add_assignment`     | `GenerateAssignment` copies every file, and logs its reason as a traceback                |
+| `KnownTests`         | replaces `InstantiateTests`, which starts a kernel                                        |
+| `AutotestsBy`        | `InstantiateTests.preprocess` and `_execute_code_snippet`                                 |
+| `late_plugin`        | `AssignLatePenalties.init_plugin`                                                         |
+| `seconds_late`       | `SubmittedAssignment.total_seconds_late` fails without a due date                         |
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -241,6 +244,30 @@ class KnownTests(NbGraderPreprocessor):
             if utils.is_grade(cell) and cell.cell_type == "code":
                 cell.source = known.get(cell.metadata.nbgrader["grade_id"], cell.source)
         return nb, resources
+
+
+class AutotestsBy(InstantiateTests):
+    """Turns AUTOTEST lines into tests without a kernel; its settings are those of `c.InstantiateTests`.
+
+    Attributes:
+        run_code: runs a text and returns its displayed value as text, None if it displays none.
+    """
+
+    run_code: Callable[[str], str | None]
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Return the notebook with tests instead of AUTOTEST lines."""
+        kernel = nb.metadata.get("kernelspec", {}).get("name", "")
+        if kernel not in self.comment_strs or kernel not in self.sanitizers:
+            raise ValueError(f"the notebook's kernel is {kernel!r}, which c.InstantiateTests does not know")
+        resources["kernel_name"] = kernel
+        self._load_test_template_file(resources)
+        self.global_tests_loaded, self.sanitizer = True, self.sanitizers[kernel]
+        return NbGraderPreprocessor.preprocess(self, nb, resources)
+
+    def _execute_code_snippet(self, code: str) -> str | None:
+        shown = self.run_code(code)
+        return None if shown is None else self.sanitizer(shown)
 
 
 def add_assignment(

@@ -1,24 +1,30 @@
 """What the adapter relies on in nbgrader: each row of its table. Needs no PyTorch, so that it runs with any nbgrader."""
 
+import ast
 import contextlib
 import copy
 import datetime
+import importlib
 import shutil
 import sqlite3
 import threading
 import time
+from pathlib import Path
 
 import nbformat
+import nbgrader
 import pytest
+from IPython.lib.pretty import pretty
 from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.converters import GenerateAssignment
 from nbgrader.plugins import LateSubmissionPlugin
-from nbgrader.preprocessors import ComputeChecksums, GetGrades, SaveAutoGrades
+from nbgrader.preprocessors import ComputeChecksums, GetGrades, InstantiateTests, SaveAutoGrades
 from traitlets import TraitError
 from traitlets.config import Config
 
 from autograder.grade import nbgrader_adapter
 from autograder.grade.nbgrader_adapter import (
+    AutotestsBy,
     add_assignment,
     add_grades,
     changed_cells,
@@ -299,3 +305,74 @@ def test_cells_are_recorded_by_nbgraders_own_kinds(course, tmp_path):
         recorded = nbgrader_adapter.recorded_cells(book.find_notebook("nb", "ps"))
     wanted = nbgrader_adapter.wanted_cells([ANSWER, TEST, WRITTEN, TASK, cell("free")])
     assert set(wanted) == set(recorded)
+
+
+def test_autotest_lines_become_nbgraders_tests_without_a_kernel(tmp_path):
+    """Word for word those that nbgrader makes by running the source in a kernel."""
+    templates = Path(nbgrader.__file__).parent / "tests" / "apps" / "files" / "autotests.yml"
+    shutil.copy(templates, tmp_path)
+    lines = "### AUTOTEST f(2); [f(1), 'x']; {'a': 1.5}\n### HASHED AUTOTEST f(3)"
+    source = notebook(cell("f", "def f(x):\n    return 2 * x", solution=True), graded_cell("test_f", 1, lines))
+    names: dict = {}
+
+    def run(text: str) -> str | None:
+        body = ast.parse(text).body
+        last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+        exec(compile(ast.Module(body, []), "cell", "exec"), names)
+        value = eval(compile(ast.Expression(last.value), "cell", "eval"), names) if last else None
+        return None if value is None else pretty(value)
+
+    here = {"metadata": {"path": str(tmp_path)}}
+    ours = AutotestsBy()
+    ours.run_code = run
+    found, _ = ours.preprocess(copy.deepcopy(source), dict(here))
+    expected, _ = InstantiateTests().preprocess(copy.deepcopy(source), dict(here))
+    assert [one.source for one in expected.cells] == [one.source for one in found.cells]
+    assert "### AUTOTEST" not in found.cells[1].source
+
+
+def private_uses(tree: ast.Module) -> set[str]:
+    """Returns the private names of nbgrader and IPython that a module imports, reads or overrides."""
+    theirs, found = {}, set()
+    for node in ast.walk(tree):
+        module = getattr(node, "module", None) or ""
+        if isinstance(node, ast.ImportFrom) and module.partition(".")[0] in ("nbgrader", "IPython"):
+            whole = importlib.import_module(module)
+            theirs |= {alias.asname or alias.name: getattr(whole, alias.name, None) for alias in node.names}
+            found |= {alias.name for alias in node.names if alias.name.startswith("_")}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            root = node.value.func if isinstance(node.value, ast.Call) else node.value
+            found |= {node.attr} if isinstance(root, ast.Name) and root.id in theirs else set()
+        if isinstance(node, ast.ClassDef):
+            bases = [theirs[base.id] for base in node.bases if isinstance(base, ast.Name) and base.id in theirs]
+            methods = {part.name for part in node.body if isinstance(part, ast.FunctionDef)}
+            found |= {name for name in methods if any(hasattr(base, name) for base in bases)}
+    return {name for name in found if name.startswith("_") and not name.endswith(("__", "_default"))}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("from nbgrader.preprocessors import GetGrades as A\nA()._get_score(cell)", {"_get_score"}),
+        (
+            "from nbgrader.preprocessors import GetGrades\nclass A(GetGrades):\n    def _get_score(self): ...",
+            {"_get_score"},
+        ),
+        ("from IPython.core.magic import _hidden", {"_hidden"}),
+        ("from nbgrader.preprocessors import GetGrades\nclass A(GetGrades):\n    def preprocess(self): ...", set()),
+        ("from nbgrader.preprocessors import GetGrades\nclass A(GetGrades):\n    def _own(self): ...", set()),
+    ],
+)
+def test_the_search_for_private_names_finds_them(text, found):
+    """Attributes, overrides and imports; not names of our own."""
+    assert found == private_uses(ast.parse(text))
+
+
+def test_no_other_module_uses_a_private_name():
+    """The overrides of IPython's shell are in one more module."""
+    folder = Path(nbgrader_adapter.__file__).parent
+    known = {folder / "nbgrader_adapter.py", folder / "sandbox" / "shell.py"}
+    uses = {path: private_uses(ast.parse(path.read_text("utf-8"))) for path in folder.rglob("*.py")}
+    assert {} == {path.name: names for path, names in uses.items() if names and path not in known}
+    assert all(uses[path] for path in known)
