@@ -11,7 +11,6 @@ from typing import NoReturn
 from autograder.commands import (
     atlas_command,
     book_command,
-    cluster_command,
     course_commands,
     desk_commands,
     explain_command,
@@ -67,7 +66,6 @@ def _parser() -> argparse.ArgumentParser:
     release_command.add_to(verbs)
     book_command.add_to(verbs)
     grade_command.add_to(verbs)
-    cluster_command.add_to(verbs)
     validate_command.add_to(verbs)
     desk_commands.add_to(verbs)
     told = translated("run the tests: --quick some, --all the slow ones too; other words go to pytest")

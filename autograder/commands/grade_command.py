@@ -47,10 +47,13 @@ def add_to(verbs: Any) -> None:
     grade.add_argument(
         "--cluster",
         metavar="WHERE",
-        help="grade on a Dask cluster: a scheduler's address or file, a table of cluster.toml, or local:N; --jobs is per worker",
+        help="grade on a Dask cluster: a scheduler's address, a file (docs/cluster.md), or local:N; --jobs is per worker",
     )
     grade.add_argument(
-        "--certificates", type=Path, metavar="DIR", help="for --cluster tls://…: ca.pem, cert.pem, key.pem"
+        "--certificates",
+        type=Path,
+        metavar="DIR",
+        help="for --cluster: folder with ca.pem, cert.pem, key.pem (default: Dask's configuration)",
     )
     grade.add_argument("--resume", action="store_true", help="continue an interrupted run")
     grade.add_argument("--force", action="store_true", help="grade unchanged submissions again")
@@ -107,7 +110,7 @@ def _grade(chosen: argparse.Namespace) -> int:
     if chosen.cluster is not None:
         return _grade_on_cluster(chosen, course)
     if chosen.certificates:
-        raise InputError("--certificates goes with --cluster tls://HOST:PORT")
+        raise InputError("--certificates goes with --cluster")
     from autograder.grade.where.local_processes import LocalBackend
 
     with LocalBackend(require_level(chosen.isolation), parallel_jobs(chosen.jobs)) as machine:
@@ -119,16 +122,15 @@ def _grade(chosen: argparse.Namespace) -> int:
 
 def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
     require("grade --cluster")
-    from autograder.grade.where.cluster.cluster_choice import choose_cluster
+    from autograder.grade.cluster.dask_cluster import choose_cluster
 
-    chosen_cluster = choose_cluster(chosen.cluster, course, chosen.certificates, chosen.isolation, chosen.jobs)
     # A misspelt assignment, or one that another client grades, must not start a cluster's machines first.
     classroom = _known_class(course, chosen.assignment)
     from autograder.grade.batch.grading_lock import only_client
 
     with contextlib.nullcontext() if chosen.dry_run else only_client(classroom.gradebook, chosen.assignment):
         pass
-    with chosen_cluster as cluster:
+    with choose_cluster(chosen.cluster, course, chosen.certificates, chosen.isolation, chosen.jobs) as cluster:
         return _grade_class(chosen, course, cluster)
 
 

@@ -56,4 +56,5 @@ def _validate(chosen: argparse.Namespace) -> int:
         )
     for report, mutation in found:
         print_report(report, mutation)
-    return 1 if any(report.findings or (mutation and mutation.paid) for report, mutation in found) else 0
+    weak = any(mutation and (mutation.paid or mutation.over_maximum) for _, mutation in found)
+    return 1 if weak or any(report.findings for report, _ in found) else 0

@@ -66,5 +66,12 @@ def _grade(own: SourceCell, answer: messages.CellRan, *, hidden: bool) -> CellGr
         return CellGrade(status=status, points=0.0, max_points=most, reason=reason, hidden=hidden, kind="in process")  # type: ignore[arg-type]
     points = most if answer.points is None else min(answer.points, most)
     status = "correct" if points == most else "partly" if points else "incorrect"
-    reason = "" if points == most else partly_reason(points, most)
-    return CellGrade(status=status, points=points, max_points=most, reason=reason, hidden=hidden, kind="in process")  # type: ignore[arg-type]
+    return CellGrade(
+        status=status,  # type: ignore[arg-type]
+        points=points,
+        max_points=most,
+        reason="" if points == most else partly_reason(points, most),
+        hidden=hidden,
+        kind="in process",
+        over_maximum=answer.points if (answer.points or 0.0) > most else None,
+    )

@@ -19,6 +19,7 @@ class CellGrade(msgspec.Struct, frozen=True, kw_only=True):
         hidden: whether the reason comes from a hidden part of the test, so that feedback must not quote it.
         line: of the test, at which it ended with an error outside the submission's process; 0 if it did not.
         kind: of a test that ran, which says where it was judged; "" of any other cell.
+        over_maximum: the number on the test's last line if it is more than `max_points`; else None.
     """
 
     status: Status
@@ -29,6 +30,7 @@ class CellGrade(msgspec.Struct, frozen=True, kw_only=True):
     hidden: bool = False
     line: int = 0
     kind: Literal["", "declarative", "plain data", "in process"] = ""
+    over_maximum: float | None = None
 
 
 class NotebookGrade(msgspec.Struct, frozen=True, kw_only=True):

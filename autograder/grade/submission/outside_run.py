@@ -343,6 +343,7 @@ def _plain_grade(own: SourceCell, result: messages.TestRan, seconds: float) -> C
         hidden=result.is_hidden,
         line=result.line or 0,
         kind="plain data",
+        over_maximum=result.points if result.status == "passed" and (result.points or 0.0) > most else None,
     )
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from autograder.grade.submission.cell_analysis import bound_names, statements
-from autograder.grade.submission.notebook_grade import NotebookGrade
+from autograder.grade.submission.notebook_grade import CellGrade
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.validation.made_up_submissions import (
     MadeUpSubmission,
@@ -22,7 +22,7 @@ from autograder.grade.validation.made_up_submissions import (
 )
 from autograder.grade.validation.mutants import mutants
 from autograder.grade.validation.trivial_answers import made_trivial, trivial_answers
-from autograder.grade.validation.validate import SourceReport
+from autograder.grade.validation.validate import SourceReport, over_maximum
 from autograder.grade.where.grading_job import Graders
 from autograder.grade.wire.limits import Limits
 
@@ -39,22 +39,24 @@ class MutationReport:
     Attributes:
         possible: the number of mutants of the model answers.
         tried: the number of those that were graded, drawn from all.
-        passing: those that got full points, by the grade_id of the answer and the edit.
+        passing: the names of those that got full points.
         trivial: the number of trivial answers that were graded.
         paid: for each test that gave points to trivial answers, their names.
+        over_maximum: the number on a test's last line that is more than its maximum, where only this run found one.
         too_slow: whether the model answers exceeded the limits of a mutation test, so that it says nothing.
     """
 
     possible: int = 0
     tried: int = 0
-    passing: tuple[tuple[str, str], ...] = ()
+    passing: tuple[str, ...] = ()
     trivial: int = 0
     paid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    over_maximum: Mapping[str, float] = field(default_factory=dict)
     too_slow: bool = False
 
     @property
     def lines(self) -> Iterator[str]:
-        """The figures, then what the teacher should look at: tests that pay trivial answers, mutants that pass."""
+        """The figures, then what the teacher should look at: weak tests before mutants that pass."""
         if self.too_slow:
             yield "the model answers are too slow for a mutation test, so mutants and trivial answers say nothing"
             return
@@ -62,8 +64,9 @@ class MutationReport:
         yield f"trivial answers: {self.trivial} tried, {len(self.paid)} tests give points to some"
         for test, names in self.paid.items():
             yield f"{test}: this test gives points to {', '.join(names)}; add an input for which that is wrong"
-        for answer, edit in self.passing[:SHOWN]:
-            yield f"{answer}: {edit} passes; look at it"
+        for test, number in self.over_maximum.items():
+            yield f"{test}: {over_maximum(number)}"
+        yield from (f"{name} passes; look at it" for name in self.passing[:SHOWN])
         if len(self.passing) > SHOWN:
             yield f"and {len(self.passing) - SHOWN} more mutants pass"
 
@@ -98,38 +101,45 @@ def mutation_test(
     every = [(answer, mutant) for answer, text in answers.items() for mutant in mutants(text, tensors=tensors)]
     tried = random.Random(0).sample(every, min(sample, len(every)))
     trivial = trivial_answers((_plain(cell.visible) for cell in source.tests), tensors=tensors)
-    changes: list[tuple[str, dict[str, str]]] = [("model answers", {})]
-    for number, (answer, mutant) in enumerate(tried, 1):
-        changes.append((f"mutant {number}, {answer}: {mutant.edit}", {answer: mutant.source}))
-    for known in trivial:
-        changes.append((known.name, {answer: made_trivial(text, known) for answer, text in answers.items()}))
+    changes = {"model answers": dict[str, str]()}
+    changes |= {
+        f"mutant {i}, {answer}: {mutant.edit}": {answer: mutant.source} for i, (answer, mutant) in enumerate(tried, 1)
+    }
+    changes |= {
+        known.name: {answer: made_trivial(text, known) for answer, text in answers.items()} for known in trivial
+    }
     model = {cell.id: cell.full for cell in source.cells if cell.is_learners}
-    submissions = [MadeUpSubmission(name, with_answers(source, model | new), report.plan) for name, new in changes]
-    grades = grade_submissions(source, submissions, graders, on_step)
-    passes = [all(_points(grade, cell.id) == cell.max_points for cell in cells) for grade in grades]
-    if not passes[0]:
+    submissions = [
+        MadeUpSubmission(name, with_answers(source, model | changed), report.plan) for name, changed in changes.items()
+    ]
+    graded = grade_submissions(source, submissions, graders, on_step)
+    grades = {name: {} if isinstance(grade, str) else grade.cells for name, grade in zip(changes, graded, strict=True)}
+    passing = [
+        name for name, tests in grades.items() if all(_points(tests, cell.id) == cell.max_points for cell in cells)
+    ]
+    if "model answers" not in passing:
         return MutationReport(too_slow=True)
-    of_trivial = list(zip(trivial, grades[1 + len(tried) :], strict=True))
+    names = [known.name for known in trivial]
     paid = {
-        cell.id: tuple(known.name for known, grade in of_trivial if _points(grade, cell.id))
-        for cell in cells
-        if not cell.release
+        cell.id: tuple(name for name in names if _points(grades[name], cell.id)) for cell in cells if not cell.release
+    }
+    numbers = {
+        cell.id: max((tests[cell.id].over_maximum or 0.0 for tests in grades.values() if tests), default=0.0)
+        for cell in report.cells
+        if cell.over_maximum is None
     }
     return MutationReport(
         possible=len(every),
         tried=len(tried),
-        passing=tuple(
-            (answer, mutant.edit)
-            for (answer, mutant), passed in zip(tried, passes[1 : 1 + len(tried)], strict=True)
-            if passed
-        ),
+        passing=tuple(name for name in passing if name.startswith("mutant ")),
         trivial=len(trivial),
-        paid={test: names for test, names in paid.items() if names},
+        paid={test: found for test, found in paid.items() if found},
+        over_maximum={test: number for test, number in numbers.items() if number},
     )
 
 
-def _points(graded: NotebookGrade | str, test: str) -> float:
-    return 0.0 if isinstance(graded, str) else graded.cells[test].points or 0.0
+def _points(tests: Mapping[str, CellGrade], test: str) -> float:
+    return tests[test].points or 0.0 if test in tests else 0.0
 
 
 def _tested_answers(source: AssignmentSource, tests: set[str]) -> Iterator[tuple[str, str]]:

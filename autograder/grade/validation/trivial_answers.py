@@ -47,19 +47,6 @@ def _write_zeros(*values):
             except Exception: continue
             break
 """
-EQUAL_TO_EVERYTHING = """
-class _Anything:
-    def _yes(self, *other): return True
-    def _same(self, *other): return self
-    __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = __contains__ = __bool__ = _yes
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = __pow__ = _same
-    __abs__ = __neg__ = __call__ = __getitem__ = __getattr__ = __round__ = _same
-    __hash__ = None
-    def __iter__(self): return iter(())
-    def __len__(self): return 0
-    def __float__(self): return 0.0
-    def __array__(self, *args, **kwargs): return __import__("numpy").zeros(())
-"""
 LOOK_UP = """
 def _look_up(name, given):
     rows = _CALLS.get(name) or [((), None)]
@@ -67,10 +54,6 @@ def _look_up(name, given):
     same = (result for arguments, result in rows if [repr(value) for value in arguments] == given[: len(arguments)])
     return next(same, rows[0][1])
 """
-COMPARISONS = {
-    *("assertEqual", "assertAlmostEqual", "assert_equal", "assert_almost_equal", "assert_allclose"),
-    *("assert_array_equal", "allclose", "isclose", "array_equal", "equal"),
-}
 
 
 @dataclass(frozen=True)
@@ -109,7 +92,7 @@ def trivial_answers(visible_tests: Iterable[str], *, tensors: bool) -> list[Triv
             TrivialAnswer(name, f"return {text}", text.replace("$first", "None"), before)
             for name, text, before in arrays
         ),
-        TrivialAnswer("an object equal to everything", "return _Anything()", "_Anything()", EQUAL_TO_EVERYTHING),
+        TrivialAnswer("an object equal to everything", "return _ANY", "_ANY", "from unittest.mock import ANY as _ANY"),
         TrivialAnswer("zeros written into the arguments", "_write_zeros($all)\nreturn $first", "0", WRITE_ZEROS),
         TrivialAnswer(
             "zeros written into the arguments, and `return 0`", "_write_zeros($all)\nreturn 0", "0", WRITE_ZEROS
@@ -173,19 +156,11 @@ def _shown_values(visible_tests: Iterable[str]) -> str:
 
 
 def _compared(text: str) -> Iterator[tuple[ast.expr, ast.expr]]:
-    """Yield what a test compares with a literal, and the literal."""
+    """Yield the operands of a comparison, or the first two arguments of a call, of which the second is a literal."""
     for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], (ast.Eq, ast.Is)):
-            pair = node.left, node.comparators[0]
-        elif isinstance(node, ast.Call) and len(node.args) >= 2 and _called(node.func) in COMPARISONS:
-            pair = node.args[0], node.args[1]
-        else:
-            continue
-        yield from (sides for sides in (pair, pair[::-1]) if _is_literal(sides[1]))
-
-
-def _called(function: ast.expr) -> str:
-    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+        match node:
+            case ast.Compare(left=left, comparators=[right]) | ast.Call(args=[left, right, *_]):
+                yield from (pair for pair in ((left, right), (right, left)) if _is_literal(pair[1]))
 
 
 def _is_literal(node: ast.expr) -> bool:

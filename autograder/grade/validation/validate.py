@@ -47,6 +47,7 @@ class CellReport(msgspec.Struct, frozen=True, kw_only=True):
         model: points of the model answers; None if they could not be judged, or if the source has none for this test.
         release: points of the release; None if they could not be judged.
         kind: how the test is judged; None if it gives points to nobody.
+        over_maximum: the highest number on its last line that is more than its maximum; None if none is.
         findings: what the teacher should look at, one sentence each.
         note: what else the teacher may want to know.
     """
@@ -56,6 +57,7 @@ class CellReport(msgspec.Struct, frozen=True, kw_only=True):
     model: float | None
     release: float | None
     kind: Kind | None
+    over_maximum: float | None = None
     findings: tuple[str, ...] = ()
     note: str | None = None
 
@@ -239,15 +241,25 @@ def _report(
         note = f"judged in process, {'as its metadata say' if cell.process == 'one' else f'because {reason}'}"
     if untouched:
         findings.append("it gives points to the release: repair the test, unless that is meant")
+    numbers = [run[cell.id].over_maximum for run in (runs.model, runs.in_process, runs.release)]
+    highest = max(filter(None, numbers), default=None)
+    if highest:
+        findings.append(over_maximum(highest))
     return CellReport(
         id=cell.id,
         max_points=cell.points,
         model=model if model or source.has_model(cell) else None,
         release=untouched,
         kind=kind,
+        over_maximum=highest,
         findings=tuple(findings),
         note=note,
     )
+
+
+def over_maximum(number: float) -> str:
+    """Return the finding on a test whose last line can be more than its maximum, which stops `nbgrader autograde`."""
+    return f"its last line can be {number:g}, which is more than its maximum, and then counts as the maximum: repair the test"
 
 
 def _is_full(grade: CellGrade) -> bool:

@@ -167,12 +167,14 @@ def test_weak_tests_are_named_and_strong_ones_are_not(bubblewrap):
         answer("a", "def square(x):\n    if x < 0:\n        raise ValueError\n    return x * x"),
         graded_cell("fixed", HIDDEN.format("assert square(1) == 1")),
         graded_cell("raises", HIDDEN.format("try: square(-1)\nexcept ValueError: pass\nelse: assert False")),
+        graded_cell("above", HIDDEN.format("square(1)")),
         graded_cell("good", HIDDEN.format("assert [square(n) for n in range(5)] == [0, 1, 4, 9, 16]")),
     )
     assert {"`return x`", "`return 1`"} <= set(found.paid["fixed"])
     assert "`return 0`" not in found.paid["fixed"]
     assert ("`raise ValueError`",) == found.paid["raises"]
     assert "good" not in found.paid
+    assert {"above": 2.0} == found.over_maximum  # by a mutant, `x + x`
     assert found.tried == found.possible > len(found.passing)
 
 
@@ -217,7 +219,7 @@ def test_each_made_up_submission_is_shown_by_its_change(bubblewrap):
     assert "mutant 1, double: " == mutated[0][:18]
     assert any("another operator: x += x" in name for name in mutated)
     assert len(names) == len(set(names)) == steps[0].total
-    assert ("double", "out of place for in place: x += x") in found.passing
+    assert any(name.endswith("double: out of place for in place: x += x") for name in found.passing)
 
 
 def test_model_answers_that_are_too_slow_say_so(bubblewrap):
@@ -229,10 +231,18 @@ def test_model_answers_that_are_too_slow_say_so(bubblewrap):
 
 def test_a_teacher_reads_figures_first_and_weak_tests_before_mutants():
     """One sentence each; what is left out is counted."""
-    many = tuple(("a", f"edit {index}") for index in range(10))
-    report = MutationReport(possible=50, tried=40, passing=many, trivial=21, paid={"t": ("`return x`", "`return 0`")})
+    many = tuple(f"mutant {index}" for index in range(10))
+    report = MutationReport(
+        possible=50,
+        tried=40,
+        passing=many,
+        trivial=21,
+        paid={"t": ("`return x`", "`return 0`")},
+        over_maximum={"u": 3.0},
+    )
     lines = list(report.lines)
     assert "mutants of the model answers: 40 of 50 tried, 10 pass all tests" == lines[0]
     assert "t: this test gives points to `return x`, `return 0`; add an input for which that is wrong" == lines[2]
-    assert "a: edit 0 passes; look at it" == lines[3]
+    assert "u: its last line can be 3, which is more than its maximum" in lines[3]
+    assert "mutant 0 passes; look at it" == lines[4]
     assert "and 2 more mutants pass" == lines[-1]

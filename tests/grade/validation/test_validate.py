@@ -51,6 +51,7 @@ MORE = {
     "settled": graded_cell("settled", BESIDE, autograder={"process": "one"}),
     "never": graded_cell("never", BESIDE, autograder={"process": "two"}),
     "counts": graded_cell("counts", "assert f(3) == 10", autograder={"counts": True}),
+    "above": graded_cell("above", "f(2) + 1", points=4),
     "partly": graded_cell("partly", "f(1) + 1", points=4),
     "missing": graded_cell("missing", BOX),
     "long": graded_cell("long", f"assert f(3) == 10, {LONG!r}"),
@@ -164,6 +165,13 @@ def test_a_model_answer_with_part_of_the_points_is_named(cells):
     """The test still counts."""
     assert (2.0, 0.0, OUTSIDE) == in_short(cells["partly"])[:3]
     assert "the model answer gets 2 of 4" in cells["partly"].findings[0]
+
+
+def test_a_last_line_that_is_more_than_the_maximum_is_named(cells):
+    """Stock nbgrader stops at it; here it counts as the maximum."""
+    assert (4.0, 0.0, OUTSIDE) == in_short(cells["above"])[:3]
+    assert 5.0 == cells["above"].over_maximum
+    assert "its last line can be 5, which is more than its maximum" in cells["above"].findings[0]
 
 
 def test_a_reason_is_not_cut(cells):

@@ -33,19 +33,23 @@ class SecondUserLevel(IsolationLevel):
         if os.geteuid() != 0:
             return "only root can give a submission a user id of its own; grade as root in a container"
         trial = [sys.executable, "-P", "-c", "import json, msgspec, autograder.errors"]
-        tried = subprocess.run(
-            trial,
-            env=self.environment(),
-            cwd="/",
-            capture_output=True,
-            text=True,
-            user=SUBMISSION_ID,
-            group=SUBMISSION_ID,
-            extra_groups=[],
-        )
+        advice = f"a second user cannot run {sys.executable} ({{}}); install Python where everybody may read it"
+        try:
+            tried = subprocess.run(
+                trial,
+                env=self.environment(),
+                cwd="/",
+                capture_output=True,
+                text=True,
+                user=SUBMISSION_ID,
+                group=SUBMISSION_ID,
+                extra_groups=[],
+            )
+        except OSError as error:  # a folder above Python is closed to others
+            return advice.format(error.strerror)
         if tried.returncode:
             reason = (tried.stderr.strip().splitlines() or ["no reason given"])[-1]
-            return f"a second user cannot run {sys.executable} ({reason}); install Python where everybody may read it"
+            return advice.format(reason)
         return ""
 
     def command(self, host: list[str]) -> list[str]:
