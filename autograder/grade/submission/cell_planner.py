@@ -81,7 +81,7 @@ class CellPlanner:
         failed: dict[int, str] = {}
         self._shell.forget()
         with self._shell.separate_outputs(0), _in_folder(source.files):
-            seed_all(seed)
+            seed_all(cell_seed(seed, ""))
             for position, cell in enumerate(source.cells):
                 kind = source.kinds.get(cell.id)
                 if kind is None or kind.kind != "declarative":

@@ -12,7 +12,7 @@ from nbformat import NotebookNode
 from autograder.grade.sandbox.shell import make_shell
 from autograder.grade.submission import in_process
 from autograder.grade.submission.align import align
-from autograder.grade.submission.cell_planner import CellPlanner, SourcePlans
+from autograder.grade.submission.cell_planner import CellPlanner, SourcePlans, cell_seed
 from autograder.grade.submission.connection.server_client import ServerClient
 from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.submission.notebook_grade import NotebookGrade
@@ -142,7 +142,7 @@ class SubmissionGrader:
         return run
 
     def _outside(self, work: Work, plans: SourcePlans, run: SubmissionRun, worker: WorkerClient) -> None:
-        begin = messages.Begin({}, 0.0, 0, language=work.language, seed=work.seed)
+        begin = messages.Begin({}, 0.0, 0, language=work.language, seed=cell_seed(work.seed, ""))
 
         def judge() -> ServerClient:
             return self._judges or self._server.judges
