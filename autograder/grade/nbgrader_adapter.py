@@ -2,10 +2,9 @@
 
 Elsewhere `grade` uses nbgrader's public names: gradebook models, `nbgrader.utils`, and preprocessors and plugins by the methods
 that are documented for overriding. The overrides of IPython's shell are in `autograder/grade/sandbox/shell.py` (IPython 9.18).
-`tests/grade/test_nbgrader_adapter.py` tests each row of this table, and that no other module reads a private name;
-`python -m tests.versions --nbgrader 0.9.5 0.9.6` runs it with other releases.
+`tests/grade/test_nbgrader_adapter.py` tests each row of this table, and that no other module reads a private name.
 
-| here                 | nbgrader (checked with 0.9.5 and 0.9.6)                                                   |
+| here                 | nbgrader (checked with 0.9.6)                                                             |
 |----------------------|-------------------------------------------------------------------------------------------|
 | `open_gradebook`     | `api.Gradebook.__init__` starts the program `alembic`, and sets no time to wait for locks |
 | `transaction`        | methods of `api.Gradebook` commit one by one                                              |

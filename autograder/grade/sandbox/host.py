@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import os
 import shutil
 import signal
@@ -32,6 +33,9 @@ from autograder.grade.sandbox.orders import Fork, Greet, Order, Ready, Role, Sta
 from autograder.grade.sandbox.warmup import import_igraph, import_modules, import_nbformat, warm_up
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
+
+PLANNER = "autograder.grade.where.lane"
+"""The module of the planner and the lanes. It builds on this one, so this one imports it by name, in a process of its own."""
 
 
 @dataclass(frozen=True)
@@ -268,9 +272,7 @@ def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoRetur
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         namespaces.end_with_parent()
         if role == "planner":
-            from autograder.grade.submission.lane import serve
-
-            serve(control)
+            importlib.import_module(PLANNER).serve(control)
         else:
             isolation.level.become(role)
             namespaces.end_with_parent()  # a change of the user id forgets it

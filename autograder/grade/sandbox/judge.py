@@ -19,11 +19,11 @@ from autograder.check.message import NotAttempted, Unsolved
 from autograder.check.subject.call_report import Call, ProgramText, Report
 from autograder.check.subject.inputs import use_seed
 from autograder.grade.clean.drawn_recordings import checked_recording
-from autograder.grade.plain_values import NotPlain, decode
 from autograder.grade.sandbox.partial_credit import points_of
 from autograder.grade.sandbox.shell import CellRun, CellTimeoutError, Shell
-from autograder.grade.student_functions import Calls, StudentError, function_proxy
+from autograder.grade.sandbox.student_functions import Calls, StudentError, function_proxy
 from autograder.grade.wire import messages
+from autograder.grade.wire.plain_values import NotPlain, decode
 from autograder.locale.languages import speaking
 from autograder.locale.translations import in_english
 from autograder.tape.recording.schema import Recording

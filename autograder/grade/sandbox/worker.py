@@ -23,17 +23,17 @@ from autograder.check.programs.demonstrations import KeptRecordings, use_recordi
 from autograder.check.subject.call_report import Call, CallProblem, ProgramText, Report
 from autograder.check.subject.subjects import LocalSubject
 from autograder.errors import as_utf8, message_of
-from autograder.grade.plain_values import NotPlain, encode
 from autograder.grade.sandbox.attempt_in_fork import encoded_attempts
 from autograder.grade.sandbox.judge import Judge, seed_all
 from autograder.grade.sandbox.partial_credit import points_of
 from autograder.grade.sandbox.shell import CellTimeoutError, Shell, limit_from_outside
-from autograder.grade.student_functions import call_function
+from autograder.grade.sandbox.student_functions import call_function
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import MEBIBYTE, TIME_IS_UP
 from autograder.grade.wire.outputs import Outputs
-from autograder.grade.wire.shared.own_modules import path_with, replaced_modules, take_out
+from autograder.grade.wire.own_modules import path_with, replaced_modules, take_out
+from autograder.grade.wire.plain_values import NotPlain, encode
 
 LARGEST_BATCH = 256 * MEBIBYTE
 

@@ -21,7 +21,7 @@ from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.submission.teacher.teacher_files import write_files
 from autograder.grade.wire import messages
-from autograder.grade.wire.shared.own_modules import path_with, replaced_modules, take_out
+from autograder.grade.wire.own_modules import path_with, replaced_modules, take_out
 from autograder.locale.translations import in_english
 
 MOST_SOURCES = 20  # in a class where every student has another variant there are as many sources as students

@@ -11,7 +11,7 @@ import re
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 import nbformat
@@ -19,9 +19,8 @@ from nbformat import NotebookNode
 
 from autograder.check.message import NotAttempted, Unsolved
 from autograder.check.subject.call_report import ProgramText
-from autograder.grade.cell_names import cell_names
 from autograder.grade.sandbox.shell import Shell
-from autograder.grade.student_functions import described_function
+from autograder.grade.sandbox.student_functions import described_function
 from autograder.grade.submission.cell_analysis import SubmissionText
 from autograder.grade.submission.cell_planner import PlannedCell, SourcePlans, cell_seed
 from autograder.grade.submission.connection.received_outputs import received_outputs
@@ -30,15 +29,43 @@ from autograder.grade.submission.connection.worker_client import TEST_TIME_FACTO
 from autograder.grade.submission.notebook_grade import CellGrade, Status
 from autograder.grade.submission.student_answers import StudentAnswers, Unreachable, checked, decoded, decoded_report
 from autograder.grade.submission.submission_run import SubmissionRun, partly_reason
+from autograder.grade.submission.teacher.cell_names import cell_names
+from autograder.grade.submission.teacher.grading_plan import GradingPlan
+from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.source_cells import SourceCell
 from autograder.grade.wire import messages
+from autograder.grade.wire.limits import Limits
 from autograder.locale.translations import in_english
-
-if TYPE_CHECKING:
-    from autograder.grade.submission.submission_grader import Work
 
 MISSING = re.compile(r"NameError: name '(\w+)' is not defined")
 PART = 2  # of a cell's seconds, of a submission's and of its memory, half at least are left to its own cells and tests
+
+
+@dataclass(frozen=True)
+class Work:
+    """The same data for all runs of one submission.
+
+    Attributes:
+        source: the teacher's notebook.
+        cells: of the submission.
+        files: that lie beside it.
+        own_modules: the text of the submission's own files of Python, which its cells may import or run.
+        seed: from which the tests' inputs are drawn.
+        plan: of its tests.
+        language: of the notebook.
+        pictures: whether wrong answers are recorded.
+        limits: the resources that the submission may use.
+    """
+
+    source: AssignmentSource
+    cells: list[NotebookNode]
+    files: dict[str, bytes]
+    own_modules: tuple[str, ...]
+    seed: int
+    plan: GradingPlan
+    language: str
+    pictures: bool
+    limits: Limits
 
 
 @dataclass

@@ -5,9 +5,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-
-from nbformat import NotebookNode
+from dataclasses import replace
 
 from autograder.grade.sandbox.shell import make_shell
 from autograder.grade.submission import in_process
@@ -16,7 +14,7 @@ from autograder.grade.submission.cell_planner import CellPlanner, SourcePlans, c
 from autograder.grade.submission.connection.server_client import ServerClient
 from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
 from autograder.grade.submission.notebook_grade import NotebookGrade
-from autograder.grade.submission.outside_run import OutsideRun
+from autograder.grade.submission.outside_run import OutsideRun, Work
 from autograder.grade.submission.source_recordings import recordings_of
 from autograder.grade.submission.submission_run import SubmissionRun, unreadable
 from autograder.grade.submission.submitted_files import UnreadableSubmission
@@ -28,33 +26,6 @@ from autograder.grade.wire.limits import Limits
 from autograder.graded import being_graded
 from autograder.locale.languages import speaking
 from autograder.locale.translations import texts_in
-
-
-@dataclass(frozen=True)
-class Work:
-    """The same data for all runs of one submission.
-
-    Attributes:
-        source: the teacher's notebook.
-        cells: of the submission.
-        files: that lie beside it.
-        own_modules: the text of the submission's own files of Python, which its cells may import or run.
-        seed: from which the tests' inputs are drawn.
-        plan: of its tests.
-        language: of the notebook.
-        pictures: whether wrong answers are recorded.
-        limits: the resources that the submission may use.
-    """
-
-    source: AssignmentSource
-    cells: list[NotebookNode]
-    files: dict[str, bytes]
-    own_modules: tuple[str, ...]
-    seed: int
-    plan: GradingPlan
-    language: str
-    pictures: bool
-    limits: Limits
 
 
 class SubmissionGrader:

@@ -10,8 +10,8 @@ from textwrap import shorten
 import msgspec
 
 from autograder.errors import UnfinishedError
-from autograder.grade.cell_kinds import Kind
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
+from autograder.grade.submission.teacher.cell_kinds import Kind
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process, plan_of_source
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 from autograder.grade.validation.made_up_submissions import (

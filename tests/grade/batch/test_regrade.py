@@ -1,4 +1,4 @@
-"""A class that version 0.1.0 graded (commit fb18230) keeps its points: regraded, reported and exported.
+"""A class that version 0.1.0 graded (commit fb18230) keeps its points: graded again, reported and exported.
 
 `graded_before.tar.xz` holds two courses with gradebook, records, graded notebooks and feedback: the one that `autograder new`
 wrote, with late work and two written answers that a person marked, and a lesson with all, three and none of 23 points.

@@ -17,6 +17,7 @@ import pytest
 
 from autograder import cli
 from autograder.commands.grade_command import has_pending_work
+from autograder.grade import nbgrader_adapter
 from autograder.grade.batch import gradebook
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.gradebook import StoppedError
@@ -193,8 +194,9 @@ def test_a_locked_gradebook_is_waited_for(undisturbed, tmp_path, monkeypatch):
     threading.Timer(3, lambda: lock.execute("ROLLBACK")).start()
     with gradebook.GradingRecords(f"sqlite:///{folder / 'gradebook.db'}", ASSIGNMENT, _settings()) as records:
         records.begin(1, forced=False)
+    monkeypatch.setattr(nbgrader_adapter, "LOCK_SECONDS", 0.0)
+    with gradebook.GradingRecords(f"sqlite:///{folder / 'gradebook.db'}", ASSIGNMENT, _settings()) as records:
         lock.execute("BEGIN EXCLUSIVE")
-        monkeypatch.setattr(gradebook, "PATIENCE", 0.0)
         with pytest.raises(StoppedError, match=r"database is locked.*kept.*--resume"):
             records.begin(2, forced=False)
         lock.execute("ROLLBACK")

@@ -13,7 +13,6 @@ import psutil
 import pytest
 
 from autograder.course.paths import ROOT
-from autograder.grade.plain_values import encode
 from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.grade.sandbox.launch import HostProcess
 from autograder.grade.sandbox.warmup import late_modules
@@ -21,6 +20,7 @@ from autograder.grade.submission.connection.server_client import ServerClient
 from autograder.grade.submission.connection.worker_client import WorkerEnded
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import MEBIBYTE, Limits
+from autograder.grade.wire.plain_values import encode
 
 
 @pytest.fixture(scope="module")

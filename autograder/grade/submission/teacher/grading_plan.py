@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from autograder.grade.cell_kinds import Kind
+from autograder.grade.submission.teacher.cell_kinds import Kind
 
 if TYPE_CHECKING:
     from autograder.grade.submission.cell_planner import SourcePlans

@@ -14,9 +14,9 @@ from traitlets.config import Config
 
 from autograder.course.canonical import read
 from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, read_changes
-from autograder.grade.cell_kinds import CellKind, cell_kinds, with_binders, with_dependents
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.cell_analysis import bound_names, definitions, statements
+from autograder.grade.submission.teacher.cell_kinds import CellKind, cell_kinds, with_binders, with_dependents
 from autograder.grade.submission.teacher.source_cells import SourceBundle, SourceCell, SourceError, source_cells, varied
 from autograder.grade.submission.teacher.teacher_files import files_beside, files_digest
 

@@ -20,8 +20,8 @@ from typing import Any
 import msgspec
 
 from autograder.errors import as_utf8, message_of
-from autograder.grade.plain_values import NotPlain, decode, encode
 from autograder.grade.sandbox.shell import CellTimeoutError
+from autograder.grade.wire.plain_values import NotPlain, decode, encode
 from autograder.locale.translations import in_english
 
 LONGEST_MESSAGE = 4000  # characters

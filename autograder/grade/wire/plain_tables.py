@@ -9,7 +9,7 @@ import numpy
 import pandas
 from pandas import arrays
 
-from autograder.grade.plain_values import Form, NotPlain, form_of
+from autograder.grade.wire.plain_values import Form, NotPlain, form_of
 
 # fmt: off
 NAMED_DTYPES = frozenset({

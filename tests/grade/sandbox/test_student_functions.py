@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 import torch
 
-from autograder.grade.plain_values import decode, encode
 from autograder.grade.sandbox.shell import CellTimeoutError
-from autograder.grade.student_functions import (
+from autograder.grade.sandbox.student_functions import (
     Calls,
     FunctionReply,
     RaisedError,
@@ -24,6 +23,7 @@ from autograder.grade.student_functions import (
     described_function,
     function_proxy,
 )
+from autograder.grade.wire.plain_values import decode, encode
 
 
 def called(function):
@@ -297,7 +297,7 @@ def test_a_forged_exception_is_of_no_class_with_a_meaning_for_the_test(error):
     proxy = function_proxy(described_function("f", None), Calls(lambda name, arguments: reply))
     with pytest.raises(Exception, match="m") as raised:  # noqa: PT011 - any of them
         proxy()
-    assert type(raised.value).__module__ in ("autograder.grade.student_functions", "__main__")
+    assert type(raised.value).__module__ in ("autograder.grade.sandbox.student_functions", "__main__")
 
 
 def test_changes_of_an_unknown_argument_are_ignored():

@@ -1,6 +1,6 @@
 import pytest
 
-from autograder.grade.cell_names import cell_names
+from autograder.grade.submission.teacher.cell_names import cell_names
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from autograder.grade import plain_values
-from autograder.grade.plain_values import NotPlain, decode, encode
+from autograder.grade.wire.plain_values import NotPlain, decode, encode
 
 SCALARS = (
     st.none()
@@ -477,7 +477,9 @@ def test_bytes_made_to_exhaust_or_run_something_are_refused_soon(data):
 @pytest.mark.parametrize("library", ["torch", "numpy", "pandas"])
 def test_a_library_is_not_imported_for_values_of_python(library):
     """The main process can use the module without PyTorch; the second line shows that a value of NumPy's needs NumPy."""
-    code = "import sys; from autograder.grade.plain_values import *; decode(encode([1, {'a': (2, 'b')}, len, 2**70]))"
+    code = (
+        "import sys; from autograder.grade.wire.plain_values import *; decode(encode([1, {'a': (2, 'b')}, len, 2**70]))"
+    )
     report = f"; print({library!r} in sys.modules)"
     assert subprocess.check_output([sys.executable, "-c", code + report], text=True) == "False\n"
     used = (

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, TypeGuard
 
-from autograder.grade.cell_names import BUILTINS, CellNames, cell_names, root
 from autograder.grade.submission.cell_analysis import statements, transformed
+from autograder.grade.submission.teacher.cell_names import BUILTINS, CellNames, cell_names, root
 
 if TYPE_CHECKING:
     from autograder.grade.submission.teacher.source_cells import SourceCell

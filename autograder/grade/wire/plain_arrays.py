@@ -10,7 +10,7 @@ import numpy
 from numpy import ma
 from numpy.lib.format import descr_to_dtype, dtype_to_descr
 
-from autograder.grade.plain_values import MOST_ITEMS, Form, NotPlain
+from autograder.grade.wire.plain_values import MOST_ITEMS, Form, NotPlain
 
 if TYPE_CHECKING:
     import torch

@@ -210,7 +210,7 @@ def _tagged(tag: str) -> Form:
 def _library_forms(library: str) -> dict[type, Form]:
     if library not in LIBRARIES:
         return {}
-    module = importlib.import_module(f"autograder.grade.{LIBRARIES[library]}")
+    module = importlib.import_module(f"autograder.grade.wire.{LIBRARIES[library]}")
     return getattr(module, f"{library}_forms")()
 
 
