@@ -80,7 +80,7 @@ class Judge:
         if calls.refusal:
             return _not_judged(calls.refusal)
         if isinstance(ran.error, NotPlain):  # such as `backward()` through a tensor that the student's process computed
-            return _not_judged(in_english("it needs {kind}", kind=str(ran.error)))
+            return _not_judged(in_english("the test needs a value that cannot cross: {kind}", kind=str(ran.error)))
         return _result(request, ran)
 
     def _call_student(self, name: str, arguments: bytes) -> bytes:
@@ -106,7 +106,9 @@ class Judge:
                 given[name] = decode(found.value)
             else:
                 said = found.unsendable or f"a {found.type_name}"
-                raise NotJudged(in_english("{name} is {kind}", name=name, kind=said))
+                raise NotJudged(
+                    in_english("the value of {name} cannot leave its process: {kind}", name=name, kind=said)
+                )
         self._shell.user_ns.update(given)
         return given
 

@@ -140,7 +140,9 @@ class Calls:
         try:
             arguments = encode((args, kwargs))
         except NotPlain as error:
-            raise self._refused(in_english("an argument of {name} is {kind}", name=name, kind=str(error))) from None
+            raise self._refused(
+                in_english("an argument of {name} cannot cross: {kind}", name=name, kind=str(error))
+            ) from None
         try:
             reply = msgspec.msgpack.decode(self._call(name, arguments), type=FunctionReply)
             value = None if reply.value is None else decode(reply.value)
@@ -153,7 +155,9 @@ class Calls:
             raise _exception(reply.error)
         if reply.value is None:
             kind = reply.refusal or in_english("a value that cannot be read")
-            raise self._refused(in_english("{name} returned {kind}", name=name, kind=kind))
+            raise self._refused(
+                in_english("the value that {name} returned cannot leave its process: {kind}", name=name, kind=kind)
+            )
         return value
 
     def _note_changes(self, name: str, given: dict[int | str, Any], changed: list[tuple[int | str, Any]]) -> None:

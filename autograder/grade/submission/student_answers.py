@@ -60,7 +60,7 @@ class StudentAnswers:
             raise KeyError(name)
         if found.kind != "data" or found.unsendable is not None:
             said = found.unsendable or f"a {found.type_name}"
-            raise Unreachable(in_english("{name} is {kind}", name=name, kind=said))
+            raise Unreachable(in_english("the value of {name} cannot leave its process: {kind}", name=name, kind=said))
         return decode(found.value)
 
     def answer(self, request: messages.Request, form: type[Any], name: str) -> Any:
