@@ -24,7 +24,7 @@ import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from autograder.grade import plain_values
+from autograder.grade.wire import plain_values
 from autograder.grade.wire.plain_values import NotPlain, decode, encode
 
 SCALARS = (
