@@ -80,6 +80,12 @@ def notes_on_meanings(gradients: dict[str, Gradient]) -> Iterator[str]:
             )  # fmt: skip
 
 
+def second_derivatives(evidence: Evidence) -> bool:
+    """Return whether a backward call went through a custom Function and made a graph of its gradients."""
+    own = any(node.name.endswith("Backward") for node in evidence.state.graph.nodes)
+    return own and any(call.creates_graph for call in evidence.plain.calls)
+
+
 def _ratio(forward: float, backward: float) -> str:
     if abs(forward) > 1e-9:
         return in_english("{factor} times it", factor=f"{backward / forward:.3g}")
@@ -105,6 +111,8 @@ def _of_differences(evidence: Evidence) -> tuple:
         return "no", effect.note or f"{len(effect.wrong)} of the gradients are not."
     if effect.note:
         return "not known", effect.note
+    if effect.taken and second_derivatives(evidence):
+        return "not known", "Derivatives of gradients were not compared."
     if effect.taken:
         return "yes", "along a random direction of the leaves"
     return "not asked", "--check-gradients takes them."

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import math
+from collections import Counter
 
 import torch
+from msgspec import structs
 
 from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.graph_faults.program_text import trees_of
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.oracle.gradient_comparison import distance, nested, nested_pair
 from autograder.tape.recording.verdict_types import Gradient
@@ -23,16 +27,21 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
         }
     if evidence.plain.error is not None and evidence.true.returned:
         return {key: _beside(None, value) for key, value in evidence.true.returned.items()}
-    names, call, unchecked = _names(evidence), _decisive(evidence), _below_unchecked(evidence)
+    call, unchecked = _decisive(evidence), _below_unchecked(evidence)
+    names, rounds = _names(evidence, call)
     shown = {}
     for index in _in_order_of_appearance(evidence):
+        if (name := names[index]) is None:
+            continue
         got, true = _pair(evidence, call, index)
         is_checked = is_known or not _is_last(evidence, call)
         beside = _beside(got, true if is_checked and index not in unchecked else None, _ran(evidence, call, index))
         size = math.prod(evidence.got.keys[index][0])
         # Of a large gradient only a part was kept, which is not to be read as the whole.
         is_part = isinstance(got, torch.Tensor) and got.numel() != size
-        shown[names[index]] = Gradient(None, None, size, beside.off) if is_part else beside
+        shown[name] = Gradient(None, None, size, beside.off) if is_part else beside
+        if rounds[name] > 1:
+            shown[name] = structs.replace(shown[name], rounds=rounds[name])
     return shown
 
 
@@ -99,14 +108,52 @@ def _decisive(evidence: Evidence) -> int | None:
     return len(calls) - 1 if returned or emptied else None
 
 
-def _names(evidence: Evidence) -> list[str]:
-    names: list[str] = []
-    seen = _tracked(evidence)
+def _names(evidence: Evidence, decisive: int | None) -> tuple[list[str | None], Counter[str]]:
+    """Return the name of each target, and how many leaves each name stands for.
+
+    Leaves that rounds make anew under one name are one row: that of the decisive round, else the last one. The others have None.
+    """
+    seen, others, loops = _tracked(evidence), evidence.true, _loop_variables(evidence)
+    found: list[str] = []
     for index in range(len(evidence.got.targets)):
-        tracked = seen.get(index)
-        name = (tracked and tracked.name) or f"leaf {index}"
-        names.append(name if name not in names else f"{name} ({index})")
-    return names
+        tracked, other = seen.get(index), evidence.pairs.get(index)
+        known = others.names.get(others.targets[other]) if other is not None else None
+        name = tracked.name if tracked else None
+        if known and (name is None or "." in name or name in loops):
+            name = known
+        found.append(name or f"leaf {index}")
+    calls_of = _calls_of(evidence)
+    names: list[str | None] = []
+    rows: dict[str, list[int]] = {}
+    for index, name in enumerate(found):
+        rounds = rows.setdefault(name, [])
+        taken = {call for one in rounds for call in calls_of[one]} if len(rounds) < 2 else set(calls_of[rounds[-1]])
+        if rounds and taken & set(calls_of[index]):
+            names.append(f"{name} ({index})")
+            continue
+        names.append(name)
+        rounds.append(index)
+    for rounds in rows.values():
+        shown = next((one for one in rounds if decisive in calls_of[one]), rounds[-1])
+        for one in rounds:
+            names[one] = names[one] if one == shown else None
+    return names, Counter({name: len(rounds) for name, rounds in rows.items()})
+
+
+def _loop_variables(evidence: Evidence) -> set[str]:
+    loops = (
+        node.target for tree in trees_of(evidence).values() for node in ast.walk(tree) if isinstance(node, ast.For)
+    )
+    return {node.id for target in loops for node in ast.walk(target) if isinstance(node, ast.Name)}
+
+
+def _calls_of(evidence: Evidence) -> list[list[int]]:
+    """Return for each target the numbers of the backward calls that had a gradient for it."""
+    calls: list[list[int]] = [[] for _ in evidence.got.targets]
+    for number, call in enumerate(evidence.got.calls):
+        for index in call:
+            calls[index].append(number)
+    return calls
 
 
 def _tracked(evidence: Evidence) -> dict[int, TrackedTensor | None]:

@@ -10,7 +10,12 @@ from autograder.tape.diagnose.evidence import Evidence
 from autograder.tape.diagnose.graph_faults.fault_registry import find_graph_faults, note_of
 from autograder.tape.diagnose.harms.harm_registry import find_harms
 from autograder.tape.diagnose.harms.unrecorded_write import unrecorded_write_notes
-from autograder.tape.diagnose.oracle_answers import checks_of, notes_on_formulas, notes_on_meanings
+from autograder.tape.diagnose.oracle_answers import (
+    checks_of,
+    notes_on_formulas,
+    notes_on_meanings,
+    second_derivatives,
+)
 from autograder.tape.diagnose.shown_gradients import shown_gradients
 from autograder.tape.internals.support import shortcomings
 from autograder.tape.observe.state import STEPS
@@ -74,6 +79,10 @@ def _notes_on_writes(evidence: Evidence, harms: tuple[Harm, ...]) -> Iterator[st
         )
     yield from unrecorded_write_notes(evidence)
     yield from notes_on_formulas(evidence)
+    if evidence.outcome == "correct" and second_derivatives(evidence):
+        yield in_english(
+            "A custom Function is differentiated twice; its second derivatives were not compared with finite differences."
+        )
     if evidence.untracked_effect.note:
         yield evidence.untracked_effect.note
 

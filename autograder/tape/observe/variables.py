@@ -102,8 +102,9 @@ class Variables:
 
     def forget(self, activation: Activation) -> None:
         """Drops a call's names; those of the caller that they hid are listed again. A module's names stay."""
-        module = activation.frame.f_code.co_name == "<module>"
-        if not module and self._frames and self._frames[-1][0] is activation:
+        # That of the program is the outermost; one that it imports has ended when its text has run.
+        stays = activation.frame.f_code.co_name == "<module>" and len(self._frames) == 1
+        if not stays and self._frames and self._frames[-1][0] is activation:
             _, gone = self._frames.pop()
             outer = self._frames[-1][1] if self._frames else {}
             self.state.current_step.names += [NameChange(name, outer.get(name)) for name in gone]

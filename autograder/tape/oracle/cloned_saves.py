@@ -27,6 +27,7 @@ from autograder.tape.internals.entry_points import (
 from autograder.tape.internals.heard_calls import EMPTYING, GRADIENT_GIVEN, function_name
 from autograder.tape.internals.saved_variables import is_checkpoint
 from autograder.tape.observe.backward_trace import BackwardTrace
+from autograder.tape.observe.leaf_names import LeafNames
 from autograder.tape.oracle.reference_gradients import clone_on_save
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import tensors
@@ -37,7 +38,8 @@ from autograder.tape.run.storages import extent_of
 class ClonedSavesRun(Listener):
     """The listener of such a run; `around` is the context for the program's code."""
 
-    def __init__(self, *, keep_graph: bool = False):
+    def __init__(self, names: LeafNames | None = None, *, keep_graph: bool = False):
+        self.names = names
         self.trace = BackwardTrace(keep_graph=keep_graph)
         self.buffers = _Buffers()
 
@@ -68,6 +70,8 @@ class ClonedSavesRun(Listener):
     def before_backward(self, call: Backward) -> None:
         """Gives each leaf a gradient buffer of its own to be added to."""
         self.buffers.separate(call.targets)
+        if self.names is not None:
+            self.names.note(call)
         self.trace.before_backward(call)
 
     def after_backward(self, call: Backward) -> None:
@@ -136,7 +140,8 @@ def _copy(value: Any) -> object:
     if isinstance(value, torch.Tensor):
         return value.clone()
     if type(value) in (list, tuple) and value and all(isinstance(item, torch.Tensor) for item in value):
-        return type(value)(item.clone() for item in value)
+        # Of these a backward that recomputes asks for gradients: `autograd.grad(out, ctx.params)` knows the leaves only by identity.
+        return type(value)(item if item.is_leaf and item.requires_grad else item.clone() for item in value)
     if type(value) is dict and value and all(isinstance(item, torch.Tensor) for item in value.values()):
         return {key: item.clone() for key, item in value.items()}
     if type(value).__module__ == "numpy" and type(value).__name__ == "ndarray":

@@ -24,6 +24,7 @@ class Gradients:
         targets: the number of every tensor that some backward had a gradient for, in order; `keys` tells the same target of another run.
         calls: for each backward, the gradient of each target (by its index) just after it.
         final: each target's `.grad` at the end.
+        names: the names of targets, by number, that the run found.
     """
 
     returned: dict[str, object] = field(default_factory=dict)
@@ -31,6 +32,7 @@ class Gradients:
     keys: list[tuple] = field(default_factory=list)
     calls: list[dict[int, torch.Tensor | None]] = field(default_factory=list)
     final: list[torch.Tensor | None] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
 
 
 def gradients_of(run: Run) -> Gradients:
@@ -42,6 +44,7 @@ def gradients_of(run: Run) -> Gradients:
                 index[target] = len(left.targets)
                 left.targets.append(target)
                 left.keys.append(key)
+        left.names |= call.names
         left.calls.append({index[t]: g for t, g in zip(call.numbers, call.gradients, strict=False)})
     left.final = [run.final.get(target) for target in left.targets]
     return left

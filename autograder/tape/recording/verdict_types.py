@@ -92,6 +92,8 @@ class Gradient(msgspec.Struct, frozen=True):
             where that is not known, or where the right one is zero and this one is not.
         ran: the slope of the loss as it was computed, where a write that autograd did not record makes that another number than
             `true`, the slope of the program without that write; None elsewhere.
+        rounds: how many leaves the program made under this name, one after the other; unset for a single one. The numbers are those of
+            the decisive round, else of the last.
     """
 
     got: list[Any] | float | None
@@ -99,6 +101,7 @@ class Gradient(msgspec.Struct, frozen=True):
     unlisted: int = 0
     off: float | None = None
     ran: list[Any] | float | None = None
+    rounds: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class Check(msgspec.Struct, frozen=True):

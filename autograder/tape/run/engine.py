@@ -40,6 +40,7 @@ class Backward:
         nodes: how many nodes its graph has; `oldest` is the sequence number of the one made first, `ended` that of the next node
             made after the call.
         error: what it raised.
+        names: of the targets that no earlier call had, by number, the names that the run found.
         thread: which thread it was in: 0 the one that runs the program, then in the order in which they were started.
     """
 
@@ -58,6 +59,7 @@ class Backward:
     oldest: int = 0
     ended: int = 0
     error: BaseException | None = None
+    names: dict[int, str] = field(default_factory=dict)
     thread: int = 0
 
 

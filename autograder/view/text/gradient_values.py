@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from msgspec import UNSET
+
 from autograder.locale.translations import translated
 from autograder.tape.recording.verdict_types import Gradient
 from autograder.view.shapes import clip
@@ -98,6 +100,8 @@ def gradient_line(name: str, gradient: Gradient, compared: bool = True) -> str:
     if gradient.unlisted:
         count = f"{gradient.unlisted:,}"
         return translated("{name}.grad  has {count} numbers, too many to list here", name=name, count=count)
+    if gradient.rounds is not UNSET:
+        name = translated("{name} (made {count} times)", name=name, count=f"{gradient.rounds:,}")
     got = translated("nothing") if gradient.got is None else short_values(gradient.got)
     if gradient.true is None or not compared:
         return translated("{name}.grad  got {got}", name=name, got=got)

@@ -136,3 +136,57 @@ Triple.apply(w).sum().backward()
 def test_a_custom_backward_is_held_against_its_forward(slope, expected):
     """A backward that passes gradients straight through is a choice of the program, and no slope."""
     assert expected is backwards_are_slopes(program(CUSTOM.format(slope=slope)), 10.0)
+
+
+RECOMPUTES = """
+import torch
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, layer, x, *params):
+        ctx.layer, ctx.x, ctx.params = layer, x, params
+        with torch.no_grad():
+            return layer(x)
+    @staticmethod
+    def backward(ctx, grad):
+        x = ctx.x.detach().requires_grad_(True)
+        with torch.enable_grad():
+            out = ctx.layer(x)
+        return (None, *torch.autograd.grad(out, (x, *ctx.params), grad, allow_unused=True))
+torch.manual_seed(0)
+first, layer = torch.nn.Linear(3, 3), torch.nn.Linear(3, 3)
+optimizer = torch.optim.SGD([*first.parameters(), *layer.parameters()], lr=0.1)
+for step in range(2):
+    loss = Recompute.apply(layer, first(torch.randn(2, 3)), *layer.parameters()).pow(2).sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_a_backward_that_recomputes_is_right():
+    """A custom checkpoint asks for the gradients of the layer's own parameters, also in the run with copies."""
+    verdict = record(RECOMPUTES).verdict
+    assert "correct" == verdict.outcome
+    assert all(one.true is not None for one in verdict.gradients.values())
+
+
+def test_second_derivatives_of_a_custom_function_are_named_as_not_compared():
+    """The Function keeps an intermediate of its forward, so its second derivative is wrong, and nothing says that it is right."""
+    source = """
+import torch
+class Square(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.twice = x * 2
+        return ctx.twice ** 2
+    @staticmethod
+    def backward(ctx, grad):
+        return 4 * ctx.twice * grad
+x = torch.ones(3, requires_grad=True)
+slope, = torch.autograd.grad(Square.apply(x).sin().sum(), x, create_graph=True)
+slope.pow(2).mean().backward()
+"""
+    for scope in (Scope(), Scope(check_gradients=True)):
+        verdict = record_program(from_source(source), scope=scope).verdict
+        assert any("second derivatives were not compared" in note for note in verdict.notes)
+        assert "yes" not in [check.answer for check in verdict.checks if check.oracle == "finite differences"]
