@@ -9,6 +9,9 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
+from latex2mathml import commands
+from latex2mathml.symbols_parser import SYMBOLS
+
 from autograder.installation.requirements import PACKAGE
 
 # Colours (CSI … m) stay. Hyperlinks (OSC 8), other commands, control characters and changes of the writing direction go.
@@ -16,11 +19,14 @@ CONTROL = re.compile(
     r"(\x1b\[[0-9;]*m)|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b\[[0-9;?]*[A-Za-ln-z]"
     r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 )
-# Commands of MathJax (2 to 4) that make links, load pictures, set styles and attributes, or give another command a new name.
-TEX_COMMAND = re.compile(
-    r"\\(?=(?:href|url|style|class|cssId|data|html\w*|includegraphics|bbox|mmlToken|require|def|let|newcommand|renewcommand"
-    r"|newenvironment|renewenvironment|DeclareMathOperator|csname|catcode|unicode)(?![a-z]))"
-)
+TEX_COMMAND = re.compile(r"\\([A-Za-z]+)")
+FORMULA = re.compile(r"[$&]|\\(?:[(\[]|begin)")
+"""With what a formula begins for MathJax, or how HTML may write that."""
+
+NUMBERED = {"label", "ref", "eqref", "textbackslash", "ensuremath"}
+ACTING = {"href", "class", "style", "unicode", "def", "newcommand", "newenvironment", "DeclareMathOperator", "verb"}
+"""Commands that make links, set attributes, or give another command a new name; some of `latex2mathml` (3.79) are among them."""
+
 MOST_COLOURED = 10**9
 """Characters times colours: nbconvert (7.17, `ansi2html`) copies the rest of a text at each change of colour."""
 
@@ -29,15 +35,27 @@ JOINER = "\u2060"
 
 
 def harmless_text(text: str) -> str:
-    """Returns text without control characters, but with colours, and without the paths of this machine."""
+    """Return text without control characters, but with colours, and without the paths of this machine."""
     colours = text.count("\x1b[") * len(text) <= MOST_COLOURED
     text = CONTROL.sub(lambda found: (found[1] or "") if colours else "", text)
-    return _known_paths().sub(lambda found: _short_name(found[0]), text)
+    names = _names()
+    return _known_paths().sub(lambda found: names[found[0]], text)
 
 
 def harmless_tex(text: str) -> str:
-    """Returns text in which no command of TeX can make a link or load anything."""
-    return TEX_COMMAND.sub(lambda found: found[0] + JOINER, text)
+    """Return text whose formulas have only commands of TeX that show something; in their place, others show their names."""
+    if not FORMULA.search(text):
+        return text
+    return TEX_COMMAND.sub(lambda found: found[0] if found[1] in _shown_commands() else f"\\{JOINER}{found[1]}", text)
+
+
+@cache
+def _shown_commands() -> frozenset[str]:
+    """Return the names of the commands of TeX that latex2mathml knows, without those that act."""
+    constants = [value for name, value in vars(commands).items() if name.isupper()]
+    texts = [text for value in constants for text in ([value] if isinstance(value, str) else value)]
+    names = {text.removeprefix("\\") for text in (*texts, *SYMBOLS) if isinstance(text, str)}
+    return frozenset(names | NUMBERED) - ACTING
 
 
 @cache
@@ -46,13 +64,9 @@ def _known_paths() -> re.Pattern[str]:
     return re.compile(f"(?:{'|'.join(map(re.escape, longest_first))})(?![\\w.-])")
 
 
-def _short_name(path: str) -> str:
-    return _names()[path]
-
-
 @cache
 def _names() -> dict[str, str]:
-    """Returns for each folder of this machine that a traceback may name what to show in its place."""
+    """Return for each folder of this machine that a traceback may name what to show in its place."""
     folders = {
         str(Path.cwd()): ".",
         str(Path.home()): "~",
@@ -68,7 +82,7 @@ def _names() -> dict[str, str]:
 
 
 def _forms(path: str) -> set[str]:
-    """Returns a folder's path as it is, without links, and as IPython shortens it (`~/…`)."""
+    """Return a folder's path as it is, without links, and as IPython shortens it (`~/…`)."""
     found = {path, str(Path(path).resolve())}
     home = str(Path.home())
     return found | {"~" + form.removeprefix(home) for form in found if form.startswith(home + "/")}

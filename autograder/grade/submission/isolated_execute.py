@@ -28,6 +28,9 @@ from autograder.grade.submission.submitted_files import attachments
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
 
+KEPT_METADATA = ("kernelspec", "language_info")
+"""Of the notebook. The state of widgets would run in a page."""
+
 
 class IsolatedExecute(Execute):
     """Runs a notebook's cells in an isolated worker. Of the settings of nbgrader's Execute (0.9.6), `timeout` is used."""
@@ -61,6 +64,9 @@ class HarmlessNotebook(NbGraderPreprocessor):
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Returns the notebook with harmless outputs and, in the cells that a student may change, harmless texts."""
         drawings = Drawings()
+        nb.metadata = NotebookNode({key: nb.metadata[key] for key in KEPT_METADATA if key in nb.metadata})
+        for cell in nb.cells:
+            cell.metadata.pop("autograder", None)  # what this grader notes; here it can only be the student's
         nb.cells = [
             harmless_cell(cell, drawings, released=cell if utils.is_locked(cell) else None) for cell in nb.cells
         ]

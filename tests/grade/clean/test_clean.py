@@ -3,6 +3,7 @@
 
 import base64
 import io
+import re
 import sys
 import time
 from pathlib import Path
@@ -11,16 +12,14 @@ import msgspec
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from nbconvert import HTMLExporter
 from nbconvert.filters import markdown2html
 from PIL import Image
 
 from autograder.grade.clean.drawn_recordings import CannotDraw, Drawings
-from autograder.grade.clean.harmless_cells import harmless_cell
-from autograder.grade.clean.harmless_html import TOO_MUCH, harmless_html
-from autograder.grade.clean.harmless_markdown import harmless_markdown
-from autograder.grade.clean.harmless_outputs import harmless_output
+from autograder.grade.clean.harmless_cells import harmless_cell, harmless_markdown, harmless_output
+from autograder.grade.clean.harmless_html import TOO_MUCH, harmless_html, raster_address, raster_base64
 from autograder.grade.clean.harmless_text import JOINER, harmless_text
-from autograder.grade.clean.raster_images import raster_address, raster_base64
 from autograder.tape.recording.schema import Recording
 from autograder.view.notebook import RECORDING_TYPE, ShownRecording, drawn_mimebundle
 from tests.view.conftest import NAMES, stored
@@ -172,27 +171,38 @@ def test_a_teachers_text_is_kept_as_it_is():
     assert text != harmless_cell(cell, Drawings()).source
 
 
+ACTING_TEX = [
+    "href{javascript:alert(1)}{x}", "url{x}", "style{x}{y}", "class{x}{y}", "cssId{x}{y}", "data{x}{y}", "htmlId{x}{y}",
+    "def\\x{y}", "let\\x=\\y", "newcommand{\\x}{y}", "csname x", "bbox[background:url(//evil)]{x}", "require{html}",
+    "includegraphics{//evil}", "mmlToken{mi}[href=//evil]{x}", "unicode{x}", "ofALaterRelease{x}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ACTING_TEX)
+def test_mathematics_makes_no_links(command):
+    """MathJax turns such commands into links, styles and attributes of the page; those that nobody has listed, too."""
+    for text in (
+        harmless_html(f"<p>$\\{command}$</p>"),
+        harmless_html(f"<p>&dollar;\\{command[0]}<!-- -->{command[1:]}&#36;</p>"),
+        harmless_html(f"\\begin{{align}}\\{command}\\end{{align}}"),
+        harmless_markdown(f"$\\{command}$"),
+        harmless_markdown(f"\\\\[\\{command}\\\\]"),
+        harmless_markdown(f"&dollar;\\{command}&dollar;"),
+    ):
+        assert f"\\{re.match('[A-Za-z]+', command)[0]}" not in text
+
+
 @pytest.mark.parametrize(
-    "command",
+    "text",
     [
-        "href{javascript:alert(1)}{x}",
-        "url{x}",
-        "style{x}{y}",
-        "class{x}{y}",
-        "def\\x{y}",
-        "bbox[background:url(//evil)]{x}",
-        "require{html}",
+        r"$\displaystyle \frac{x^{2}}{\sqrt{y}} \left[\begin{matrix}1 & 2\end{matrix}\right] \operatorname{atan}{\left(x \right)}$",
+        r"$\forall x \in \mathbb{R}: \sum_{i=1}^{n} \partial_i \mathcal{L} \leq \infty \quad \text{if } \hat\theta \to 0 \label{a}$",
+        r"C:\data\new is a folder, \d a digit, and \href no command without a formula",
     ],
 )
-def test_mathematics_makes_no_links(command):
-    """MathJax turns these commands into links, styles and attributes of the page."""
-    for text in (
-        harmless_html(f"<p>\\{command}</p>"),
-        harmless_html(f"<p>\\{command[0]}<!-- -->{command[1:]}</p>"),
-        harmless_markdown(f"$\\{command}$"),
-    ):
-        assert f"\\{command.split('{')[0].split('[')[0]}" not in text
-    assert "\\hrefx \\stylesheet \\frac" == harmless_markdown("\\hrefx \\stylesheet \\frac")
+def test_mathematics_and_text_with_backslashes_stay(text):
+    """What sympy prints, what people write, and text in which there is no formula."""
+    assert text == harmless_markdown(text)
 
 
 def test_text_keeps_its_colours_and_nothing_else_of_a_terminal():
@@ -394,3 +404,90 @@ def test_too_many_colours_are_taken_out():
     """nbconvert copies the rest of the text at each change of colour; a traceback's are kept."""
     assert "\x1b" not in harmless_text("\x1b[31ma" * 200_000)
     assert harmless_text("\x1b[31ma" * 5_000) == "\x1b[31ma" * 5_000
+
+
+KINDS = [
+    "application/javascript", "text/javascript", "application/vnd.jupyter.widget-view+json", "application/vnd.plotly.v1+json",
+    "application/vnd.bokehjs_exec.v0+json", "application/vnd.vega.v5+json", "application/pdf", "application/geo+json",
+    "image/svg+xml", "text/vnd.mermaid", "text/x-anything", "IMAGE/PNG", "image/bmp", "video/mp4", "application/json",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_known_kinds_of_outputs_are_kept(kind):
+    """Text, cleaned HTML, Markdown and LaTeX, and pictures made of pixels; of any other kind a note in words."""
+    for value in ("<svg onload=alert(1)>", "alert(1)", png(), {"a": 1}):
+        output = nbformat.NotebookNode(
+            output_type="display_data", data={kind: value}, metadata={kind: {"isolated": True}}
+        )
+        shown = harmless_output(output, Drawings())
+        assert ({"text/plain"}, {}) == (shown.data.keys(), shown.metadata)
+        assert str(value) not in str(shown)
+
+
+@pytest.mark.parametrize("kind", ["stream", "error", "display_data", "execute_result", "update_display_data", "x"])
+def test_an_output_has_the_fields_that_nbformat_knows(kind):
+    """A template may read any other: `svg_filename` names a file, `metadata` may ask for a frame."""
+    evil = "<script>alert(1)</script>"
+    fields = dict.fromkeys(("name", "svg_filename", "transient", "execution_count", "extra"), evil)
+    data = {"text/html": "<b>x</b>", "text/plain": "x"}
+    about = {"text/html": {"isolated": True}, "filenames": {"image/png": "/etc/passwd"}}
+    output = nbformat.NotebookNode(
+        output_type=kind, text="x", ename="E", evalue="x", traceback=["x"], data=data, metadata=about, **fields
+    )
+    shown = harmless_output(output, Drawings())
+    assert "script" not in str(shown)
+    assert "filenames" not in str(shown)
+    assert "isolated" not in str(shown)
+    nbformat.validate(nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("", outputs=[shown])]))
+
+
+def test_a_cell_has_the_fields_that_grading_needs():
+    """Metadata of a student's could reach a page's templates, or say that nothing is hidden."""
+    metadata = {"nbgrader": {"grade_id": "a"}, "tags": ["x"], "alt": "x", "collapsed": True, "widgets": {"state": 1}}
+    for make in (nbformat.v4.new_code_cell, nbformat.v4.new_markdown_cell):
+        cell = harmless_cell(
+            nbformat.NotebookNode(make("x", metadata=metadata), extra="x", source_html="x"), Drawings()
+        )
+        assert {"nbgrader": {"grade_id": "a"}} == cell.metadata
+        assert not {"extra", "source_html"} & cell.keys()
+
+
+@pytest.mark.parametrize("name", ['x"onerror="alert`1`', "<img>.png", "a b.png", "bild-ä.png", "x" * 300])
+def test_an_attachment_has_a_plain_name(name):
+    """nbconvert stops at the link to another (7.17), which takes the page from the teacher."""
+    for make in (nbformat.v4.new_markdown_cell, nbformat.v4.new_raw_cell):
+        cell = make(
+            f"![x](attachment:{name})", attachments={name: {"image/png": png()}, "a-1.png": {"image/png": png()}}
+        )
+        clean = harmless_cell(cell, Drawings())
+        assert ["a-1.png"] == list(clean.attachments)
+        HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[clean]))
+
+
+@pytest.mark.parametrize("text", [*HOSTILE_HTML, *HOSTILE_MARKDOWN])
+def test_pages_of_other_programs_are_harmless(text):
+    """nbconvert's own page of a graded notebook: whatever a submission wrote stands in every place that it can reach."""
+    pictures = {text: {"image/png": png()}, "a.png": {"image/svg+xml": text, text: text}}
+    outputs = [
+        nbformat.v4.new_output("stream", text=text),
+        nbformat.v4.new_output("error", ename=text, evalue=text, traceback=[text]),
+        *(
+            nbformat.v4.new_output("display_data", {kind: text})
+            for kind in ("text/html", "text/markdown", "text/latex")
+        ),
+        *(nbformat.v4.new_output("display_data", {kind: text, "text/plain": text}) for kind in KINDS),
+    ]
+    cells = [
+        nbformat.v4.new_markdown_cell(text, attachments=pictures),
+        nbformat.v4.new_raw_cell(text, metadata={"raw_mimetype": "text/html"}),
+        nbformat.v4.new_code_cell(text, outputs=outputs, metadata={"tags": [text.replace(",", "")], "alt": text}),
+    ]
+    clean = nbformat.v4.new_notebook(cells=[harmless_cell(cell, Drawings()) for cell in cells])
+    page, _ = HTMLExporter(template_name="classic", exclude_anchor_links=True).from_notebook_node(clean)
+    body = BeautifulSoup(page, "html.parser").body
+    for element in body.find_all(True):
+        for own in ("class", "id", "style"):  # nbconvert's
+            if own in element.attrs and element.name in ("div", "span", "pre", "td", "a", "table"):
+                del element[own]
+    assert [] == dangers(str(body).replace("<body", "<div").replace("</body", "</div"))
