@@ -1,10 +1,12 @@
-"""The facts and the corpus on several releases of PyTorch, one row for each.
+"""The facts and the corpus on several releases of PyTorch, or the tests of the adapter on several of nbgrader, a row for each.
 
     python -m tests.versions 2.6.0 2.10.0 2.13.0 2.15.0 [--environments DIR] [--sample N] [--workers N]
+    python -m tests.versions --nbgrader 0.9.5 0.9.6 [--environments DIR]
 
 Each release gets an environment of its own, outside the clone and kept between runs (several GB each, where the usual index is
 asked); the release that runs this command needs none. Printed is a table in Markdown, and below it each program that differs, with
-the reason. Exit code 1 where a program differs and plain PyTorch does not, or a fact fails; 2 where an environment cannot be made.
+the reason. Exit code 1 where a program differs and plain PyTorch does not, or a fact or test fails; 2 where an environment cannot
+be made.
 """
 
 from __future__ import annotations
@@ -17,14 +19,18 @@ import tempfile
 from pathlib import Path
 
 from tests.versions.environment import CACHE, EnvironmentFailure, python_with
+from tests.versions.results import tested
 from tests.versions.table import differences, heading, row
 
 ROOT = Path(__file__).resolve().parents[2]
+ADAPTER_TESTS = ("tests/grade/test_nbgrader_adapter.py",)
 
 
 def main() -> int:
     """Measures each release that is named and prints as it goes."""
     options = parsed()
+    if options.nbgrader:
+        return nbgrader_releases(options.nbgrader, options.environments)
     reports: list[dict] = []
     unexplained = 0
     try:
@@ -45,13 +51,34 @@ def main() -> int:
 def parsed() -> argparse.Namespace:
     """Returns the options of the command line."""
     parser = argparse.ArgumentParser(prog="python -m tests.versions", description=__doc__.splitlines()[0])
-    parser.add_argument("versions", nargs="+", metavar="VERSION", help="a release of PyTorch, such as 2.13.0")
+    parser.add_argument("versions", nargs="*", metavar="VERSION", help="a release of PyTorch, such as 2.13.0")
+    parser.add_argument("--nbgrader", nargs="+", metavar="VERSION", help="releases of nbgrader instead, such as 0.9.6")
     parser.add_argument(
         "--environments", type=Path, default=CACHE, metavar="DIR", help=f"where they are kept ({CACHE})"
     )
     parser.add_argument("--sample", type=int, default=1, metavar="N", help="only each Nth program of the corpus")
     parser.add_argument("--workers", type=int, default=2, metavar="N", help="processes at work at once (2)")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if not options.versions and not options.nbgrader:
+        parser.error("name releases of PyTorch, or --nbgrader and releases of that")
+    return options
+
+
+def nbgrader_releases(versions: list[str], environments: Path) -> int:
+    """Runs the tests of the adapter with each release of nbgrader, prints a table and the failures, and returns the exit code."""
+    failed: list[str] = []
+    print("| nbgrader | tests | failures |", "| --- | --- | --- |", sep="\n", flush=True)
+    for version in versions:
+        try:
+            python = python_with(version, environments, "nbgrader")
+        except EnvironmentFailure as failure:
+            print(failure, file=sys.stderr)
+            return 2
+        count, failures = tested(python, *ADAPTER_TESTS)
+        print(f"| {version} | {count} | {len(failures)} |", flush=True)
+        failed += [f"- {version}: {name}" for name in failures]
+    print(*failed, sep="\n")
+    return 1 if failed else 0
 
 
 def measured(python: Path, sample: int, workers: int) -> dict:

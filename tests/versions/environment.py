@@ -1,4 +1,4 @@
-"""An environment with one release of PyTorch and what the corpus needs beside it."""
+"""An environment with one release of PyTorch or nbgrader, and what the tests need beside it."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
 BESIDE = ("expecttest", "numpy", "pytest", "pytest-timeout")
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "autograder" / "versions"
+NAMES = {"torch": "PyTorch", "nbgrader": "nbgrader"}
 READY = "ok"  # a file in the environment, written when all is installed
 
 
@@ -20,34 +21,36 @@ class EnvironmentFailure(Exception):
     """No environment could be made; the message is one sentence."""
 
 
-def python_with(version: str, folder: Path) -> Path:
-    """Returns an interpreter that has this release of PyTorch: our own, or that of an environment in `folder`, made if needed.
+def python_with(version: str, folder: Path, package: str = "torch") -> Path:
+    """Returns an interpreter that has this release of a package: our own, or that of an environment in `folder`, made if needed.
 
     Raises:
         EnvironmentFailure: it is no version, or could not be installed.
     """
+    name = NAMES[package]
     if not re.fullmatch(r"\d+(\.\d+)+", version):
-        raise EnvironmentFailure(f"{version!r} is no release of PyTorch: give numbers such as 2.13.0.")
-    if importlib.metadata.version("torch").partition("+")[0] == version:
+        raise EnvironmentFailure(f"{version!r} is no release of {name}: give numbers such as 2.13.0.")
+    if importlib.metadata.version(package).partition("+")[0] == version:
         return Path(sys.executable)
-    place = folder / f"torch-{version}"
+    place = folder / f"{package}-{version}"
     python = place / ("Scripts" if sys.platform == "win32" else "bin") / "python"
     if not (place / READY).exists():
-        print(f"Installing PyTorch {version} in {place}: several GB, some minutes, once.", file=sys.stderr)
-        _install(version, place, python)
+        print(f"Installing {name} {version} in {place}: some minutes, once.", file=sys.stderr)
+        _install(package, version, place, python)
         (place / READY).touch()
     return python
 
 
-def _install(version: str, place: Path, python: Path) -> None:
+def _install(package: str, version: str, place: Path, python: Path) -> None:
     needed = [one for one in tomllib.loads(PROJECT.read_text("utf-8"))["project"]["dependencies"] if "torch" not in one]
+    others = [*needed, *BESIDE] if package == "torch" else BESIDE
     steps = (
         [sys.executable, "-m", "venv", place],
-        [python, "-m", "pip", "install", "--quiet", f"torch=={version}", *needed, *BESIDE],
+        [python, "-m", "pip", "install", "--quiet", f"{package}=={version}", *others],
     )
     for step in steps:
         done = subprocess.run(step, capture_output=True, text=True)
         if done.returncode:
             errors = [line for line in (done.stdout + done.stderr).splitlines() if line.startswith("ERROR: ")]
             reason = errors[-1].removeprefix("ERROR: ") if errors else "no reason given"
-            raise EnvironmentFailure(f"PyTorch {version} could not be installed in {place}: {reason}")
+            raise EnvironmentFailure(f"{NAMES[package]} {version} could not be installed in {place}: {reason}")

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 import functools
 import json
-import subprocess
 import sys
-import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, replace
 from multiprocessing import get_context
 from pathlib import Path
-from xml.etree import ElementTree
 
 import torch
+
+from tests.versions.results import tested
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.append(str(ROOT / "tests"))  # as tests/conftest.py has it
@@ -74,12 +73,8 @@ def repaired(name: str) -> bool | None:
 
 def facts() -> dict[str, int]:
     """Returns how many tests of PyTorch's facts there are, and how many fail."""
-    with tempfile.TemporaryDirectory() as folder:
-        result = Path(folder) / "facts.xml"
-        command = [sys.executable, "-m", "pytest", *FACTS, f"--junitxml={result}", "-p", "no:cacheprovider"]
-        subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-        suite = next(ElementTree.parse(result).getroot().iter("testsuite"))
-    return {key: int(suite.get(key, 0)) for key in ("tests", "failures", "errors")}
+    count, failures = tested(sys.executable, *FACTS)
+    return {"tests": count, "failures": len(failures), "errors": 0}
 
 
 if __name__ == "__main__":
