@@ -8,15 +8,20 @@ from functools import cached_property
 
 import msgspec
 
-from autograder.check.blame import describe, unrecorded_line
-from autograder.check.custom_backward import find_wrong_backward
+from autograder.check.events import show_first
 from autograder.check.expected import Expected
-from autograder.check.lost_paths import find_cut, find_detached, find_kept_history
+from autograder.check.explanations import (
+    describe_harm,
+    describe_line,
+    find_cut,
+    find_detached,
+    find_kept_history,
+    find_other_values,
+    find_wrong_backward,
+    line_of_value,
+    unrecorded_line,
+)
 from autograder.check.message import Incorrect, Unfinished
-from autograder.check.named_lines import describe as describe_line
-from autograder.check.named_lines import line_of_value
-from autograder.check.other_values import find_other_values
-from autograder.check.shown_message import show_first
 from autograder.check.subject.subjects import Subject
 from autograder.tape.oracle.gradient_comparison import nested
 from autograder.tape.recording.schema import Forecast, Recording, Step
@@ -103,7 +108,7 @@ class Attempt:
         named = unrecorded_line(harm, last_unrecorded(recording))
         if named:
             return self._name(named)
-        return describe(harm)
+        return describe_harm(harm)
 
     def _graph(self, recording: Recording, leaf: str, is_missing: bool) -> str:
         """Describes the line at which what depends on a leaf leaves the graph, else joins it twice; without a leaf the first fault."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -11,13 +11,15 @@ import msgspec
 
 from autograder.check.attempt_picture import Attempt, pictured
 from autograder.check.events import failed, is_learners_notebook, show_passed
-from autograder.check.expected import ROUNDS, Expected, Trials
+from autograder.check.expected import Expected, trial
+from autograder.check.explanations import record_original
 from autograder.check.judge import judge
 from autograder.check.learner import LearnerNames, find_subject
 from autograder.check.message import Incorrect, message
 from autograder.check.plan import Plan, plan_or_compare
 from autograder.check.programs.demonstrations import demonstration
 from autograder.check.subject.call_report import Array, Call
+from autograder.check.subject.inputs import Decisive, Generator
 from autograder.check.subject.learner_code import normal_form
 from autograder.check.subject.subjects import Subject
 from autograder.locale.translations import in_english, translated
@@ -25,6 +27,7 @@ from autograder.tape.recording.schema import Recording
 from autograder.tape.run.budget import Budget
 
 PICTURE_SECONDS = 1.0  # after these no further run of an answer that has passed begins
+ROUNDS = 3  # an answer that is right once by luck, or that remembers a call, is not right three times
 
 
 def check(
@@ -63,6 +66,37 @@ def check(
     shown = functools.cache(functools.partial(demonstration, asked)) if asked is not None else None
     trials = Trials(like, given or like, inputs, decisive)
     plan_or_compare(CheckPlan(exercise, like, given or like, trials, at_most, without, shown))
+
+
+class Trials:
+    """The trials of one check, drawn in order from one seed, each when it is first needed.
+
+    Args:
+        like: computes the right values.
+        given: the original program.
+        inputs: the keywords of the check: `TensorInput`s to draw, and options, which are passed as they are.
+        decisive: accepts a draw.
+    """
+
+    def __init__(
+        self, like: Callable[..., Any], given: Callable[..., Any], inputs: dict[str, Any], decisive: Decisive
+    ) -> None:
+        self._like, self._given, self._inputs, self._decisive = like, given, inputs, decisive
+        self._generator = Generator()
+        self._drawn: list[Expected] = []
+
+    def __iter__(self) -> Iterator[Expected]:
+        for number in range(ROUNDS):
+            if number == len(self._drawn):
+                # A module in its other mode once: an answer may not compute one thing in training and another in evaluation.
+                self._drawn.append(self._draw(training=number != 1))
+            yield self._drawn[number]
+
+    def _draw(self, training: bool) -> Expected:
+        drawn = trial(self._like, self._inputs, self._generator, training, self._decisive)
+        original = functools.cache(functools.partial(record_original, self._given, drawn.call))
+        memory = drawn.through_memory
+        return drawn._replace(original=original, through_memory=memory and memory._replace(original=original))
 
 
 @dataclass(frozen=True)

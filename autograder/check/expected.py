@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
 import torch
 
-from autograder.check.other_values import record_original
 from autograder.check.plan import require_known_names
 from autograder.check.subject.call_report import Argument, Array, Call, Report, array
 from autograder.check.subject.inputs import Decisive, Generator, TensorInput
@@ -17,8 +15,6 @@ from autograder.check.subject.subjects import LocalSubject
 from autograder.errors import InputError
 from autograder.tape.oracle.reference_gradients import finite_differences
 from autograder.tape.recording.schema import Recording
-
-ROUNDS = 3  # an answer that is right once by luck, or that remembers a call, is not right three times
 
 
 class BrokenExercise(InputError):
@@ -45,37 +41,6 @@ class Expected(NamedTuple):
     def parts(self) -> tuple[Expected, ...]:
         """The trial, and the one through memory if there is one."""
         return (self,) if self.through_memory is None else (self, self.through_memory)
-
-
-class Trials:
-    """The trials of one check, drawn in order from one seed, each when it is first needed.
-
-    Args:
-        like: computes the right values.
-        given: the original program.
-        inputs: the keywords of the check: `TensorInput`s to draw, and options, which are passed as they are.
-        decisive: accepts a draw.
-    """
-
-    def __init__(
-        self, like: Callable[..., Any], given: Callable[..., Any], inputs: dict[str, Any], decisive: Decisive
-    ) -> None:
-        self._like, self._given, self._inputs, self._decisive = like, given, inputs, decisive
-        self._generator = Generator()
-        self._drawn: list[Expected] = []
-
-    def __iter__(self) -> Iterator[Expected]:
-        for number in range(ROUNDS):
-            if number == len(self._drawn):
-                # A module in its other mode once: an answer may not compute one thing in training and another in evaluation.
-                self._drawn.append(self._draw(training=number != 1))
-            yield self._drawn[number]
-
-    def _draw(self, training: bool) -> Expected:
-        drawn = trial(self._like, self._inputs, self._generator, training, self._decisive)
-        original = functools.cache(functools.partial(record_original, self._given, drawn.call))
-        memory = drawn.through_memory
-        return drawn._replace(original=original, through_memory=memory and memory._replace(original=original))
 
 
 def trial(

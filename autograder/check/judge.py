@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NoReturn
 
+import torch
+
 from autograder.check.attempt_picture import Attempt
 from autograder.check.expected import Expected
+from autograder.check.explanations import find_reader, line_of_memory, line_of_parameter
 from autograder.check.forbidden_names import require_without
-from autograder.check.gradients import compare_gradients
 from autograder.check.message import Incorrect, message, not_attempted
-from autograder.check.named_lines import line_of_memory, line_of_parameter
 from autograder.check.raised_problem import raise_problem
-from autograder.check.subject.call_report import Array, Report
-from autograder.check.values import format_values, same
+from autograder.check.subject.call_report import Array, Report, array
+from autograder.check.values import ABSOLUTE, close, format_values, same
 from autograder.locale.translations import translated
 
 
@@ -47,7 +48,7 @@ def judge(
     _compare_parameters(exercise, report, expected, attempt)
     _compare_values(exercise, report, expected, attempt)
     _compare_memory(exercise, report, expected, attempt)
-    compare_gradients(exercise, report, expected, attempt)
+    _compare_gradients(exercise, report, expected, attempt)
 
 
 def _require_attempt(exercise: str, report: Report, given: str | None) -> None:
@@ -193,3 +194,71 @@ def _compare_memory(exercise: str, report: Report, expected: Expected, attempt: 
                 or translated("which line writes into it, and whether the name still refers to that memory by then"),
             )
         )
+
+
+def _compare_gradients(exercise: str, report: Report, expected: Expected, attempt: Attempt) -> None:
+    """Raises Incorrect at the first leaf whose gradient is missing, wrong, or not wanted."""
+    for name, right in expected.gradients.items():
+        got = report.gradients.get(name)
+        if got is None and right.abs().max() <= ABSOLUTE:
+            continue  # a leaf that the value does not depend on may have no gradient, or zeros
+        if got is None:
+            raise Incorrect(
+                message(
+                    translated("{exercise}: no gradient arrived at {name}", exercise=exercise, name=name),
+                    saw=translated("{name}.grad is None", name=name),
+                    expected=translated("the gradient of the value with respect to {name}", name=name),
+                    look_at=attempt.blame(name, is_missing=True)
+                    or translated("where the path from the result back to {name} is cut", name=name),
+                ),
+                judges_gradients=True,
+            )
+        if not close(got, right):
+            _raise_wrong_gradient(exercise, name, got, right, expected, attempt)
+    for name, argument in expected.call.arguments.items():
+        got = report.gradients.get(name) if argument.kind == "frozen" else None
+        if got is not None:  # zeros, too: an optimizer with momentum or weight decay moves what has a gradient
+            raise Incorrect(
+                message(
+                    translated(
+                        "{exercise}: a gradient arrived at {name}, which is not to be trained",
+                        exercise=exercise,
+                        name=name,
+                    ),
+                    saw=f"{name}.grad = {format_values(got)}",
+                    expected=translated("{name}.grad is None", name=name),
+                    look_at=attempt.name_line(find_reader, name)
+                    or translated("which paths lead from the result back to {name}, and where to cut them", name=name),
+                ),
+                judges_gradients=True,
+            )
+
+
+def _raise_wrong_gradient(
+    exercise: str, name: str, got: Array, right: torch.Tensor, expected: Expected, attempt: Attempt
+) -> NoReturn:
+    memory = ", ".join(expected.call.memory_cotangents)
+    if memory:  # the same call was right before backward started in the caller's memory, too
+        verdict = translated("{name} holds new values with the wrong history", name=memory)
+        wanted = translated("a gradient that takes the write into {name} into account", name=memory)
+        where = attempt.name_line(line_of_memory, next(iter(expected.call.memory_cotangents))) or translated(
+            "how {name} is written: under no_grad or through .data it keeps its old history, and a detached tensor in "
+            "the write has none",
+            name=memory,
+        )
+    else:
+        verdict = translated("the gradient of {name} is wrong, and nothing warned you", name=name)
+        values = format_values(array(right), got)
+        wanted = translated("{values}, the slope found by finite differences", values=values)
+        where = attempt.blame(name) or translated(
+            "each path from the result back to {name}: one is cut, or gives another slope", name=name
+        )
+    raise Incorrect(
+        message(
+            f"{exercise}: {verdict}",
+            saw=f"{name}.grad = {format_values(got, array(right))}",
+            expected=wanted,
+            look_at=where,
+        ),
+        judges_gradients=True,
+    )

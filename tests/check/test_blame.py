@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from autograder.check import culprit
-from autograder.check.blame import describe
 from autograder.check.expected import BrokenExercise
+from autograder.check.explanations import describe_harm
 from autograder.check.learner import Missing, use_names
 from autograder.check.message import Incorrect, NotAttempted
 from autograder.tape import record
@@ -158,8 +158,8 @@ def test_a_message_says_what_the_operation_keeps():
     """Beside the write stands what the operation that saved keeps; what to write instead is for the learner to find."""
     harm = record(late_write).verdict.harms[0]
 
-    assert "ExpBackward0 keeps for backward (exp keeps its output)" in describe(harm)
-    assert "write into a copy" not in describe(harm)
+    assert "ExpBackward0 keeps for backward (exp keeps its output)" in describe_harm(harm)
+    assert "write into a copy" not in describe_harm(harm)
 
 
 def test_a_tensor_without_a_name_is_said_to_have_none():
@@ -175,5 +175,5 @@ def test_a_tensor_without_a_name_is_said_to_have_none():
         loss.backward()
 
     harm = record(nameless).verdict.harms[0]
-    told = describe(msgspec.structs.replace(harm, tensor=f"result of {harm.saved_by}"))
+    told = describe_harm(msgspec.structs.replace(harm, tensor=f"result of {harm.saved_by}"))
     assert "writes into the memory of a tensor without a name, which ExpBackward0 keeps" in told

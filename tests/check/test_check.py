@@ -9,11 +9,11 @@ import torch
 from torch import nn
 
 from autograder.check import Incorrect, NotAttempted, check, constant, indices, leaf, predicted, result
+from autograder.check.events import ShownMessage, show_first
 from autograder.check.exercise import ROUNDS
 from autograder.check.expected import trial
 from autograder.check.learner import Missing, use_names
 from autograder.check.message import WIDTH, message
-from autograder.check.shown_message import ShownMessage, show_first
 from autograder.check.subject.call_report import Report
 from autograder.check.subject.inputs import Generator, UndecisiveInputs
 from autograder.check.subject.subjects import LocalSubject

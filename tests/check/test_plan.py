@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from autograder.check import check, check_outcome, constant, culprit, leaf, passed, predicted, predicted_value, result
-from autograder.check.expected import ROUNDS
+from autograder.check.exercise import ROUNDS
 from autograder.check.learner import current_names, find_value, use_names
 from autograder.check.message import Incorrect, Unsolved
 from autograder.check.plan import Unplannable, planning

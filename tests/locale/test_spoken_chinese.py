@@ -16,7 +16,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from autograder import cli, watch
 from autograder.book.make_book import require_addresses
-from autograder.check.blame import describe
+from autograder.check.explanations import describe_harm
 from autograder.errors import AutograderError
 from autograder.grade.batch.feedback.feedback_page import page_html
 from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, VARIABLE, speaking
@@ -208,7 +208,7 @@ def test_a_check_names_the_line_in_chinese() -> None:
         written, saved = Place("f.py", 3, "a += 1"), Place("f.py", 2, "a = w.exp()")
         harm = Harm("a", (written,), None, saved, "ExpBackward0", 0, 1, True, kind=kind)
         with speaking("zh-CN"):
-            assert "第 3 行：a += 1" in describe(harm)
+            assert "第 3 行：a += 1" in describe_harm(harm)
 
 
 @pytest.mark.parametrize("spoken", LANGUAGES)
@@ -217,7 +217,11 @@ def test_what_to_write_instead_is_left_to_the_learner_in_every_language(spoken: 
     written, saved = Place("f.py", 3, "a += 1"), Place("f.py", 2, "a = w.exp()")
     harm = Harm("result of ExpBackward0", (written,), None, saved, "ExpBackward0", 0, 1, True, edge=1)
     with speaking(spoken):
-        told, kept, whole = describe(harm), words_on_node("ExpBackward0", advice=False), words_on_node("ExpBackward0")
+        told, kept, whole = (
+            describe_harm(harm),
+            words_on_node("ExpBackward0", advice=False),
+            words_on_node("ExpBackward0"),
+        )
         assert kept in told
         assert whole.startswith(kept)
         assert whole.removeprefix(kept).strip(":： ") not in told

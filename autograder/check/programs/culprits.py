@@ -11,13 +11,12 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from autograder.check.events import show_passed
+from autograder.check.events import show_first, show_passed
 from autograder.check.expected import BrokenExercise
 from autograder.check.learner import LearnerNames, find_value
 from autograder.check.message import Incorrect, NotAttempted, Unsolved, message
 from autograder.check.plan import Plan, Program, decorator
 from autograder.check.programs.program_picture import record_program
-from autograder.check.shown_message import show_first
 from autograder.check.subject.learner_code import source_of
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording

@@ -9,14 +9,12 @@ from typing import ClassVar, NoReturn
 
 import msgspec
 
-from autograder.check.blame import describe as describe_harm
-from autograder.check.events import failed, show_passed
+from autograder.check.events import failed, show_first, show_passed
+from autograder.check.explanations import describe_harm, describe_line
 from autograder.check.forbidden_names import require_without
 from autograder.check.learner import LearnerNames, find_subject
 from autograder.check.message import Incorrect, message, not_attempted
-from autograder.check.named_lines import describe as describe_line
 from autograder.check.plan import Plan, plan_or_compare
-from autograder.check.shown_message import show_first
 from autograder.check.subject.call_report import ProgramText
 from autograder.check.subject.learner_code import normal_form
 from autograder.check.subject.subjects import Subject

@@ -10,13 +10,12 @@ from typing import Any, ClassVar, NoReturn
 
 import torch
 
-from autograder.check.events import failed, show_passed
+from autograder.check.events import failed, show_first, show_passed
 from autograder.check.learner import LearnerNames, find_value
 from autograder.check.message import Incorrect, NotAttempted, message
 from autograder.check.plan import Plan, Program, decorator
 from autograder.check.programs.demonstrations import demonstration
 from autograder.check.programs.program_picture import record_program, show_program
-from autograder.check.shown_message import show_first
 from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
