@@ -81,9 +81,8 @@ def _show_cell(number: int, cells: int) -> None:
 
 def _new(chosen: argparse.Namespace) -> int:
     from autograder.course.new_course import ASSIGNMENT, make_course
-    from autograder.grade.wire.limits import configuration_lines
 
-    make_course(chosen.folder, configuration_lines())
+    make_course(chosen.folder)
     there = shlex.quote(printable(str(chosen.folder)))
     print(f"{there} holds a course. Grade its hand-ins: autograder grade {ASSIGNMENT} --course {there}")
     return 0

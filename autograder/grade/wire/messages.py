@@ -1,222 +1,213 @@
-"""The messages between a lane and the processes of one submission: msgpack of these structs, never a pickle.
+"""The messages between the trusted grader and a submission's worker: msgpack of these structs, never a pickle.
 
-Decoding a message runs no code, and a message of another form is refused (msgspec checks the types). A lane sends a batch of
-requests at once; the worker answers each, in order. Each answer carries the number of its batch, so that a process forked by a
-submission cannot slip in an answer to a later one.
-
-Calls, reports and programs are those of `autograder.check.subject.call_report`, and recordings those of
-`autograder.tape.recording`; they are encoded once more, so that reading a message needs no PyTorch.
+Reading a message runs no code, and a message of another form is refused (msgspec checks the types). Each answer carries the
+number of its question, so that a process forked by a submission cannot slip in an answer to the next one.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
-LONGEST_REASON = 4000  # characters
+from autograder.check.subject.call_report import Call, ProgramText, Report
+from autograder.grade.wire.shared.warnings_given import MOST as MOST_WARNINGS
+from autograder.grade.wire.shared.warnings_given import GivenWarning
+from autograder.grade.wire.values.message_form import Values
+
+LONGEST_REASON = 2000  # characters
 LONGEST_PRINT = 1 << 18
 Reason = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)]
-"""A text of the worker's that may be stored in a grade; a message with a longer one is refused."""
-Printed = Annotated[str, msgspec.Meta(max_length=2 * LONGEST_PRINT)]
+"""Words of the worker's that may be stored in a grade; a longer text is no message."""
 
 
-class Begin(msgspec.Struct, frozen=True, tag="begin"):
-    """The first request: write these files, by relative path, and set the limits.
+class BeginSubmission(msgspec.Struct, frozen=True, tag="begin"):
+    """The first request: write these files, by relative path, and set the limits of this submission.
 
     Attributes:
-        files: beside the notebook.
+        files: what was submitted beside the notebook.
         cell_seconds: time limit of one cell, and of one call.
         output_bytes: limit of the outputs of all cells together.
-        recordings: of the source's own demonstrations, as `KeptRecordings.encoded` returns them.
-        language: of a judge's messages.
-        seed: of a judge's random generators; None leaves them as they are.
+        recordings: what the source's own demonstrations recorded, as `KeptRecordings.encoded` returns it.
     """
 
     files: dict[str, bytes]
     cell_seconds: float
     output_bytes: int
     recordings: bytes = b""
-    language: str = "en"
-    seed: int | None = None
 
 
 class RunCell(msgspec.Struct, frozen=True, tag="run"):
-    """Run one cell's text; answered by CellRan."""
+    """Run one cell's text."""
 
     text: str
 
 
-class MakeCall(msgspec.Struct, frozen=True, tag="call"):
-    """Make a call that a check asks for; answered by CallMade, or by Skipped if an earlier call of the group had a problem.
+class AskName(msgspec.Struct, frozen=True, tag="describe"):
+    """Say what a name refers to now; with `start`, how many values of the table both sides know, send it, too.
 
-    Attributes:
-        name: of the function or class.
-        call: a Call as msgpack.
-        group: of calls whose function is looked up once and kept for recordings.
+    `begins` says that a test begins, for which nothing has been looked up; `shared` are the classes that both sides have.
     """
 
     name: str
-    call: bytes
-    group: int
+    start: int | None = None
+    begins: bool = False
+    shared: list[str] = []
 
 
-class RunProgram(msgspec.Struct, frozen=True, tag="program"):
-    """Run and record a function without arguments; answered by ProgramRan."""
-
-    name: str
-    group: int
-
-
-class DescribeName(msgspec.Struct, frozen=True, tag="describe"):
-    """Describe the object that a name refers to now; answered by NameDescription."""
+class AskCall(msgspec.Struct, frozen=True, tag="call"):
+    """Make the call that a check asks for."""
 
     name: str
+    call: Call
 
 
-class CallStudent(msgspec.Struct, frozen=True, tag="invoke"):
-    """Call a function with plain values, as a test does; answered by StudentReturned.
-
-    Attributes:
-        arguments: a tuple and a dictionary, as `plain_values.encode` returns them together.
-    """
+class AskAttempt(msgspec.Struct, frozen=True, tag="attempt"):
+    """Record a call that gave a wrong answer, for its picture; `seconds` and memory are not all that the submission has."""
 
     name: str
-    arguments: bytes
-
-
-class Attempt(msgspec.Struct, frozen=True):
-    """A call that gave a wrong answer, or a program without arguments if `call` is None, for its recording."""
-
-    group: int
-    call: bytes | None
+    call: Call
+    seconds: float
+    spared_bytes: int
     knows_gradients: bool = False
 
 
-class RecordAttempts(msgspec.Struct, frozen=True, tag="record"):
-    """Record wrong answers in one fork, with these limits; answered by Recorded."""
+class AskProgram(msgspec.Struct, frozen=True, tag="program"):
+    """Run and record a function without arguments."""
 
-    attempts: list[Attempt]
-    seconds: float
-    spared_bytes: int
+    name: str
 
 
-class ListRecordings(msgspec.Struct, frozen=True, tag="recordings"):
-    """Send the recordings of the demonstrations that have run; answered by Recorded."""
-
-
-class RunTest(msgspec.Struct, frozen=True, tag="test"):
-    """Run a plain-data test in a judge; answered by TestRan, after any number of Asked.
+class AskOperation(msgspec.Struct, frozen=True, tag="operate"):
+    """Do something with the learner's objects: call one, read an attribute, iterate.
 
     Attributes:
-        text: of the test.
-        names: the student's names that it uses.
-        modules: the modules that it uses by a name of the student's.
-        seed: from which its inputs are drawn.
-        seconds: time limit of the whole test.
-        hidden_lines: pairs of first and last line of its hidden parts.
-        picture_seconds: for recordings of wrong answers that its checks ask for.
+        operation: "call", "getattr", "setattr", "delattr", or the name of a special method.
+        operands: four values: a tuple of the operands, the names that the test has bound or deleted, random states, and
+            settings that the test has changed.
+        start: how many values of the table both sides still know.
+        files: those that the test wrote, by name; None for one that it deleted.
+        hears_warnings: whether the test listens to warnings.
     """
 
-    text: str
-    names: dict[str, NameDescription]
-    modules: dict[str, str]
-    seed: int
-    seconds: float
-    hidden_lines: list[tuple[int, int]]
-    picture_seconds: float
+    operation: str
+    operands: Values
+    start: int
+    files: dict[str, bytes | None] = {}
+    hears_warnings: bool = False
 
 
-class Replied(msgspec.Struct, frozen=True, tag="replied"):
-    """The lane's reply to Asked: the worker's answer, encoded; None with a reason if there is no answer."""
+class AskGradients(msgspec.Struct, frozen=True, tag="pull"):
+    """Run backward through what an earlier operation returned.
 
-    answer: bytes | None
-    reason: str = ""
-    has_ended: bool = False
+    Attributes:
+        invocation: its number.
+        cotangents: two values: the positions of some returned tensors, and their gradients.
+        start: how many values of the table both sides still know.
+    """
+
+    invocation: int
+    cotangents: Values
+    start: int
 
 
-class CellRan(msgspec.Struct, frozen=True, tag="ran"):
-    """A cell's outputs as JSON in nbformat's form, and the type name and text of the error that ended it."""
+class AskRecordings(msgspec.Struct, frozen=True, tag="recordings"):
+    """Send the recordings of the demonstrations that have run."""
+
+
+class CallbackReturned(msgspec.Struct, frozen=True, tag="callback returned"):
+    """What the test's own function returned or raised, which the learner's code had called.
+
+    Attributes:
+        start: how many values of the table both sides still know: the function may have asked for more than they keep.
+    """
+
+    value: Values
+    start: int
+    raised: bool = False
+
+
+class CellOutputs(msgspec.Struct, frozen=True, tag="ran"):
+    """A cell's outputs as JSON in nbformat's form, and its execution count."""
 
     outputs: bytes
-    error: tuple[Reason, Reason] | None = None
-    points: float | None = None
+    execution_count: int
 
 
 class NameDescription(msgspec.Struct, frozen=True, tag="described"):
-    """The object that a name refers to.
+    """What a name refers to: "absent", "function", "class", "data" or "other".
 
     Attributes:
-        value: of a data object, as `plain_values.encode` returns it.
-        unsendable: why it has no such value; None if it has.
-        description: of a function, as `student_functions` makes it, as msgpack.
+        value: what it refers to.
+        unsendable: why that cannot be sent, "" if it can.
     """
 
-    kind: Literal["absent", "function", "class", "module", "data"]
+    kind: Reason
     type_name: Reason = ""
-    value: bytes = b""
-    unsendable: Reason | None = None
-    description: bytes = b""
+    value: Values = Values()
+    unsendable: Reason = ""
 
 
-class CallMade(msgspec.Struct, frozen=True, tag="reported"):
-    """A Report as msgpack."""
+class CallAnswer(msgspec.Struct, frozen=True, tag="reported"):
+    """What a call did."""
 
-    report: bytes
-
-
-class ProgramRan(msgspec.Struct, frozen=True, tag="recorded"):
-    """A ProgramText as msgpack."""
-
-    program: bytes
+    report: Report
 
 
-class StudentReturned(msgspec.Struct, frozen=True, tag="returned"):
-    """The reply of a student's function, as `student_functions` makes it, as msgpack."""
+class ProgramAnswer(msgspec.Struct, frozen=True, tag="recorded"):
+    """What recording a program found."""
 
-    reply: bytes
-
-
-class Recorded(msgspec.Struct, frozen=True, tag="kept"):
-    """Recordings, as msgpack; b"" for an attempt that could not be recorded. The lane checks their form before it uses them."""
-
-    recordings: list[bytes]
+    program: ProgramText
 
 
-class Asked(msgspec.Struct, frozen=True, tag="ask"):
-    """The judge asks the lane to send this request to the worker, and to send back the answer as Replied."""
+class Recordings(msgspec.Struct, frozen=True, tag="kept"):
+    """The recordings of demonstrations, as `KeptRecordings.encoded` returns them; the grader does not look into them."""
 
-    request: MakeCall | RunProgram | DescribeName | CallStudent | RecordAttempts
+    encoded: bytes
 
 
-class TestRan(msgspec.Struct, frozen=True, tag="tested"):
-    """A plain-data test has run.
+class AttemptAnswer(msgspec.Struct, frozen=True, tag="attempted"):
+    """The recording of a call as msgpack, b"" where there is none. The grader checks its form before it uses it."""
+
+    recording: bytes
+
+
+class Returned(msgspec.Struct, frozen=True, tag="returned"):
+    """What an operation returned or raised.
 
     Attributes:
-        outputs: as in CellRan.
-        status: how it ended.
-        points: that the test's last line gives; None for all.
-        reason: why points are missing, in words for the student.
-        is_hidden: whether the reason comes from a hidden part.
-        line: of the test, at which it ended with an error.
-        wrote_arguments: whether a student's function wrote into an argument of the test's.
+        value: two values: the result or the exception, and the names that it bound again.
+        raised: whether it is an exception.
+        invocation: a number for asking for gradients later.
+        differentiable: positions of the result's tensors that came out of operations on tensors that require grad.
+        printed: what the learner's code wrote to stdout.
+        unsendable: why the result cannot be sent, "" if it can.
+        files: those that the learner's code wrote, by name; None for one that it deleted.
+        drew: whether it drew random numbers after the test has set a seed.
+        warnings: that it gave, where the test listens to them.
     """
 
-    outputs: bytes
-    status: Literal["passed", "incorrect", "not attempted", "timed out", "not judged"]
-    points: float | None = None
-    reason: Reason = ""
-    is_hidden: bool = False
-    line: int | None = None
-    wrote_arguments: bool = False
+    value: Values = Values()
+    raised: bool = False
+    invocation: int = 0
+    differentiable: list[int] = []
+    printed: Annotated[str, msgspec.Meta(max_length=2 * LONGEST_PRINT)] = ""
+    unsendable: Reason = ""
+    files: dict[str, bytes | None] = {}
+    drew: bool = False
+    warnings: Annotated[list[GivenWarning], msgspec.Meta(max_length=MOST_WARNINGS)] = []
 
 
-class Skipped(msgspec.Struct, frozen=True, tag="skipped"):
-    """An earlier call of the same group had a problem, so this one was not made."""
+class CallbackAsked(msgspec.Struct, frozen=True, tag="call back"):
+    """The learner's code calls a function that the test gave it; the operation waits for what it returns.
 
+    Attributes:
+        callback: the function's number.
+        arguments: two values: a tuple, and a dictionary of the arguments by name.
+    """
 
-class Done(msgspec.Struct, frozen=True, tag="done"):
-    """The request was obeyed."""
+    callback: int
+    arguments: Values
 
 
 class Failure(msgspec.Struct, frozen=True, tag="failed"):
@@ -226,41 +217,39 @@ class Failure(msgspec.Struct, frozen=True, tag="failed"):
 
 
 Request = (
-    Begin
+    BeginSubmission
     | RunCell
-    | MakeCall
-    | RunProgram
-    | DescribeName
-    | CallStudent
-    | RecordAttempts
-    | ListRecordings
-    | RunTest
-    | Replied
+    | AskName
+    | AskCall
+    | AskAttempt
+    | AskProgram
+    | AskOperation
+    | AskGradients
+    | AskRecordings
+    | CallbackReturned
 )
 Answer = (
-    CellRan
+    CellOutputs
     | NameDescription
-    | CallMade
-    | ProgramRan
-    | StudentReturned
-    | Recorded
-    | Asked
-    | TestRan
-    | Skipped
-    | Done
+    | CallAnswer
+    | AttemptAnswer
+    | ProgramAnswer
+    | Recordings
+    | Returned
+    | CallbackAsked
     | Failure
 )
 
 
-class Batch(msgspec.Struct, frozen=True):
-    """Requests with the number of their batch."""
+class Question(msgspec.Struct, frozen=True):
+    """A request with its number."""
 
     number: int
-    requests: list[Request]
+    request: Request
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """An answer with the number of its batch."""
+    """An answer with the number of its question."""
 
     number: int
     answer: Answer

@@ -1,0 +1,1 @@
+"""The gradebook: nbgrader's rows, our own beside them, and who may write."""

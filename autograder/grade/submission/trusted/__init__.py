@@ -1,0 +1,1 @@
+"""Runs the teacher's own cells in the trusted process, and judges what they find."""
