@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from nbgrader.api import Gradebook, SubmittedAssignment
-from sqlalchemy import text
+from sqlalchemy import bindparam, text
 from sqlalchemy.exc import OperationalError
 from traitlets.config import Config
 
@@ -155,7 +155,7 @@ class GradingRecords:
 
         def write() -> None:
             with self._transaction() as session:
-                submissions = self._filled(session, students, self._submitted_before(session))
+                submissions = self._filled(session, students, self._submitted_before(session, students))
                 session.flush()
                 self._penalise(submissions)
                 about = {"assignment": self._assignment, "run": run.number, "graded": _now()}
@@ -164,10 +164,12 @@ class GradingRecords:
 
         self._patiently(write)
 
-    def _submitted_before(self, session: Any) -> dict[str, str]:
-        """Return for each graded student the digest of the submission that was graded last."""
-        query = "SELECT student, submission FROM autograder_grade WHERE assignment = :a"
-        return {row.student: row.submission for row in session.execute(text(query), {"a": self._assignment})}
+    def _submitted_before(self, session: Any, students: list[GradedStudent]) -> dict[str, str]:
+        """Return for those of the students who were graded before the digest of the submission that was graded last."""
+        query = text("SELECT student, submission FROM autograder_grade WHERE assignment = :a AND student IN :students")
+        values = {"a": self._assignment, "students": [student.student for student in students]}
+        rows = session.execute(query.bindparams(bindparam("students", expanding=True)), values)
+        return {row.student: row.submission for row in rows}
 
     def _filled(self, session: Any, students: list[GradedStudent], before: dict[str, str]) -> list[SubmittedAssignment]:
         """Returns each student's rows with the grades in them. All are sent to the database together, at the two flushes."""
