@@ -11,13 +11,12 @@ from typing import NoReturn
 from autograder.commands import (
     atlas_command,
     book_command,
-    cluster_command,
     course_commands,
     desk_commands,
     explain_command,
     grade_command,
-    rehearse_command,
     release_command,
+    validate_command,
 )
 from autograder.commands.carried_out import WRONG_USE, carried_out
 from autograder.commands.translated_help import TranslatedHelpParser
@@ -67,8 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     release_command.add_to(verbs)
     book_command.add_to(verbs)
     grade_command.add_to(verbs)
-    cluster_command.add_to(verbs)
-    rehearse_command.add_to(verbs)
+    validate_command.add_to(verbs)
     desk_commands.add_to(verbs)
     told = translated("run the tests: --quick some, --all the slow ones too; other words go to pytest")
     verbs.add_parser("test", help=told)

@@ -96,7 +96,7 @@ def test_what_is_missing_is_noticed():
     assert not is_missing("autograder/course/lessons/<lesson>.toml")
     assert not is_missing("explain --json")
     assert not is_missing("work/mine.ipynb")
-    assert not is_broken("SECURITY.md#two-processes", page)
+    assert not is_broken("SECURITY.md#three-kinds-of-test", page)
     assert not is_broken("https://pytorch.org/nowhere", page)
 
 

@@ -41,7 +41,7 @@ THOROUGH = {
     "grade/wire/test_fuzz.py",
     "grade/sandbox/test_isolation.py",
     "grade/submission/test_memo.py",
-    "grade/rehearsal/test_rehearsal.py",
+    "grade/validation/test_validate.py",
     "grade/submission/test_remote_names.py",
     "grade/submission/test_which_process.py",
     "grade/submission/test_stand_ins.py",

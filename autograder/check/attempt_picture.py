@@ -16,7 +16,6 @@ from autograder.check.message import Incorrect, Unfinished
 from autograder.check.named_lines import describe as describe_line
 from autograder.check.named_lines import line_of_value
 from autograder.check.other_values import find_other_values
-from autograder.check.programs.demonstrations import demonstration
 from autograder.check.shown_message import show_first
 from autograder.check.subject.subjects import Subject
 from autograder.tape.oracle.gradient_comparison import nested
@@ -31,16 +30,14 @@ from autograder.view.text.gradient_values import is_wrong
 def pictured(
     subject: Subject,
     expected: Expected,
-    asked: Callable[[], object] | None = None,
-    original: Callable[[], Recording | None] = lambda: None,
+    asked: Callable[[], Recording] | None = None,
 ) -> Iterator[Attempt]:
     """A block that judges one trial of an answer; where it raises Incorrect, the verdict and the picture are shown first.
 
     Args:
-        asked: the program whose counters an answer without a tensor tells; its picture hides them.
-        original: returns what the original program did in the same call, None where that is not known.
+        asked: returns the recording of a program; the picture of an answer without a tensor shows it and hides its counters.
     """
-    attempt = Attempt(subject, expected, asked, original)
+    attempt = Attempt(subject, expected, asked)
     try:
         yield attempt
     except Unfinished:
@@ -57,10 +54,9 @@ class Attempt:
         self,
         subject: Subject,
         expected: Expected,
-        asked: Callable[[], object] | None = None,
-        original: Callable[[], Recording | None] = lambda: None,
+        asked: Callable[[], Recording] | None = None,
     ) -> None:
-        self._subject, self._expected, self._asked, self._original = subject, expected, asked, original
+        self._subject, self._expected, self._asked = subject, expected, asked
         self._named: tuple[NamedLine, ...] = ()
         self._knows_gradients = bool(expected.gradients)
 
@@ -84,7 +80,7 @@ class Attempt:
 
     def name_value(self, name: str) -> str:
         """Describes the line that gave a value other numbers than it should have, "" for none; the picture opens there."""
-        original = self._original() if self.recording is not None else None
+        original = self._expected.original() if self.recording is not None else None
         other = find_other_values(self.recording, original) if self.recording and original else None
         return self._name(other) if other else self.name_line(line_of_value, name)
 
@@ -126,7 +122,7 @@ class Attempt:
             show(msgspec.structs.replace(shown, verdict=verdict))
         elif self._asked is not None and draws_here():
             show_first(wrong)
-            show(demonstration(self._asked), counters=True)
+            show(self._asked(), counters=True)
 
     def show_right(self) -> None:
         """Shows the picture of an answer that has passed, with the check's gradients beside its own."""

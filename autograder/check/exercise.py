@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import msgspec
 
 from autograder.check.attempt_picture import Attempt, pictured
-from autograder.check.events import failed, is_learners_notebook, passed
-from autograder.check.expected import Expected, Trials
+from autograder.check.events import failed, is_learners_notebook, show_passed
+from autograder.check.expected import ROUNDS, Expected, Trials
 from autograder.check.judge import judge
-from autograder.check.learner import find_subject
-from autograder.check.memo import once
+from autograder.check.learner import LearnerNames, find_subject
 from autograder.check.message import Incorrect, message
-from autograder.check.other_values import record_original
+from autograder.check.plan import Plan, plan_or_compare
+from autograder.check.programs.demonstrations import demonstration
 from autograder.check.subject.call_report import Array, Call
-from autograder.check.subject.inputs import TensorInput
 from autograder.check.subject.learner_code import normal_form
 from autograder.check.subject.subjects import Subject
 from autograder.locale.translations import in_english, translated
@@ -24,8 +25,6 @@ from autograder.tape.recording.schema import Recording
 from autograder.tape.run.budget import Budget
 
 PICTURE_SECONDS = 1.0  # after these no further run of an answer that has passed begins
-
-ROUNDS = 3  # an answer that is right once by luck, or that remembers a call, is not right three times
 
 
 def check(
@@ -61,33 +60,75 @@ def check(
         Incorrect: why the answer is not right, in four lines.
         Missing: nothing of that name is defined.
     """
-    subject = find_subject(exercise)
-    trials = once(("trials", exercise), Trials)
-    untouched = normal_form(given or like)
-    options = {name: value for name, value in inputs.items() if not isinstance(value, TensorInput)}
-    try:
-        _require_own_work(exercise, subject, like, given)
-        for number in range(ROUNDS):
-            expected = trials.get(number, like, inputs, options, decisive)
+    shown = functools.cache(functools.partial(demonstration, asked)) if asked is not None else None
+    trials = Trials(like, given or like, inputs, decisive)
+    plan_or_compare(CheckPlan(exercise, like, given or like, trials, at_most, without, shown))
 
-            def original(number: int = number, call: Call = expected.call) -> Recording | None:
-                return once(("original", exercise, number), lambda: record_original(given or like, call))
 
-            for part in (expected, expected.through_memory):
-                if part is not None:
-                    with pictured(subject, part, asked, original) as attempt:
+@dataclass(frozen=True)
+class CheckPlan(Plan):
+    """One call of `check`, whose arguments are described there.
+
+    Attributes:
+        trials: the calls and their results; the last one is also measured.
+        asked: returns the recording of the program of whose counters the answer tells.
+    """
+
+    name: str
+    like: Callable[..., Any]
+    given: Callable[..., Any]
+    trials: Trials
+    at_most: Callable[..., int] | None
+    without: tuple[str, ...]
+    asked: Callable[[], Recording] | None
+
+    asks: ClassVar = "subject"
+
+    @property
+    def asks_more(self) -> bool:  # type: ignore[override]
+        """Whether the memory of a right answer is measured."""
+        return self.at_most is not None
+
+    @functools.cached_property
+    def calls(self) -> tuple[Call, ...]:
+        """All calls but the one that is measured."""
+        return tuple(part.call for expected in self.trials for part in expected.parts)
+
+    @functools.cached_property
+    def untouched(self) -> str | None:
+        """The normal form of the original program."""
+        return normal_form(self.given)
+
+    @functools.cached_property
+    def allowed(self) -> int | None:
+        """How many bytes the last trial may allocate; None for any number."""
+        *_, last = self.trials
+        return None if self.at_most is None else self.at_most(**_arrays(last))
+
+    def compare(self, names: LearnerNames) -> None:
+        """Call the student's function in each trial, and compare."""
+        subject = find_subject(self.name, names)
+        try:
+            _require_own_work(self.name, subject, self.like, self.given)
+            for expected in self.trials:
+                for part in expected.parts:
+                    with pictured(subject, part, self.asked) as attempt:
                         report = subject.call(part.call)
-                        judge(exercise, report, part, given=untouched, without=without, attempt=attempt)
-        if at_most is not None:
-            with pictured(subject, expected) as attempt:
-                _require_few_bytes(exercise, subject, expected, at_most, attempt)
-    except Incorrect:
-        failed(exercise)
-        raise
-    passed(exercise, _held(expected, budget=at_most is not None))
-    if is_learners_notebook():
-        with Budget(PICTURE_SECONDS).in_force():
-            Attempt(subject, expected).show_right()
+                        judge(self.name, report, part, given=self.untouched, without=self.without, attempt=attempt)
+            if self.allowed is not None:
+                with pictured(subject, expected) as attempt:
+                    _require_few_bytes(self.name, subject, expected, self.allowed, attempt)
+        except Incorrect:
+            failed(self.name)
+            raise
+        show_passed(self.name, _held(expected, budget=self.allowed is not None))
+        if is_learners_notebook():
+            with Budget(PICTURE_SECONDS).in_force():
+                Attempt(subject, expected).show_right()
+
+
+def _arrays(expected: Expected) -> dict[str, Array]:
+    return {name: argument.values for name, argument in expected.call.arguments.items()}
 
 
 def _held(expected: Expected, budget: bool) -> str:
@@ -103,11 +144,9 @@ def _held(expected: Expected, budget: bool) -> str:
     return translated(" ({parts})", parts=translated("; ").join(held) + drawn)
 
 
-def _require_own_work(
-    exercise: str, subject: Subject, like: Callable[..., Any], given: Callable[..., Any] | None
-) -> None:
+def _require_own_work(exercise: str, subject: Subject, like: Callable[..., Any], given: Callable[..., Any]) -> None:
     """Raises Incorrect where a learner's answer is a call of what the check compares it with, which stands in the notebook, too."""
-    for name in {one.__name__ for one in (like, given) if one is not None and subject.uses(one)}:
+    for name in {one.__name__ for one in (like, given) if subject.uses(one)}:
         raise Incorrect(
             message(
                 translated("{exercise}: this is the check's own function", exercise=exercise),
@@ -120,11 +159,8 @@ def _require_own_work(
         )
 
 
-def _require_few_bytes(
-    exercise: str, subject: Subject, expected: Expected, at_most: Callable[..., int], attempt: Attempt
-) -> None:
-    arguments: dict[str, Array] = {name: argument.values for name, argument in expected.call.arguments.items()}
-    allowed = at_most(**arguments)
+def _require_few_bytes(exercise: str, subject: Subject, expected: Expected, allowed: int, attempt: Attempt) -> None:
+    arguments = _arrays(expected)
     made = subject.call(msgspec.structs.replace(expected.call, cotangents={}, measure=True)).allocated
     if made is None or sum(one.nbytes for one in made) > allowed:
         largest = max(arguments, key=lambda name: arguments[name].nbytes)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import msgspec
 import torch
 
+from autograder.check.other_values import record_original
+from autograder.check.plan import require_known_names
 from autograder.check.subject.call_report import Argument, Array, Call, Report, array
-from autograder.check.subject.inputs import Decisive, Generator
+from autograder.check.subject.inputs import Decisive, Generator, TensorInput
 from autograder.check.subject.subjects import LocalSubject
 from autograder.errors import InputError
 from autograder.tape.oracle.reference_gradients import finite_differences
+from autograder.tape.recording.schema import Recording
+
+ROUNDS = 3  # an answer that is right once by luck, or that remembers a call, is not right three times
 
 
 class BrokenExercise(InputError):
@@ -25,6 +31,7 @@ class Expected(NamedTuple):
     Attributes:
         written: the tensors of the caller that the call has to write into.
         through_memory: the same call and gradients where backward starts from these tensors too, as the caller may let it; None for none.
+        original: returns the recording of the original program in the same call, made when it is first needed; None where that fails.
     """
 
     call: Call
@@ -32,35 +39,48 @@ class Expected(NamedTuple):
     gradients: dict[str, torch.Tensor]
     written: tuple[str, ...] = ()
     through_memory: Expected | None = None
+    original: Callable[[], Recording | None] = lambda: None
+
+    @property
+    def parts(self) -> tuple[Expected, ...]:
+        """The trial, and the one through memory if there is one."""
+        return (self,) if self.through_memory is None else (self, self.through_memory)
 
 
 class Trials:
-    """The trials of one check, drawn in order from one seed, each when it is first needed."""
+    """The trials of one check, drawn in order from one seed, each when it is first needed.
 
-    def __init__(self) -> None:
+    Args:
+        like: computes the right values.
+        given: the original program.
+        inputs: the keywords of the check: `TensorInput`s to draw, and options, which are passed as they are.
+        decisive: accepts a draw.
+    """
+
+    def __init__(
+        self, like: Callable[..., Any], given: Callable[..., Any], inputs: dict[str, Any], decisive: Decisive
+    ) -> None:
+        self._like, self._given, self._inputs, self._decisive = like, given, inputs, decisive
         self._generator = Generator()
         self._drawn: list[Expected] = []
 
-    def get(
-        self,
-        number: int,
-        like: Callable[..., Any],
-        inputs: dict[str, Any],
-        options: dict[str, Any],
-        decisive: Decisive = None,
-    ) -> Expected:
-        """Returns the trial with this number, counted from 0."""
-        while len(self._drawn) <= number:
-            # A module in its other mode once: an answer may not compute one thing in training and another in evaluation.
-            training = len(self._drawn) != 1
-            self._drawn.append(trial(like, inputs, options, self._generator, training, decisive))
-        return self._drawn[number]
+    def __iter__(self) -> Iterator[Expected]:
+        for number in range(ROUNDS):
+            if number == len(self._drawn):
+                # A module in its other mode once: an answer may not compute one thing in training and another in evaluation.
+                self._drawn.append(self._draw(training=number != 1))
+            yield self._drawn[number]
+
+    def _draw(self, training: bool) -> Expected:
+        drawn = trial(self._like, self._inputs, self._generator, training, self._decisive)
+        original = functools.cache(functools.partial(record_original, self._given, drawn.call))
+        memory = drawn.through_memory
+        return drawn._replace(original=original, through_memory=memory and memory._replace(original=original))
 
 
 def trial(
     like: Callable[..., Any],
     inputs: dict[str, Any],
-    options: dict[str, Any],
     generator: Generator,
     training: bool = True,
     decisive: Decisive = None,
@@ -70,6 +90,7 @@ def trial(
     Only the forward of `like` is ever run, with nothing requiring grad, so its in-place faults have no effect: its values
     are those of the formula that it implements, and finite differences of these values are the right gradients.
     """
+    options = {name: value for name, value in inputs.items() if not isinstance(value, TensorInput)}
     call = Call(
         generator.arguments(inputs, decisive), options, _parameters(like, options, generator), training=training
     )
@@ -106,6 +127,7 @@ def _parameters(like: Callable[..., Any], options: dict[str, Any], generator: Ge
 def _values(oracle: LocalSubject, call: Call) -> Report:
     report = oracle.call(msgspec.structs.replace(call, cotangents={}, memory_cotangents={}, differentiate=False))
     if report.problem is not None:
+        require_known_names(report.problem.type, report.problem.message)
         raise BrokenExercise(f"the exercise's own program raises {report.problem.type}: {report.problem.message}")
     return report
 

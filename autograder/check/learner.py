@@ -7,11 +7,13 @@ import inspect
 import sys
 from collections.abc import Iterator
 from contextvars import ContextVar
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from autograder.check.message import Unsolved, message
-from autograder.check.subject.subjects import LocalSubject, Subject
 from autograder.locale.translations import translated
+
+if TYPE_CHECKING:
+    from autograder.check.subject.subjects import LocalSubject, Subject
 
 
 class LearnerNames(Protocol):
@@ -28,6 +30,8 @@ class LearnerNames(Protocol):
 
 def local_subject(name: str, target: Any) -> LocalSubject:
     """Returns the subject for a function or class of this process; raises KeyError for anything else."""
+    from autograder.check.subject.subjects import LocalSubject  # loads torch, which `passed` does not need
+
     if not (inspect.isfunction(target) or inspect.isclass(target)):
         raise KeyError(name)
     return LocalSubject(target)
@@ -64,18 +68,23 @@ def use_names(names: LearnerNames) -> Iterator[None]:
         _names.reset(token)
 
 
-def find_subject(name: str) -> Subject:
-    """Returns the subject that the learner defined under this name; raises Missing where there is none."""
+def current_names() -> LearnerNames:
+    """Return the names of the innermost `use_names`, by default those of this process."""
+    return _names.get(KernelNames())
+
+
+def find_subject(name: str, names: LearnerNames) -> Subject:
+    """Return the subject that the student defined under this name; raise Missing if there is none."""
     try:
-        return _names.get(KernelNames()).subject(name)
+        return names.subject(name)
     except KeyError:
         raise Missing(name) from None
 
 
-def find_value(name: str) -> Any:
-    """Returns the plain value that the learner defined under this name; raises Missing where there is none."""
+def find_value(name: str, names: LearnerNames) -> Any:
+    """Return the plain value that the student defined under this name; raise Missing if there is none."""
     try:
-        return _names.get(KernelNames()).value(name)
+        return names.value(name)
     except KeyError:
         raise Missing(name) from None
 

@@ -81,8 +81,9 @@ def _show_cell(number: int, cells: int) -> None:
 
 def _new(chosen: argparse.Namespace) -> int:
     from autograder.course.new_course import ASSIGNMENT, make_course
+    from autograder.grade.wire.limits import configuration_lines
 
-    make_course(chosen.folder)
+    make_course(chosen.folder, configuration_lines())
     there = shlex.quote(printable(str(chosen.folder)))
     print(f"{there} holds a course. Grade its hand-ins: autograder grade {ASSIGNMENT} --course {there}")
     return 0

@@ -182,12 +182,11 @@ def _read(chosen: argparse.Namespace) -> int:
 def _harness(chosen: argparse.Namespace) -> int:
     from autograder.course.paths import CLASS, ROOT
     from autograder.desk.gradescope.harness_zip import write_harness
-    from autograder.grade.rehearsal.rehearsal_report import announcement
-    from autograder.grade.rehearsal.rehearsal_steps import shown_steps
+    from autograder.grade.validation.source_report import finding_lines, note_lines, shown_steps
 
     target = chosen.out or Path(f"{chosen.assignment}-gradescope.zip")
     with shown_steps() as on_step:
-        rehearsals = write_harness(
+        reports = write_harness(
             target,
             chosen.assignment,
             chosen.course or (CLASS if CLASS.is_dir() else ROOT),  # a lesson of the clone's needs no class
@@ -197,7 +196,7 @@ def _harness(chosen: argparse.Namespace) -> int:
             requirements=chosen.requirements,
             on_step=on_step,
         )
-    print("".join(f"{line}\n" for line in announcement(rehearsals)), end="")
+    print("".join(f"{line}\n" for line in [*note_lines(reports), *finding_lines(reports)]), end="")
     print(f"{target} is what Gradescope's “Configure Autograder” takes")
     return 0
 

@@ -70,6 +70,11 @@ def add_to(verbs: Any) -> None:
         action="store_true",
         help=translated("make the best repair; the file as it was is kept beside it as FILE.orig"),
     )
+    explain.add_argument(
+        "--unproven",
+        action="store_true",
+        help=translated("with --diff or --apply: also a repair that changes what is computed"),
+    )
     explain.add_argument("--html", type=Path, metavar="FILE", help=translated("write a page that needs no network"))
     explain.add_argument("--svg", type=Path, metavar="FILE", help=translated("write the picture of the telling step"))
     explain.set_defaults(run=_explain)

@@ -54,7 +54,7 @@ class ExplainRun:
             from autograder.tape.diagnose.excerpt import Scope
             from autograder.tape.diagnose.unknown_outcome import UnknownOutcomeError
             from autograder.tape.recording.json_object import unknown_json
-            from autograder.tape.repair.patch_file import apply_best_repair
+            from autograder.tape.repair.patch_file import apply_best_repair, best_fix
             from autograder.tape.run.budget import QUIET, Budget
 
         chosen, self.ready, self.stream = self.chosen, time.monotonic(), sys.stderr
@@ -77,7 +77,10 @@ class ExplainRun:
             if target:
                 write_text(target, draw(recording))
         if chosen.apply:
-            print(apply_best_repair(self.factory, recording.verdict.fixes), file=sys.stderr)
+            told = apply_best_repair(self.factory, recording.verdict.fixes, unproven=chosen.unproven)
+            print(told, file=sys.stderr)
+        elif chosen.diff and not best_fix(recording.verdict.fixes, unproven=chosen.unproven):
+            print(_why_no_patch(self.factory.file, bool(recording.verdict.fixes)), file=sys.stderr)
         print(self.answer(recording), end="")
         return _exit_code(recording)
 
@@ -89,7 +92,10 @@ class ExplainRun:
         if self.chosen.json:
             return json.dumps(explain_json(recording, self.factory.file)) + "\n"
         if self.chosen.diff:
-            return "".join(fix.diff for fix in recording.verdict.fixes[:1])
+            from autograder.tape.repair.patch_file import as_patch, best_fix
+
+            fix = best_fix(recording.verdict.fixes, unproven=self.chosen.unproven)
+            return as_patch(fix) if fix else ""
         return view.as_text(recording) if self.chosen.steps else view.as_screen(recording)
 
     def first_answer(self, recording: Recording) -> None:
@@ -126,6 +132,13 @@ def _standard_output_closed() -> Iterator[None]:
         os.dup2(kept, 1)
         os.close(kept)
         os.close(nowhere)
+
+
+def _why_no_patch(file: str, has_changing: bool) -> str:
+    why = translated("There is no repair to print.")
+    if has_changing:
+        why = translated("No repair keeps every loss and gradient; --unproven prints the one that changes least.")
+    return f"autograder: {file}: {why}"
 
 
 def _exit_code(recording: Recording) -> int:

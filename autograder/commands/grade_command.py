@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import glob
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,26 +13,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from autograder.commands.number_options import positive
 from autograder.errors import InputError
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from autograder.grade.wire.limits import limit_fields
 from autograder.installation.another_python import continue_in
 from autograder.installation.requirements import require
 from autograder.loading import loading
 from autograder.locale.translations import translated
 
 if TYPE_CHECKING:
-    from autograder.grade.batch.assignment import BatchProgress, Options
-    from autograder.grade.batch.course.classroom import Classroom
-    from autograder.grade.rehearsal.rehearsal import Rehearsal
-    from autograder.grade.rehearsal.rehearsal_steps import OnStep
+    from autograder.grade.batch.assignment import Options
+    from autograder.grade.batch.classroom import Classroom
+    from autograder.grade.batch.student_rows import BatchProgress
+    from autograder.grade.validation.made_up_submissions import OnStep
+    from autograder.grade.validation.validate import SourceReport
     from autograder.grade.where.grading_job import GradingPlace
 
-# Option of `grade`, its form, and what it limits for one submission; each has the name of a setting c.Autograder in
-# nbgrader_config.py.
-LIMIT_OPTIONS = (
-    ("--cell-seconds", positive(float), "seconds for one cell"),
-    ("--submission-seconds", positive(float), "seconds for all cells together"),
-    ("--memory-mib", positive(int), "MiB of memory"),
-    ("--processes", positive(int), "processes and threads at once"),
-)
+LIMIT_OPTIONS = {name: field for name, field in limit_fields().items() if field.setting.is_option}
 
 
 def add_to(verbs: Any) -> None:
@@ -51,33 +47,60 @@ def add_to(verbs: Any) -> None:
     grade.add_argument(
         "--cluster",
         metavar="WHERE",
-        help="grade on a Dask cluster: a scheduler's address or file, a table of cluster.toml, or local:N; --jobs is per worker",
+        help="grade on a Dask cluster: a scheduler's address, a file (docs/cluster.md), or local:N; --jobs is per worker",
     )
     grade.add_argument(
-        "--certificates", type=Path, metavar="DIR", help="for --cluster tls://…: ca.pem, cert.pem, key.pem"
+        "--certificates",
+        type=Path,
+        metavar="DIR",
+        help="for --cluster: folder with ca.pem, cert.pem, key.pem (default: Dask's configuration)",
     )
     grade.add_argument("--resume", action="store_true", help="continue an interrupted run")
     grade.add_argument("--force", action="store_true", help="grade unchanged submissions again")
+    grade.add_argument(
+        "--accept-source",
+        action="store_true",
+        help="update the gradebook if the source gained or lost cells after the class was graded",
+    )
     grade.add_argument("--dry-run", action="store_true", help="only say whose marks would move, by how much and why")
     grade.add_argument("--one-process", action="store_true", help="run tests beside the answers, as nbgrader does")
     grade.add_argument(
         "--two-processes",
         action="store_true",
-        help="a test that cannot be judged from outside the submission marks nobody",
+        help="a test that cannot be judged outside the submission's process gives points to nobody",
     )
     grade.add_argument(
         "--feedback", choices=("off", "none", "name", "message"), default="name", help="what to show of hidden tests"
     )
-    for option, form, limited in LIMIT_OPTIONS:
-        grade.add_argument(option, type=form, help=f"{limited} (default: the course's nbgrader_config.py)")
+    for name, field in LIMIT_OPTIONS.items():
+        said = f"{field.setting.help} (default: the course's nbgrader_config.py)"
+        grade.add_argument(f"--{name.replace('_', '-')}", type=positive(field.kind), help=said)
     grade.add_argument("--python", metavar="PATH", help="grade with the packages of another Python")
     grade.add_argument("--json", action="store_true", help="one JSON object on standard output")
     grade.set_defaults(run=_grade)
 
 
+def has_pending_work(course: Path, assignment: str) -> bool:
+    """Returns whether some student's work was never graded or is newer than its grade.
+
+    Only decides whether servers start early, while the grader itself is still being imported; what is graded is decided by
+    the contents of the files.
+    """
+    return any(_is_pending(folder) for folder in course.glob(f"submitted/*/{glob.escape(assignment)}"))
+
+
+def _is_pending(submitted: Path) -> bool:
+    student, assignment = submitted.parent.name, submitted.name
+    graded = submitted.parents[2] / "autograded" / student / assignment
+    try:
+        graded_at = graded.stat().st_mtime
+        return any(path.lstat().st_mtime > graded_at for path in (submitted, *submitted.rglob("*")))
+    except OSError:
+        return True
+
+
 def _grade(chosen: argparse.Namespace) -> int:
     from autograder.course.paths import CLASS
-    from autograder.grade.batch.pending import has_pending_work
     from autograder.grade.sandbox.isolation.levels import require_level
     from autograder.grade.sandbox.launch import parallel_jobs
 
@@ -87,10 +110,10 @@ def _grade(chosen: argparse.Namespace) -> int:
     if chosen.cluster is not None:
         return _grade_on_cluster(chosen, course)
     if chosen.certificates:
-        raise InputError("--certificates goes with --cluster tls://HOST:PORT")
-    from autograder.grade.where.this_machine import ThisMachine
+        raise InputError("--certificates goes with --cluster")
+    from autograder.grade.where.local_processes import LocalBackend
 
-    with ThisMachine(require_level(chosen.isolation), parallel_jobs(chosen.jobs)) as machine:
+    with LocalBackend(require_level(chosen.isolation), parallel_jobs(chosen.jobs)) as machine:
         if chosen.force or has_pending_work(course, chosen.assignment):
             machine.start()  # its servers import PyTorch while this process does
         _known_class(course, chosen.assignment)
@@ -99,16 +122,15 @@ def _grade(chosen: argparse.Namespace) -> int:
 
 def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
     require("grade --cluster")
-    from autograder.grade.where.cluster.cluster_choice import choose_cluster
+    from autograder.grade.cluster.dask_cluster import choose_cluster
 
-    chosen_cluster = choose_cluster(chosen.cluster, course, chosen.certificates, chosen.isolation, chosen.jobs)
     # A misspelt assignment, or one that another client grades, must not start a cluster's machines first.
     classroom = _known_class(course, chosen.assignment)
-    from autograder.grade.batch.records.grading_lock import only_client
+    from autograder.grade.batch.grading_lock import only_client
 
     with contextlib.nullcontext() if chosen.dry_run else only_client(classroom.gradebook, chosen.assignment):
         pass
-    with chosen_cluster as cluster:
+    with choose_cluster(chosen.cluster, course, chosen.certificates, chosen.isolation, chosen.jobs) as cluster:
         return _grade_class(chosen, course, cluster)
 
 
@@ -119,7 +141,7 @@ def _known_class(course: Path, assignment: str) -> Classroom:
 
         import_nbformat()  # before nbgrader, which imports it as it is
         from autograder.desk.policy_names import checked_policy
-        from autograder.grade.batch.course.classroom import open_class
+        from autograder.grade.batch.classroom import open_class
     classroom = open_class(course, assignment)
     checked_policy(classroom)
     return classroom
@@ -129,24 +151,25 @@ class _Shown(NamedTuple):
     """What a run shows while it goes on."""
 
     draw: Callable[[BatchProgress], None]
-    announce: Callable[[list[Rehearsal]], None]
+    announce: Callable[[list[SourceReport]], None]
     on_step: OnStep
 
 
 @contextlib.contextmanager
 def _shown(announced: list[str]) -> Iterator[_Shown]:
-    """Yields what shows a rehearsal's steps, then what it found, then the class; adds the lines that it found to a list."""
-    from autograder.grade.batch.report_lines import progress_bar
-    from autograder.grade.rehearsal.rehearsal_report import announcement
-    from autograder.grade.rehearsal.rehearsal_steps import shown_steps
+    """Yield what shows the steps of validation, then its findings, then the class; adds the findings to a list."""
+    from autograder.grade.batch.student_rows import progress_bar
+    from autograder.grade.validation.source_report import finding_lines, note_lines, shown_steps
 
     draw: list[Callable[[BatchProgress], None]] = []
     with contextlib.ExitStack() as bar, contextlib.ExitStack() as steps:
 
-        def announce(rehearsals: list[Rehearsal]) -> None:
+        def announce(reports: list[SourceReport]) -> None:
             steps.close()  # one bar at a time
-            announced.extend(announcement(rehearsals))
-            print("".join(f"{line}\n" for line in announced), end="", file=sys.stderr, flush=True)
+            announced.extend(finding_lines(reports))
+            print(
+                "".join(f"{line}\n" for line in [*note_lines(reports), *announced]), end="", file=sys.stderr, flush=True
+            )
             draw.append(bar.enter_context(progress_bar()))
 
         yield _Shown(lambda done: draw[0](done), announce, steps.enter_context(shown_steps()))
@@ -156,7 +179,7 @@ def _grade_class(chosen: argparse.Namespace, course: Path, place: GradingPlace) 
     with loading():
         from autograder.grade.batch.assignment import grade_assignment
         from autograder.grade.batch.dry_run import dry_run
-        from autograder.grade.batch.report_lines import as_json, moved_as_json, print_moved, print_report
+        from autograder.grade.batch.student_rows import as_json, moved_as_json, print_moved, print_report
 
     announced: list[str] = []
     options = _options(chosen)
@@ -179,6 +202,7 @@ def _options(chosen: argparse.Namespace) -> Options:
         isolation=chosen.isolation,
         resume=chosen.resume and not chosen.dry_run,
         force=chosen.force,
+        accept_source=chosen.accept_source,
         one_process=chosen.one_process,
         two_processes=chosen.two_processes,
         feedback=chosen.feedback,
@@ -187,5 +211,4 @@ def _options(chosen: argparse.Namespace) -> Options:
 
 
 def _chosen_limits(chosen: argparse.Namespace) -> dict[str, float]:
-    names = [option.removeprefix("--").replace("-", "_") for option, _, _ in LIMIT_OPTIONS]
-    return {name: value for name in names if (value := getattr(chosen, name)) is not None}
+    return {name: value for name in LIMIT_OPTIONS if (value := getattr(chosen, name)) is not None}

@@ -66,7 +66,7 @@ def _for_each(chosen: argparse.Namespace) -> int:
     from autograder.course.variants.handout import hand_out
     from autograder.desk.roster import read_roster
     from autograder.errors import InputError
-    from autograder.grade.batch.course.classroom import open_class
+    from autograder.grade.batch.classroom import open_class
 
     if chosen.assignment is None:
         raise InputError("which assignment? Write its folder's name before --for-each")

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from nbconvert.preprocessors import TagRemovePreprocessor
 from nbformat import NotebookNode
 from nbgrader.converters import GenerateAssignment
-from nbgrader.preprocessors import ClearSolutions
+from nbgrader.preprocessors import ClearSolutions, NbGraderPreprocessor
 from traitlets.config import Config
+from traitlets.config.loader import LazyConfigValue
+from traitlets.utils.importstring import import_item
 
 from autograder.course.author_cells import AUTHOR_TAGS
+
+
+class RemoveAuthorCells(NbGraderPreprocessor):
+    """Removes the author's answers beside each exercise, which no student gets."""
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Returns the notebook without these cells."""
+        nb.cells = [cell for cell in nb.cells if not set(AUTHOR_TAGS) & set(cell.metadata.get("tags", []))]
+        return nb, resources
 
 
 class KeepStubs(ClearSolutions):
@@ -28,11 +38,20 @@ class KeepStubs(ClearSolutions):
 
 
 def configure(config: Config) -> None:
-    """Adds to an nbgrader configuration what the course's sources need: author's cells are removed, stubs are kept."""
-    stock = GenerateAssignment.preprocessors.default_args[0]
+    """Adds to an nbgrader configuration what the course's sources need: author's cells are removed, stubs are kept.
+
+    The course's own list of preprocessors stays as it is otherwise; a second call changes nothing.
+    """
+    own = [one for one in _preprocessors(config) if one is not RemoveAuthorCells]
     config.GenerateAssignment.preprocessors = [
-        TagRemovePreprocessor,
-        *(KeepStubs if preprocessor is ClearSolutions else preprocessor for preprocessor in stock),
+        RemoveAuthorCells,
+        *(KeepStubs if one is ClearSolutions else one for one in own),
     ]
-    config.TagRemovePreprocessor.enabled = True
-    config.TagRemovePreprocessor.remove_cell_tags = set(AUTHOR_TAGS)
+
+
+def _preprocessors(config: Config) -> list[Any]:
+    """Return the preprocessors of `GenerateAssignment` that a configuration names, each by its class."""
+    stock = GenerateAssignment.preprocessors.default_args[0]
+    own = config.GenerateAssignment.get("preprocessors", stock)
+    own = own.get_value(list(stock)) if isinstance(own, LazyConfigValue) else own  # `c.….preprocessors.append(…)`
+    return [import_item(one) if isinstance(one, str) else one for one in own]

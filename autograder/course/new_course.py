@@ -55,16 +55,13 @@ c = get_config()
 c.CourseDirectory.course_id = {course!r}
 
 # What one submission may use. A run can set it otherwise: `autograder grade {assignment} --cell-seconds 60`.
-c.Autograder.cell_seconds = 30
-c.Autograder.submission_seconds = 120
-c.Autograder.memory_mib = 1024
-
+{limits}
 configure_export(c)  # `nbgrader export`: names with commas stay in their column, and none becomes a formula
 """
 README = """\
 An nbgrader course with one assignment, `{assignment}`, and three hand-ins to try the commands on.
 
-    autograder rehearse {assignment} --course .    says what the model answers get, test by test
+    autograder validate-source {assignment} --course .    says what the model answers get, test by test
     autograder grade {assignment} --course .       grades what lies in submitted/
     nbgrader formgrader, or `nbgrader export`      works with the result, in gradebook.db
 
@@ -82,8 +79,12 @@ class NewCourseError(InputError):
     """The course cannot be made in this folder."""
 
 
-def make_course(folder: Path) -> None:
-    """Writes a course into a folder, which is made where it is missing.
+def make_course(folder: Path, limits: str = "") -> None:
+    """Write a course into a folder, which is created if it is missing.
+
+    Args:
+        folder: the course's.
+        limits: lines of nbgrader_config.py that set the limits of a submission.
 
     Raises:
         NewCourseError: something lies there already, or the folder cannot be written.
@@ -92,21 +93,21 @@ def make_course(folder: Path) -> None:
     try:
         if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
             raise NewCourseError(f"{shown} is not an empty folder. Name a new one, such as {shown}-2")
-        for name, text in _files(folder).items():
+        for name, text in _files(folder, limits).items():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             (folder / name).write_text(text, "utf-8")
     except OSError as error:
         raise NewCourseError(f"the course cannot be written to {shown} ({error.strerror})") from None
 
 
-def _files(folder: Path) -> dict[str, str]:
+def _files(folder: Path, limits: str) -> dict[str, str]:
     """Returns the course's files by their relative paths."""
     source = _source()
     place, notebook = f"source/{ASSIGNMENT}", f"{ASSIGNMENT}.ipynb"
     course = re.sub(r"\W+", "_", folder.resolve().name).strip("_") or "course"
     files = {
         "README.txt": README.format(assignment=ASSIGNMENT),
-        "nbgrader_config.py": CONFIG.format(course=course, assignment=ASSIGNMENT),
+        "nbgrader_config.py": CONFIG.format(course=course, assignment=ASSIGNMENT, limits=limits),
         f"{place}/{notebook}": nbformat.writes(source),
         f"{place}/{DATA}": TEMPERATURES,
     }

@@ -17,8 +17,8 @@ from nbgrader.api import (
 )
 
 from autograder.errors import InputError
-from autograder.grade.batch.course.classroom import Classroom, opened_gradebook
-from autograder.grade.batch.records.scores import Score, read_scores
+from autograder.grade.batch.classroom import Classroom, opened_gradebook
+from autograder.grade.batch.gradebook import Score, read_scores
 
 
 class NotGradedError(InputError):

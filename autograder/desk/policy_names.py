@@ -13,8 +13,8 @@ from autograder.course.variants.variant_record import read_record
 from autograder.desk.hand_in_record import read_students
 from autograder.desk.roster import FILE as ROSTER
 from autograder.desk.roster import read_roster
-from autograder.grade.batch.course.classroom import Classroom, opened_gradebook
-from autograder.grade.batch.course.course_config import read_course
+from autograder.grade.batch.classroom import Classroom, opened_gradebook
+from autograder.grade.batch.course_config import read_course
 from autograder.grade.policy.course_policy import FILE, CoursePolicy, PolicyError, read_policy
 from autograder.printable import printable
 

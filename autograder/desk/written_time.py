@@ -8,13 +8,12 @@ import re
 import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple
 
+from autograder.grade.policy.submission_time import YEAR, read_time
+
 CLOCK = re.compile(r"(?<!\d)(\d{1,2})[:.](\d\d)(?::\d\d)?(?!\d)")
-DOTTED = re.compile(r"\d{1,2}\.\d{1,2}\.")  # day and month, in this order
-YEAR = re.compile(r"(?<!\d)20\d\d(?!\d)")
-OTHER_DAYS = (datetime.datetime(2000, 1, 1), datetime.datetime(2001, 2, 2))  # noqa: DTZ001 - the zone comes from the text
 LONGEST_FILLER = 3  # letters of "de", "den", "kl", "г", "年" and their like, which mean nothing here
 
 
@@ -27,42 +26,17 @@ class TimeWords(NamedTuple):
 
 
 def parse_time(text: str, zone: datetime.tzinfo = datetime.UTC) -> datetime.datetime | None:
-    """Returns the time that a text says, of this zone if it names none; None if it says no time, or names another zone."""
-    try:
-        return _in_english(text.strip(), zone)
-    except LookupError:  # another zone
-        return None
-    except (ValueError, OverflowError):
-        with contextlib.suppress(ValueError):
-            return _in_words(unicodedata.normalize("NFKC", text.casefold()), zone)
-        return None
+    """Return the time that a text says, of this zone if it names none; None if it says no time, or names another zone."""
+    if (time := read_time(text, zone)) is not None:
+        return time
+    with contextlib.suppress(ValueError):
+        return _in_words(unicodedata.normalize("NFKC", text.strip().casefold()), zone)
+    return None
 
 
 def looks_like_time(text: str) -> bool:
     """Returns whether a text has a year and a time of day, in whatever language."""
     return YEAR.search(text) is not None and ":" in text
-
-
-def _in_english(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
-    """Returns the time that a text says; None if it leaves out the day, or if 3/10 may be in March and in October."""
-    from dateutil.parser import parse  # commands that read no times load neither of these
-
-    orders = [True] if DOTTED.match(text) else [False] if YEAR.match(text) else [False, True]
-    zones = partial(_named_zone, zone=zone)
-    readings = {parse(text, tzinfos=zones, default=day, dayfirst=order) for day in OTHER_DAYS for order in orders}
-    time = readings.pop()
-    return None if readings else time if time.tzinfo else time.replace(tzinfo=zone)
-
-
-def _named_zone(name: str | None, offset: int | None, zone: datetime.tzinfo) -> datetime.tzinfo | None:
-    """Returns the zone that a text names. Abbreviations mean several, so that only the names of the given zone are taken."""
-    if offset is not None:
-        return datetime.timezone(datetime.timedelta(seconds=offset))
-    if name is None:
-        return None
-    if name in {zone.tzname(datetime.datetime(2026, month, 1)) for month in (1, 7)}:  # noqa: DTZ001 - the zone is asked
-        return zone
-    raise LookupError(f"no zone that was given: {name}")
 
 
 def _in_words(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:

@@ -30,8 +30,8 @@ EXTRAS = {
     "book": "grade",
     "grade": "grade",
     "grade --cluster": "cluster",
-    "cluster": "cluster",
     "rehearse": "grade",
+    "validate-source": "grade",
     "new": "grade",
     "collect": "grade",
     "return": "grade",
@@ -43,7 +43,7 @@ EXTRAS = {
 }
 IN_A_CLONE = ("demo-class", "release", "test")
 ALWAYS = ("doctor",)
-WITHOUT_TORCH = ("atlas", "cluster", "collect", "demo-class", "errors", "report", "return", "similar")
+WITHOUT_TORCH = ("atlas", "collect", "demo-class", "errors", "report", "return", "similar")
 
 
 class RequirementError(SetupError):

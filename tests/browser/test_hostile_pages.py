@@ -19,7 +19,7 @@ import pytest
 from nbgrader.api import Gradebook
 from playwright.sync_api import Browser
 
-from autograder.grade.batch.course.classroom import open_class
+from autograder.grade.batch.classroom import open_class
 from autograder.grade.batch.feedback.feedback_files import write_feedback
 from autograder.grade.sandbox.isolation.levels import LEVELS
 from tests.grade import plain_course

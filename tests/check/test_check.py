@@ -195,8 +195,8 @@ def test_the_oracle_agrees_with_autograd():
         def forward(self, x, index):
             return torch.tanh(self.linear(x))[index]
 
-    inputs = {"x": leaf("n", 3), "index": indices(4, below=2)}
-    expected = trial(Net, inputs, {"width": 3}, Generator(seed=1))
+    inputs = {"x": leaf("n", 3), "index": indices(4, below=2), "width": 3}
+    expected = trial(Net, inputs, Generator(seed=1))
     report = LocalSubject(Net).call(expected.call)
     assert {"x", "linear.weight", "linear.bias"} == expected.gradients.keys()
     for name, slope in expected.gradients.items():

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,21 @@ import yaml
 from distributed.cli.dask_scheduler import main as dask_scheduler
 from distributed.cli.dask_worker import main as dask_worker
 
-from tests.cluster.container import DOCKERFILE, steps
+from autograder.course.paths import ROOT
 
-FOLDER = DOCKERFILE.parent
+FOLDER = ROOT / "docs" / "cluster"
+DOCKERFILE = FOLDER / "Dockerfile"
 KUBERNETES = [one for one in yaml.safe_load_all((FOLDER / "kubernetes.yaml").read_text("utf-8")) if one]
 COMPOSE = yaml.safe_load((FOLDER / "compose.yaml").read_text("utf-8"))
 DASK = {"scheduler": dask_scheduler, "worker": dask_worker}
+
+
+def steps(text: str) -> Iterator[tuple[str, str]]:
+    """Yields each instruction of a Dockerfile, such as RUN, with its words."""
+    lines = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    for line in re.sub(r"\s*\\\n\s*", " ", "\n".join(lines)).splitlines():
+        instruction, _, words = line.partition(" ")
+        yield instruction, words.strip()
 
 
 def pods() -> dict[str, dict]:

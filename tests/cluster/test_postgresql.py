@@ -7,12 +7,10 @@ from pathlib import Path
 
 import pytest
 from nbgrader.api import Gradebook
-from sqlalchemy import create_engine, text
 
 from autograder.errors import InputError
-from autograder.grade.batch.course.course_config import read_course
-from autograder.grade.batch.records.grading_lock import BusyError, only_client
-from autograder.grade.batch.records.unusable_gradebook import UnusableGradebookError
+from autograder.grade.batch.course_config import read_course
+from autograder.grade.batch.grading_lock import BusyError, UnusableGradebookError, only_client
 from tests.cluster import postgresql
 from tests.cluster.small_class import make_class, without_seconds
 
@@ -66,9 +64,6 @@ def test_the_rows_are_those_of_sqlite(tmp_path, database):
             seen[name].append(sorted((one["student"], one["score"]) for one in book.submission_dicts("small")))
             seen[name].append(book.average_assignment_score("small"))
     assert seen["sqlite"] == seen["postgresql"]
-    with create_engine(database).connect() as connection:  # otherwise formgrader's lists take a minute in a large class
-        counted = connection.execute(text("SELECT count(*) FROM pg_stats WHERE tablename = 'grade_cells'")).scalar_one()
-    assert counted > 0
     assert not (books["postgresql"] / "gradebook.db").exists()
 
 
@@ -92,7 +87,7 @@ def test_a_client_that_is_killed_holds_no_lock(tmp_path):
     """The lock ends with its process, whatever ends that."""
     gradebook = f"sqlite:///{tmp_path}/gradebook.db"
     code = (
-        "import sys, os, signal\nfrom autograder.grade.batch.records.grading_lock import only_client\n"
+        "import sys, os, signal\nfrom autograder.grade.batch.grading_lock import only_client\n"
         f"with only_client({gradebook!r}, 'one'):\n    os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert 0 > subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=120).returncode
@@ -104,7 +99,7 @@ def test_a_client_that_is_killed_holds_no_lock(tmp_path):
 @pytest.mark.parametrize(
     ("address", "said"),
     [
-        ("mysql://me@host/book", "needs a package that is not installed"),
+        ("mysql://me@host/book", "db_url"),
         ("oracledb://me@host/book", "Can't load plugin"),
         ("no address", "db_url"),
     ],

@@ -1,193 +1,182 @@
-"""Schedulers and certificates that cannot be used, and batch systems that take no job: each is one sentence that says why."""
+"""Values of `--cluster` that name no cluster, and clusters that cannot be used: one sentence each, and nothing written."""
 
-import datetime
-import shutil
+import re
 import socket
+import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from distributed import Scheduler, Security
-from tornado.ioloop import IOLoop
+from distributed import Client, LocalCluster, Security
 
 from autograder.cli import main
-from autograder.grade.where.cluster.cluster_choice import choose_cluster
-from autograder.grade.where.cluster.scheduler.batch_cluster import start_batch_cluster
-from autograder.grade.where.cluster.scheduler.certificates import make_certificates, security_of
-from autograder.grade.where.cluster.scheduler.cluster_table import ClusterTable
-from autograder.grade.where.cluster.scheduler.scheduler_link import ClusterError, ClusterInputError
-from autograder.grade.where.cluster.scheduler.scheduler_probe import obstacle_at
+from autograder.errors import InputError
+from autograder.grade.batch.grading_lock import only_client
+from autograder.grade.cluster import dask_cluster
+from autograder.grade.cluster.cluster_worker import is_exposed
+from autograder.grade.cluster.dask_cluster import choose_cluster
+from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from tests.cluster.small_class import make_class
 
-PATIENCE = 60.0  # of a probe that is to be answered; one that is not gets a second
+ROOT = Path(__file__).resolve().parents[2]
+FILES = {
+    "empty.toml": "",
+    "broken.toml": "[s\n",
+    "list.json": '{"id": 1}',
+    "class.toml": 'class = "dask_jobqueue.SlurmCluster"',
+    "argument.toml": 'class = "dask_jobqueue.SLURMCluster"\ncores = 1\nmemory = "1GB"\nline = "normal"\n',
+    "package.toml": 'class = "nowhere.Cluster"',
+}
 
 
 @pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """The certificates of two clusters that know nothing of each other."""
-    folder = tmp_path_factory.mktemp("certificates")
-    make_certificates(folder / "ours")
-    make_certificates(folder / "theirs")
+def course(tmp_path_factory):
+    """A course with one submission, and files that name clusters."""
+    folder = make_class(tmp_path_factory.mktemp("class") / "course", 1)
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    (folder / "cluster.toml").write_text('[old]\naddress = "tls://127.0.0.1:8786"\ncertificates = "certs"\n')
     return folder
 
 
-@pytest.fixture(scope="module")
-def schedulers(folders):
-    """The ports of real schedulers on the loopback address: with our certificates, with theirs, and without."""
-    loop, ports, ready = IOLoop(make_current=False), {}, threading.Event()
-
-    async def start():
-        for name, security in {
-            "ours": security_of(folders / "ours"),
-            "theirs": security_of(folders / "theirs"),
-        }.items():
-            ports[name] = (await Scheduler(host="127.0.0.1", port=0, protocol="tls", security=security, **QUIET)).port
-        ports["without"] = (await Scheduler(host="127.0.0.1", port=0, **QUIET)).port
-        ready.set()
-
-    def run():
-        loop.add_callback(start)
-        loop.start()
-
-    threading.Thread(target=run, daemon=True).start()
-    assert ready.wait(120)
-    yield ports
-    loop.add_callback(loop.stop)
+def refused(course, capsys, *options):
+    """Return the sentence with which `grade` refuses; it has written nothing."""
+    before = sorted(course.rglob("*"))
+    assert (2, before) == (main(["grade", "small", "--course", str(course), *options]), sorted(course.rglob("*")))
+    said = capsys.readouterr().err.strip()
+    assert said.startswith("autograder: ")
+    assert "\n" not in said
+    return said
 
 
-QUIET = {"dashboard": False, "dashboard_address": "127.0.0.1:0"}
-
-
-def obstacle(scheme: str, port: int, folder: Path | None, seconds: float = PATIENCE) -> str:
-    """Returns what the probe says of a port on this machine."""
-    return obstacle_at(f"{scheme}://127.0.0.1:{port}", security_of(folder) if folder else None, seconds)
-
-
-def test_a_scheduler_that_can_be_used_has_no_obstacle(schedulers, folders):
-    """With the certificates that it was started with, and without any where it has none."""
-    assert "" == obstacle("tls", schedulers["ours"], folders / "ours")
-    assert "" == obstacle("tcp", schedulers["without"], None)
-
-
-def test_each_reason_is_told_from_the_others(schedulers, folders):
-    """Another authority's scheduler, one without certificates, one with certificates that is called without, and nobody."""
-    assert "do not accept each other's certificates" in obstacle("tls", schedulers["theirs"], folders / "ours")
-    assert "does not encrypt" in obstacle("tls", schedulers["without"], folders / "ours")
-    assert "does not answer as a Dask scheduler does" in obstacle("tcp", schedulers["ours"], None, 1)
-    with socket.socket() as nobody:
-        nobody.bind(("127.0.0.1", 0))
-        for scheme, folder in (("tls", folders / "ours"), ("tcp", None)):
-            said = obstacle(scheme, nobody.getsockname()[1], folder, 1)
-            assert "there is no Dask scheduler" in said
-            assert "refused" in said
-
-
-@pytest.mark.parametrize("greeting", [b"", b"SSH-2.0-OpenSSH_9.2\r\n", b"220"])
-def test_a_listener_that_is_no_scheduler_is_not_waited_for(greeting, folders):
-    """One that stays silent, for which Dask's own client waits without end, and others that greet in their own way."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        connections = []
-
-        def greet():
-            while True:
-                try:
-                    connection, _ = listener.accept()
-                except OSError:
-                    return
-                connections.append(connection)
-                connection.sendall(greeting)
-
-        threading.Thread(target=greet, daemon=True).start()
-        port = listener.getsockname()[1]
-        assert "does not answer as a Dask scheduler does" in obstacle("tcp", port, None, 1)
-        assert "" != obstacle("tls", port, folders / "ours", 1)
-        listener.shutdown(socket.SHUT_RDWR)
-
-
-def test_a_name_that_nobody_has_is_told(folders):
-    """The address is named, and that nobody answers to it."""
-    said = obstacle_at("tls://nowhere.invalid:8786", security_of(folders / "ours"), 1)
-    assert said.startswith("there is no Dask scheduler at tls://nowhere.invalid:8786 (")
-
-
-def write_expired(folder: Path) -> None:
-    """Writes certificates of which that of the cluster ended yesterday."""
-    folder.mkdir()
-    now = datetime.datetime.now(datetime.UTC)
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "cluster")])
-    key = ec.generate_private_key(ec.SECP256R1())
-    for file, days in (("ca.pem", 30), ("cert.pem", -1)):
-        made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
-        made = made.serial_number(1 if days > 0 else 2).not_valid_before(now - datetime.timedelta(days=400))
-        signed = made.not_valid_after(now + datetime.timedelta(days=days)).sign(key, hashes.SHA256())
-        (folder / file).write_bytes(signed.public_bytes(serialization.Encoding.PEM))
-    (folder / "key.pem").write_bytes(written(key, serialization.NoEncryption()))
-
-
-def written(key, protection) -> bytes:
-    """Returns a key as its file."""
-    return key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, protection)
-
-
-def with_password(key: bytes) -> bytes:
-    """Returns a key's file with a password."""
-    return written(serialization.load_pem_private_key(key, None), serialization.BestAvailableEncryption(b"secret"))
+def test_nothing_of_dask_is_imported_without_the_option():
+    """`grade` on this machine loads no Dask, whatever of the grader is imported."""
+    code = (
+        "import sys, autograder.cli, autograder.grade.batch.assignment, autograder.grade.batch.dry_run\n"
+        "import autograder.grade.where.local_processes\n"
+        "print([name for name in sys.modules if name.split('.')[0] in ('dask', 'distributed')])"
+    )
+    assert "[]\n" == subprocess.check_output([sys.executable, "-c", code], text=True, cwd=ROOT)
 
 
 @pytest.mark.parametrize(
-    ("file", "change", "said"),
+    ("choice", "said"),
     [
-        ("ca.pem", lambda folder: b"no certificate", r"ca\.pem holds no certificate"),
-        ("ca.pem", lambda folder: b"", r"ca\.pem is empty"),
-        ("cert.pem", lambda folder: b"no certificate", r"are no certificate and its key"),
-        ("key.pem", lambda folder: (folder / "theirs" / "key.pem").read_bytes(), r"are no certificate and its key"),
-        ("key.pem", lambda folder: with_password((folder / "ours" / "key.pem").read_bytes()), "without a password"),
+        ("{}/missing.toml", "names neither"),
+        ("department", "names neither a scheduler's `address` nor a cluster's `class`"),
+        ("old", "there is no .*ca.pem; docs/cluster.md shows how"),
+        ("tls://127.0.0.1:8786", "needs certificates: --certificates DIR, or Dask's configuration"),
+        ("tcp://127.0.0.1", "missing port number"),
+        ("tcp://10.0.0.5:8786", "strangers can run programs as you"),
+        ("tcp://grading:8786", "strangers can run programs as you"),
+        ("{}/empty.toml", "names neither"),
+        ("{}/broken.toml", "line 1"),
+        ("{}/list.json", "names neither"),
+        ("{}/class.toml", "does not start with these arguments .*no attribute 'SlurmCluster'"),
+        ("{}/argument.toml", "does not start with these arguments .*unexpected keyword argument 'line'"),
+        ("{}/package.toml", "does not start with these arguments .*No module named 'nowhere'"),
     ],
 )
-def test_a_file_that_is_no_certificate_is_named(folders, tmp_path, file, change, said):
-    """Before anything is connected to: what OpenSSL cannot read, another certificate's key, and a key with a password."""
-    mine = tmp_path / "mine"
-    shutil.copytree(folders / "ours", mine)
-    (mine / file).write_bytes(change(folders))
-    with pytest.raises(ClusterInputError, match=said):
-        security_of(mine)
+def test_a_choice_that_names_no_cluster_is_refused(course, capsys, choice, said):
+    """An address without port or certificates, an open port, no workers, a file or a table that is of no use."""
+    message = refused(course, capsys, "--cluster", choice.format(course))
+    assert re.search(said, message), message
 
 
-def test_an_expired_certificate_is_named_with_its_days(tmp_path):
-    """OpenSSL calls it a failure of verification; the sentence says which file, and until when it was valid."""
-    write_expired(tmp_path / "old")
-    with pytest.raises(ClusterInputError, match=r"cert\.pem is valid from .* UTC, and not now"):
-        security_of(tmp_path / "old")
+@pytest.mark.parametrize("choice", ["", "local:0", "local:1000", "host", "host:8786"])
+def test_the_kinds_of_choices_are_named(tmp_path, choice):
+    """A choice of no known kind, in a course without a cluster.toml, is answered with the kinds that there are."""
+    kinds = "is neither an address such as tls://host:8786, nor local:2, nor a file that can be read"
+    with pytest.raises(InputError, match=kinds), choose_cluster(choice, tmp_path, None, STRONGEST, 0):
+        pass
 
 
-def test_certificates_that_nobody_would_use_are_refused(folders, tmp_path, capsys):
-    """Without a cluster, beside local:N, and for an address that is not encrypted."""
-    for choice, said in (("local:1", "certificates of its own"), ("tcp://127.0.0.1:1", "uses no certificates")):
-        with pytest.raises(ClusterInputError, match=said):
-            choose_cluster(choice, tmp_path, folders / "ours", "bubblewrap", 0)
-    assert 2 == main(["grade", "small", "--course", str(tmp_path), "--certificates", str(folders / "ours")])
-    assert "--certificates goes with --cluster" in capsys.readouterr().err
+def test_certificates_without_a_cluster_are_refused(course, capsys):
+    """`--certificates` has a meaning only with `--cluster`."""
+    assert "--certificates goes with --cluster" in refused(course, capsys, "--certificates", str(course))
+
+
+@pytest.mark.parametrize("level", [name for name in LEVELS if name != STRONGEST])
+def test_a_weaker_level_is_refused_on_a_cluster(course, level):
+    """At another level than the strongest a submission would reach the scheduler's port, so no connection is made."""
+    with (
+        pytest.raises(InputError, match="submissions reach the scheduler's port"),
+        choose_cluster("tls://h:1", course, None, level, 0),
+    ):
+        pass
+
+
+def test_no_cluster_is_started_for_a_class_that_cannot_be_graded(course, capsys, monkeypatch):
+    """A misspelt assignment, and one that another client grades, are refused before a machine is asked for."""
+    monkeypatch.setattr(dask_cluster, "_started", lambda _: pytest.fail("a cluster was started"))
+    assert 2 == main(["grade", "nowhere", "--course", str(course), "--cluster", "local:1"])
+    assert "nowhere" in capsys.readouterr().err
+    with only_client(f"sqlite:///{course}/gradebook.db", "small"):
+        assert "another `autograder grade` is grading 'small'" in refused(course, capsys, "--cluster", "local:1")
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """A client that waits one second for a scheduler."""
+    monkeypatch.setattr(dask_cluster, "CONNECT_SECONDS", 1)
+
+
+def reason(address, security=None):
+    """Return why a scheduler is not used."""
+    with pytest.raises(InputError) as caught, dask_cluster._connected(address, security or Security()):
+        pass
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_listener_that_is_no_scheduler_is_not_waited_for():
+    """Nothing listens, or something that stays silent or greets in its own way: the sentence names the address."""
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"tcp://127.0.0.1:{unused.getsockname()[1]}"
+        assert reason(address).startswith(f"no Dask scheduler can be used at {address} (OSError: Timed out")
+    for greeting in (b"", b"SSH-2.0-OpenSSH_9.2\r\n"):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            connections = []
+            threading.Thread(target=lambda: greet(listener, greeting, connections), daemon=True).start()  # noqa: B023
+            assert "no Dask scheduler can be used" in reason(f"tcp://127.0.0.1:{listener.getsockname()[1]}")
+            listener.shutdown(socket.SHUT_RDWR)
+
+
+def greet(listener, greeting, connections):
+    """Accept connections until the listener is shut down."""
+    try:
+        while True:
+            connections.append(listener.accept()[0])
+            connections[-1].sendall(greeting)
+    except OSError:
+        pass
+
+
+@pytest.mark.usefixtures("impatient")
+def test_a_stranger_is_told_that_the_certificates_differ():
+    """A scheduler with certificates refuses a client with others, or with none, and serves one with the same."""
+    options = {"processes": False, "dashboard_address": None, "silence_logs": 50, "host": "127.0.0.1"}
+    with LocalCluster(n_workers=0, security=True, **options) as cluster:
+        assert "certificate does not match" in reason(cluster.scheduler_address, Security.temporary())
+        assert "no Dask scheduler can be used" in reason(cluster.scheduler_address.replace("tls", "tcp"))
+        with dask_cluster._connected(cluster.scheduler_address, cluster.security) as client:
+            assert isinstance(client, Client)
 
 
 @pytest.mark.parametrize(
-    ("script", "said"),
+    ("address", "exposed"),
     [
-        (None, r"takes no job \(.*No such file or directory: 'sbatch'\)"),
-        (
-            "echo 'sbatch: error: invalid partition: normal' >&2; exit 1",
-            r"takes no job \(sbatch: error: invalid partition",
-        ),
+        ("tls://10.0.0.5:1", False),
+        ("tcp://127.0.0.1:1", False),
+        ("tcp://[::1]:1", False),
+        ("tcp://0.0.0.0:1", True),
+        ("tcp://192.168.1.7:1", True),
+        ("tcp://grading:1", True),
     ],
 )
-def test_a_batch_system_that_takes_no_job_is_not_waited_for(tmp_path, monkeypatch, script, said):
-    """Its command is missing, or refuses the job: what it said is said, where dask-jobqueue logs it and waits without end."""
-    if script is not None:
-        (tmp_path / "sbatch").write_text(f"#!/bin/sh\n{script}\n")
-        (tmp_path / "sbatch").chmod(0o755)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    settings = {"cores": 1, "memory": "1GB", "python": sys.executable, "scheduler_options": {"host": "127.0.0.1"}}
-    with pytest.raises(ClusterError, match=said):
-        start_batch_cluster(ClusterTable(kind="SLURMCluster", workers=2, settings=settings), Security.temporary())
+def test_an_address_that_others_can_use_is_exposed(address, exposed):
+    """Encrypted or on loopback is not; a name that may be another machine's is."""
+    assert exposed == is_exposed(address)

@@ -16,7 +16,7 @@ from autograder.desk.report.notebook_report import report as notebook_report
 from autograder.desk.report.report_page import histogram, report_html
 from autograder.desk.report.written_report import whole_report
 from autograder.desk.report.wrong_answers import GivenAnswer, group_wrong_answers, verdict_of
-from autograder.grade.batch.course.classroom import ClassError
+from autograder.grade.batch.classroom import ClassError
 from autograder.grade.submission.notebook_grade import CellGrade
 from tests.desk import made_class
 from tests.desk.made_grades import give_grades

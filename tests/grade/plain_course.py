@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.batch.student_row import StudentRow
+from autograder.grade.batch.student_rows import StudentRow
 
 ASSIGNMENT = "vectors"
 MODEL = {

@@ -45,3 +45,9 @@ def hand_in(of: AssignmentSource, answers: dict[str, str] | None = None) -> byte
 def points(graded: NotebookGrade) -> dict[str, float | None]:
     """Returns the points of each cell."""
     return {name: cell.points for name, cell in graded.cells.items()}
+
+
+def printed(graded: NotebookGrade) -> str:
+    """Return what the cells and tests of a graded notebook printed."""
+    outputs = [output for cell in nbformat.reads(graded.notebook, 4).cells for output in cell.get("outputs", ())]
+    return "".join(output.text for output in outputs if output.output_type == "stream")

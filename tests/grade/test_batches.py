@@ -9,8 +9,8 @@ from contextlib import closing
 import pytest
 
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.batch.course.hand_in import HandIn
-from autograder.grade.batch.records.gradebook import StoppedError
+from autograder.grade.batch.gradebook import StoppedError
+from autograder.grade.batch.student_submission import StudentSubmission
 from tests.cluster.small_class import make_class
 from tests.cluster.stand_in_place import StandInPlace
 
@@ -61,7 +61,7 @@ def test_a_full_disk_keeps_what_came_before_in_the_batch(known, tmp_path, monkey
     """The fifth of ten folders that are written together cannot be: four students have their grade, and --resume adds the others."""
     folder = tmp_path / "class"
     shutil.copytree(known, folder)
-    write, written = HandIn.write_folder, []
+    write, written = StudentSubmission.write_folder, []
 
     def full(work):
         if len(written) == 4:
@@ -69,7 +69,7 @@ def test_a_full_disk_keeps_what_came_before_in_the_batch(known, tmp_path, monkey
         written.append(work.student)
         write(work)
 
-    monkeypatch.setattr(HandIn, "write_folder", full)
+    monkeypatch.setattr(StudentSubmission, "write_folder", full)
     with pytest.raises(StoppedError, match="No space left"):
         grade_assignment("small", folder, Options(force=True), place=StandInPlace(10))
     assert written == sorted({student for student, *_ in scores(folder)})

@@ -5,7 +5,6 @@ import io
 
 import pytest
 
-from autograder.check.memo import use_memo
 from autograder.check.message import Incorrect
 from autograder.check.subject.inputs import use_seed
 from autograder.course.author_cells import exercises, setup
@@ -89,7 +88,7 @@ def passes(exercise, answer) -> list[bool]:
     path, known = EXERCISES[exercise]
     judge, passed = Judge(known, setup(path)), []
     for seed in range(DRAWS):
-        with use_seed(seed), use_memo({}), contextlib.redirect_stdout(io.StringIO()):
+        with use_seed(seed), contextlib.redirect_stdout(io.StringIO()):
             try:
                 judge.after(answer).run(known.check)
                 passed.append(True)

@@ -15,12 +15,12 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from autograder.check.memo import use_memo
 from autograder.check.message import Unsolved
+from autograder.check.plan import Plan, planning
 from autograder.check.subject.inputs import use_seed
 from autograder.course.author_cells import AuthorExercise, exercises, setup
 from autograder.course.paths import SOLUTIONS, lessons
-from autograder.grade.rehearsal.play.mutants import Mutant, mutants
+from autograder.grade.validation.mutants import Mutant, mutants
 from tests.lessons.rightness import Judge
 
 LESSONS = {
@@ -50,18 +50,20 @@ def _one_thread():
 
 def tried(exercise: AuthorExercise, judge: Judge) -> list[Tried]:
     """Returns the verdict of the exercise's check on each mutant of its right answers."""
-    memory: dict = {}
+    with use_seed(1), planning() as plans:
+        judge.after("").run(exercise.check)
     return [
-        Tried(exercise.id, mutant, *verdict(mutant, exercise, judge, memory))
-        for mutant in dict.fromkeys(mutants_of(exercise))
+        Tried(exercise.id, mutant, *verdict(mutant, judge, plans)) for mutant in dict.fromkeys(mutants_of(exercise))
     ]
 
 
-def verdict(mutant: Mutant, exercise: AuthorExercise, judge: Judge, memory: dict) -> tuple[bool, str]:
+def verdict(mutant: Mutant, judge: Judge, plans: list[Plan]) -> tuple[bool, str]:
     """Returns whether the check refuses the mutant, and what it says; an answer that does not even run never passes."""
-    with use_seed(1), use_memo(memory), contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stdout(io.StringIO()):
         try:
-            judge.after(mutant.source).run(exercise.check)
+            answer = judge.after(mutant.source)
+            for plan in plans:
+                plan.compare(answer)
         except Unsolved as refusal:
             return True, str(refusal).splitlines()[0]
         except Exception as error:

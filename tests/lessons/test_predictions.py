@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import pytest
 
-from autograder.check.memo import use_memo
 from autograder.check.message import Incorrect
+from autograder.check.plan import Plan, planning
 from autograder.course import catalogue
 from autograder.course.author_cells import exercises, setup
 from autograder.course.canonical import read
@@ -33,15 +33,23 @@ class Group(NamedTuple):
     names: list[str]
     beliefs: dict[str, dict[str, str]]
 
-    def run(self, **choices: str) -> tuple[str, Incorrect | None]:
-        """Returns what the check cell prints and raises; a prediction without a choice is right."""
+    def plans(self) -> list[Plan]:
+        """Returns the plans of the check cell."""
+        author = Namespace()
+        author.run(setup(self.path))
+        with planning() as plans:
+            author.run(self.check)
+        return plans
+
+    def compare(self, plans: list[Plan], **choices: str) -> tuple[str, Incorrect | None]:
+        """Returns what the plans print and raise; a prediction without a choice is right."""
         learner, printed = Namespace(), io.StringIO()
-        learner.run(setup(self.path))
         for name in self.names:
             learner.names[name] = choices.get(name) or next(iter(set(OUTCOMES) - self.beliefs[name].keys()))
         with contextlib.redirect_stdout(printed):
             try:
-                learner.run(self.check)
+                for plan in plans:
+                    plan.compare(learner)
             except Incorrect as wrong:
                 return printed.getvalue(), wrong
         return printed.getvalue(), None
@@ -74,19 +82,19 @@ GROUPS = [pytest.param(group, id=group.name) for group in groups()]
 @pytest.mark.parametrize("group", GROUPS)
 def test_each_wrong_choice_is_met_with_its_belief(group):
     """The right outcome passes without a belief; each of the three wrong ones is refused, and its sentence follows the verdict."""
-    with use_memo({}):
-        printed, wrong = group.run()
-        assert wrong is None
-        assert "You may think" not in printed
-        for name, beliefs in group.beliefs.items():
-            assert 3 == len(beliefs)
-            for choice, belief in beliefs.items():
-                printed, wrong = group.run(**{name: choice})
-                assert wrong is not None
-                assert f"You predicted {choice}" in " ".join(str(wrong).split())
-                verdict, _, reason = printed.rpartition("You may think")
-                assert catalogue.beliefs()[belief] == " ".join(f"You may think{reason}".split())
-                assert name in verdict
+    plans = group.plans()
+    printed, wrong = group.compare(plans)
+    assert wrong is None
+    assert "You may think" not in printed
+    for name, beliefs in group.beliefs.items():
+        assert 3 == len(beliefs)
+        for choice, belief in beliefs.items():
+            printed, wrong = group.compare(plans, **{name: choice})
+            assert wrong is not None
+            assert f"You predicted {choice}" in " ".join(str(wrong).split())
+            verdict, _, reason = printed.rpartition("You may think")
+            assert catalogue.beliefs()[belief] == " ".join(f"You may think{reason}".split())
+            assert name in verdict
 
 
 @pytest.mark.parametrize(("path", "exercise"), VALUES, ids=lambda one: getattr(one, "id", ""))

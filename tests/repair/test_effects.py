@@ -273,6 +273,24 @@ def test_apply_writes_nothing_that_changes_what_is_computed(tmp_path):
     assert [path] == list(tmp_path.iterdir())
 
 
+def test_a_change_of_the_computation_is_printed_only_if_asked_for(tmp_path, monkeypatch):
+    """`--diff` prints no unproven repair; with `--unproven` it does, and the patch says above its lines what it changes."""
+    path = tmp_path / "train.py"
+    path.write_text(CLOSURE)
+    done = autograder("explain", "train.py", "--diff", cwd=tmp_path)
+    assert ("", 1) == (done.stdout, done.returncode)
+    assert done.stderr.splitlines()[-1].startswith("autograder: train.py: No repair keeps every loss and gradient;")
+    patch = autograder("explain", "train.py", "--diff", "--unproven", cwd=tmp_path).stdout
+    assert patch.startswith("# Changes what is computed: ")
+    done = autograder("explain", "train.py", "--apply", "--unproven", cwd=tmp_path)
+    assert "It changes what is computed: " in done.stderr
+    applied = path.read_text()
+    path.write_text(CLOSURE)
+    subprocess.run(["patch", "-p1"], input=patch, text=True, cwd=tmp_path, check=True, capture_output=True)
+    assert applied == path.read_text()
+    assert len(set(plain(applied, monkeypatch).losses)) > 1
+
+
 @pytest.mark.parametrize(
     ("losses", "said"),
     [

@@ -27,6 +27,26 @@ def test_program_that_uses_one_is_warned(body):
     assert any(all(word in warning for word in USED[body]) for warning in found.warnings), found.warnings
 
 
+CARRIED = """import torch
+w = torch.ones(2, requires_grad=True)
+state, total = torch.zeros(2), torch.zeros(2)
+for step in range(2):
+    state = (state + w).exp()
+    loss = (state * w).sum()
+    loss.backward()
+    w.data -= 0.1
+    with torch.no_grad():
+        total += state
+"""
+
+
+def test_a_write_that_takes_no_part_is_not_warned():
+    """The graph is used twice; an update through `.data` and a sum under `no_grad` have nothing to do with it."""
+    verdict = record(CARRIED, file="text.py").verdict
+    assert "second time" in verdict.error.message
+    assert () == find_repairs(factory_of_text(CARRIED, "text.py"), verdict).warnings
+
+
 def test_harmless_use_is_not_warned():
     """A correct program is not lectured for its `.data`."""
     source = HEAD + "h.data.clamp_(0)\n(h * h).sum().backward()\n"

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import tokenize
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import msgspec
 
-from autograder.check.events import passed
+from autograder.check.events import show_passed
 from autograder.check.expected import BrokenExercise
-from autograder.check.learner import find_value
-from autograder.check.memo import once
+from autograder.check.learner import LearnerNames, find_value
 from autograder.check.message import Incorrect, NotAttempted, Unsolved, message
+from autograder.check.plan import Plan, Program, decorator
+from autograder.check.programs.program_picture import record_program
 from autograder.check.shown_message import show_first
 from autograder.check.subject.learner_code import source_of
 from autograder.locale.translations import translated
-from autograder.tape import record
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Harm
 from autograder.view import show
 
 
-def culprit(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+def culprit(name: str) -> Callable[[Program], Program]:
     """Returns a decorator that shows what autograd held while the function below it ran, and checks the named line.
 
     The picture is shown even before a line is named, because the learner reads the answer from it. Until the answer is
@@ -39,26 +41,45 @@ def culprit(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
         Missing: the variable is not defined.
         BrokenExercise: the program does no harm to any saved tensor.
     """
-    return lambda program: _judge(name, program)
+    return decorator(lambda program: CulpritPlan(name, program))
 
 
-def _judge(name: str, program: Callable[[], Any]) -> Callable[[], Any]:
-    recording = once(("recording", name), lambda: record(program))
-    if not recording.verdict.harms:
-        raise BrokenExercise(f"the program of {name} writes into no saved tensor, so there is no line to name")
-    try:
-        guess = find_value(name)
-        lines = {_normalize(line): line.strip() for line in source_of(program).splitlines()}
-        _require_line(name, guess, set(lines))
-        _require_harm(name, lines[_normalize(guess)], recording.verdict.harms)
-    except Unsolved as wrong:
-        if isinstance(wrong, Incorrect):
-            show_first(wrong)
-        show(_hide_verdict(recording))
-        raise
-    passed(name, translated(", this line wrote into a saved tensor"))
-    show(recording)
-    return program
+@dataclass(frozen=True)
+class CulpritPlan(Plan):
+    """One use of `culprit`: a program, of which the student's variable names a line."""
+
+    name: str
+    program: Callable[[], Any]
+
+    asks: ClassVar = "value"
+
+    @functools.cached_property
+    def recording(self) -> Recording:
+        """What autograd held while the program ran; raises BrokenExercise if no line did harm."""
+        recording = record_program(self.program)
+        if not recording.verdict.harms:
+            raise BrokenExercise(f"the program of {self.name} writes into no saved tensor, so there is no line to name")
+        return recording
+
+    @functools.cached_property
+    def lines(self) -> dict[str, str]:
+        """The lines of the program, by their normal form."""
+        return {_normalize(line): line.strip() for line in source_of(self.program).splitlines()}
+
+    def compare(self, names: LearnerNames) -> None:
+        """Compare the named line with those that did harm, and show the picture."""
+        recording = self.recording
+        try:
+            guess = find_value(self.name, names)
+            _require_line(self.name, guess, set(self.lines))
+            _require_harm(self.name, self.lines[_normalize(guess)], recording.verdict.harms)
+        except Unsolved as wrong:
+            if isinstance(wrong, Incorrect):
+                show_first(wrong)
+            show(_hide_verdict(recording))
+            raise
+        show_passed(self.name, translated(", this line wrote into a saved tensor"))
+        show(recording)
 
 
 def _hide_verdict(recording: Recording) -> Recording:

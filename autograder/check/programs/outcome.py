@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
-from typing import NoReturn
+from dataclasses import dataclass
+from typing import ClassVar, NoReturn
 
 import msgspec
 
 from autograder.check.blame import describe as describe_harm
-from autograder.check.events import failed, passed
+from autograder.check.events import failed, show_passed
 from autograder.check.forbidden_names import require_without
-from autograder.check.learner import find_subject
+from autograder.check.learner import LearnerNames, find_subject
 from autograder.check.message import Incorrect, message, not_attempted
 from autograder.check.named_lines import describe as describe_line
+from autograder.check.plan import Plan, plan_or_compare
 from autograder.check.shown_message import show_first
 from autograder.check.subject.call_report import ProgramText
 from autograder.check.subject.learner_code import normal_form
@@ -39,14 +42,36 @@ def check_outcome(
         Incorrect: it has a different outcome, or uses a name that is not allowed.
         Missing: nothing of that name is defined.
     """
-    subject = find_subject(exercise)
-    found = subject.program()
-    if found.code == normal_form(given):
-        raise not_attempted(exercise, translated("your own program, with the outcome {outcome}", outcome=outcome))
-    require_without(exercise, found.words, without, translated("what else can reach the same memory"))
-    if found.outcome != outcome:
-        _refuse(exercise, subject, found, outcome)
-    passed(exercise, translated(", the outcome is {outcome}", outcome=outcome))
+    plan_or_compare(OutcomePlan(exercise, outcome, without, given))
+
+
+@dataclass(frozen=True)
+class OutcomePlan(Plan):
+    """One call of `check_outcome`, whose arguments are described there."""
+
+    name: str
+    outcome: Outcome
+    without: tuple[str, ...]
+    given: Callable[[], object]
+
+    asks: ClassVar = "program"
+
+    @functools.cached_property
+    def untouched(self) -> str | None:
+        """The normal form of the original program."""
+        return normal_form(self.given)
+
+    def compare(self, names: LearnerNames) -> None:
+        """Run the student's program, and compare its outcome."""
+        subject = find_subject(self.name, names)
+        found = subject.program()
+        if found.code == self.untouched:
+            wanted = translated("your own program, with the outcome {outcome}", outcome=self.outcome)
+            raise not_attempted(self.name, wanted)
+        require_without(self.name, found.words, self.without, translated("what else can reach the same memory"))
+        if found.outcome != self.outcome:
+            _refuse(self.name, subject, found, self.outcome)
+        show_passed(self.name, translated(", the outcome is {outcome}", outcome=self.outcome))
 
 
 def _refuse(exercise: str, subject: Subject, found: ProgramText, outcome: Outcome) -> NoReturn:

@@ -2,28 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn
 
 import torch
 
-from autograder.check.events import failed, passed
-from autograder.check.learner import find_value
-from autograder.check.memo import once
+from autograder.check.events import failed, show_passed
+from autograder.check.learner import LearnerNames, find_value
 from autograder.check.message import Incorrect, NotAttempted, message
+from autograder.check.plan import Plan, Program, decorator
 from autograder.check.programs.demonstrations import demonstration
-from autograder.check.programs.program_picture import show_program
+from autograder.check.programs.program_picture import record_program, show_program
 from autograder.check.shown_message import show_first
 from autograder.locale.translations import translated
-from autograder.tape import record
 from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
 from autograder.view.notebook import show, show_choices
 from autograder.view.text.headline import meaning
 
 
-def predicted(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+def predicted(name: str) -> Callable[[Program], Program]:
     """Returns a decorator that runs the function below it, shows what autograd held, and checks the prediction.
 
     Args:
@@ -35,35 +36,10 @@ def predicted(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
         Incorrect: something else happened, or the prediction is not one of the four words.
         Missing: the variable is not defined.
     """
-    guess = find_value(name)
-    if guess is ... or guess == "...":
-        show_choices(
-            name,
-            translated("What will this program do?"),
-            [(outcome, meaning(outcome)) for outcome in OUTCOMES],
-        )
-        raise NotAttempted(
-            message(
-                translated("{name}: predict first, then run", name=name),
-                saw=translated("no prediction yet"),
-                expected=translated("one of {outcomes}", outcomes=", ".join(OUTCOMES)),
-                look_at=translated("the cell above: write the word between the quotes, and run it"),
-            )
-        )
-    outcome = outcome_named(guess)
-    if outcome is None:
-        raise Incorrect(
-            message(
-                translated("{name}: this is not one of the four outcomes", name=name),
-                saw=repr(guess)[:60],
-                expected=translated("one of {outcomes}", outcomes=", ".join(OUTCOMES)),
-                look_at=translated("the spelling of the word"),
-            )
-        )
-    return lambda program: _judge(name, outcome, program)
+    return decorator(lambda program: OutcomePrediction(name, program))
 
 
-def predicted_value(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any]]:
+def predicted_value(name: str) -> Callable[[Program], Program]:
     """Returns a decorator that runs the function below it, compares what it returns with the prediction, and shows the picture.
 
     Args:
@@ -74,17 +50,122 @@ def predicted_value(name: str) -> Callable[[Callable[[], Any]], Callable[[], Any
         Incorrect: the function returns something else.
         Missing: the variable is not defined.
     """
-    guess = _plain(find_value(name))
-    if "..." in (known := _flat(guess)) or ... in known:
-        raise NotAttempted(
-            message(
-                translated("{name}: predict first, then run", name=name),
-                saw=translated("no prediction yet") if len(known) == 1 else translated("a prediction with a gap"),
-                expected=translated("your own value in place of each ..."),
-                look_at=translated("the cell above: write it, and run that cell"),
-            )
+    return decorator(lambda program: ValuePrediction(name, program))
+
+
+@dataclass(frozen=True)
+class _Prediction(Plan):
+    """A program, and the name of the student's variable that predicts something about it."""
+
+    name: str
+    program: Callable[[], Any]
+
+    asks: ClassVar = "value"
+
+    @functools.cached_property
+    def recording(self) -> Recording:
+        """What autograd held while the program ran."""
+        return record_program(self.program)
+
+    def _show_right(self, found: str) -> None:
+        show_passed(self.name, translated(", it is {outcome}, as you predicted", outcome=found))
+        show_program(self.recording, self.program, from_start=True)
+
+    def _refuse(self, told: str, guess: str) -> NoReturn:
+        """Show what was wrong before the picture, and raise it."""
+        wrong = Incorrect(told)
+        show_first(wrong)
+        show_program(self.recording, self.program, from_start=True)
+        failed(self.name, guess)
+        raise wrong
+
+
+class OutcomePrediction(_Prediction):
+    """One use of `predicted`."""
+
+    def compare(self, names: LearnerNames) -> None:
+        """Compare the predicted outcome with that of the program, and show the picture."""
+        name, guess = self.name, self._guess(names)
+        outcome = self.recording.verdict.outcome
+        if guess == outcome:
+            self._show_right(outcome)
+            return
+        told = message(
+            translated(
+                "{name}: something else happened. You predicted {guess}. It was {outcome}.",
+                name=name,
+                guess=guess,
+                outcome=outcome,
+            ),
+            saw=meaning(outcome),
+            expected=translated("by your prediction: {meaning}", meaning=meaning(guess)),
+            look_at=translated("the picture of the run: go on step by step until it surprises you"),
         )
-    return lambda program: _judge_value(name, guess, program)
+        self._refuse(told, guess)
+
+    def _guess(self, names: LearnerNames) -> Outcome:
+        name, guess = self.name, find_value(self.name, names)
+        if guess is ... or guess == "...":
+            show_choices(
+                name,
+                translated("What will this program do?"),
+                [(outcome, meaning(outcome)) for outcome in OUTCOMES],
+            )
+            raise NotAttempted(
+                message(
+                    translated("{name}: predict first, then run", name=name),
+                    saw=translated("no prediction yet"),
+                    expected=translated("one of {outcomes}", outcomes=", ".join(OUTCOMES)),
+                    look_at=translated("the cell above: write the word between the quotes, and run it"),
+                )
+            )
+        outcome = outcome_named(guess)
+        if outcome is None:
+            raise Incorrect(
+                message(
+                    translated("{name}: this is not one of the four outcomes", name=name),
+                    saw=repr(guess)[:60],
+                    expected=translated("one of {outcomes}", outcomes=", ".join(OUTCOMES)),
+                    look_at=translated("the spelling of the word"),
+                )
+            )
+        return outcome
+
+
+class ValuePrediction(_Prediction):
+    """One use of `predicted_value`."""
+
+    @functools.cached_property
+    def value(self) -> Any:
+        """What the program returns."""
+        return self.program()
+
+    def compare(self, names: LearnerNames) -> None:
+        """Compare the predicted value with that of the program, and show the picture."""
+        guess, value = self._guess(names), self.value
+        if _agree(guess, value):
+            self._show_right(_shown(value))
+            return
+        told = message(
+            translated("{name}: something else happened", name=self.name),
+            saw=translated("you predicted {guess}", guess=_shown(guess)),
+            expected=translated("{value}, which this program gives", value=_shown(value)),
+            look_at=translated("the picture of the run: go on step by step until it surprises you"),
+        )
+        self._refuse(told, _shown(guess))
+
+    def _guess(self, names: LearnerNames) -> Any:
+        guess = _plain(find_value(self.name, names))
+        if "..." in (known := _flat(guess)) or ... in known:
+            raise NotAttempted(
+                message(
+                    translated("{name}: predict first, then run", name=self.name),
+                    saw=translated("no prediction yet") if len(known) == 1 else translated("a prediction with a gap"),
+                    expected=translated("your own value in place of each ..."),
+                    look_at=translated("the cell above: write it, and run that cell"),
+                )
+            )
+        return guess
 
 
 def observed(program: Callable[[], Any]) -> Callable[[], Any]:
@@ -103,57 +184,6 @@ def outcome_named(guess: Any) -> Outcome | None:
     """Returns the outcome that a learner's text names, in any case and with spaces or hyphens; None where it names none."""
     words = str(guess).lower().replace("-", " ").split()
     return next((outcome for outcome in OUTCOMES if outcome.split("-") == words), None)
-
-
-def _judge(name: str, guess: Outcome, program: Callable[[], Any]) -> Callable[[], Any]:
-    recording = once(("recording", name), lambda: record(program))
-    outcome = recording.verdict.outcome
-    if guess == outcome:
-        return _right(name, outcome, recording, program)
-    wrong = Incorrect(
-        message(
-            translated(
-                "{name}: something else happened. You predicted {guess}. It was {outcome}.",
-                name=name,
-                guess=guess,
-                outcome=outcome,
-            ),
-            saw=meaning(outcome),
-            expected=translated("by your prediction: {meaning}", meaning=meaning(guess)),
-            look_at=translated("the picture of the run: go on step by step until it surprises you"),
-        )
-    )
-    raise _told(wrong, name, recording, program, guess)
-
-
-def _judge_value(name: str, guess: Any, program: Callable[[], Any]) -> Callable[[], Any]:
-    value = once(("value", name), program)
-    recording = once(("recording", name), lambda: record(program))
-    if _agree(guess, value):
-        return _right(name, _shown(value), recording, program)
-    wrong = Incorrect(
-        message(
-            translated("{name}: something else happened", name=name),
-            saw=translated("you predicted {guess}", guess=_shown(guess)),
-            expected=translated("{value}, which this program gives", value=_shown(value)),
-            look_at=translated("the picture of the run: go on step by step until it surprises you"),
-        )
-    )
-    raise _told(wrong, name, recording, program, _shown(guess))
-
-
-def _right(name: str, outcome: str, recording: Recording, program: Callable[[], Any]) -> Callable[[], Any]:
-    passed(name, translated(", it is {outcome}, as you predicted", outcome=outcome))
-    show_program(recording, program, from_start=True)
-    return program
-
-
-def _told(wrong: Incorrect, name: str, recording: Recording, program: Callable[[], Any], guess: str = "") -> Incorrect:
-    """Says what was wrong before the picture is shown, and returns what to raise."""
-    show_first(wrong)
-    show_program(recording, program, from_start=True)
-    failed(name, guess)
-    return wrong
 
 
 def _plain(guess: Any) -> Any:

@@ -6,9 +6,19 @@ import contextlib
 from collections.abc import Callable
 from typing import Any
 
+from autograder.check.plan import require_known_names
 from autograder.check.subject.learner_code import source_of
+from autograder.tape import record
 from autograder.tape.recording.schema import Recording
 from autograder.view import show
+
+
+def record_program(program: Callable[[], Any]) -> Recording:
+    """Return the recording of a test cell's own program."""
+    recording = record(program)
+    if recording.verdict.error is not None:
+        require_known_names(recording.verdict.error.type, recording.verdict.error.message)
+    return recording
 
 
 def show_program(recording: Recording, program: Callable[[], Any], from_start: bool = False) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from IPython.display import display
 
 from autograder.check.events import is_learners_notebook, on_pass
+from autograder.check.learner import current_names, find_value
 from autograder.check.message import WIDTH
 from autograder.check.subject.learner_code import normal_form, normal_form_of
 from autograder.course.catalogue import lessons
@@ -37,12 +38,11 @@ def show_reason(exercise: str) -> None:
     source = notebook_of(SOLUTIONS, lesson) if lesson else None
     if source is None or not source.exists():
         return
-    from autograder.check.learner import find_value  # loads torch, which the first page does not need
     from autograder.course.author_cells import exercises_of
 
     known = next(one for one in exercises_of(as_handed_out(source, exercise)) if one.id == exercise)
     # How to make a program silently wrong is asked for again in the next lesson, and a set of predictions has no second way.
-    other = second_way(known, normal_form(find_value(exercise))) if "\ncheck(" in known.check else None
+    other = second_way(known, normal_form(find_value(exercise, current_names()))) if "\ncheck(" in known.check else None
     display(Reason(known.of_kind("answer")[0].name, other))
 
 

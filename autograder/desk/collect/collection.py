@@ -21,7 +21,7 @@ from autograder.desk.hand_in_record import CollectedHandIn, keep_students, read_
 from autograder.desk.roster import Person, Roster
 from autograder.desk.written_time import parse_time
 from autograder.errors import UnfinishedError
-from autograder.grade.batch.course.classroom import Classroom, open_class
+from autograder.grade.batch.classroom import Classroom, open_class
 from autograder.printable import printable
 
 START = datetime.datetime.min.replace(tzinfo=datetime.UTC)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autograder.errors import InputError
-from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission, plain_file
+from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
 from autograder.printable import printable
 
 MOST_FILES = 200_000  # in a class's download; 5,000 students hand in a few files each

@@ -9,11 +9,12 @@ from autograder.desk.collect.download import DownloadedFile, DownloadError, is_a
 from autograder.desk.collect.downloaded_hand_in import DownloadedHandIn
 from autograder.desk.collect.file_names import writable_names
 from autograder.desk.collect.notebook_names import FoundNotebooks, NotebookShape, find_notebooks
+from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK
 from autograder.grade.wire.limits import Limits
 from autograder.printable import printable
 
 LIMITS = Limits()
-BUDGET = LIMITS.attachment_bytes + LIMITS.notebook_bytes
+BUDGET = LIMITS.attachment_bytes + LARGEST_NOTEBOOK
 OTHER_ARCHIVES = (".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 
 
@@ -41,7 +42,7 @@ class ReadableHandIn(NamedTuple):
         for path, name in self.names.items():
             is_notebook = name.endswith(".ipynb")
             try:
-                contents[name] = self.files[path].read(LIMITS.notebook_bytes if is_notebook else left)
+                contents[name] = self.files[path].read(LARGEST_NOTEBOOK if is_notebook else left)
             except DownloadError as error:
                 self.notes.append(f"{printable(path)} was left out: {error}")
                 continue

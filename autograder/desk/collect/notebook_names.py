@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autograder.desk.collect.download import DownloadedFile, DownloadError
-from autograder.grade.wire.limits import Limits
+from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK, without_outputs
 
 # What browsers, systems and editors add to a name that is taken: "x (1)", "x-1", "x - Copy", "Copy of x", "x-Copy1".
 ADDED = re.compile(r"^(?:copy of )+|(?: \(\d+\)| - copy(?: \(\d+\))?|[ -]copy ?\d*|-\d{1,2}| \d{1,2})+$")
@@ -123,7 +123,7 @@ def _may_be_notebook(path: str) -> bool:
 def _cells(file: DownloadedFile) -> frozenset[str] | None:
     """Returns nbgrader's ids in a notebook; None if it is no notebook. One that is damaged counts as one without cells."""
     try:
-        data = file.read(Limits().notebook_bytes)
+        data = without_outputs(file.read(LARGEST_NOTEBOOK))
     except DownloadError:
         return frozenset() if file.path.casefold().endswith(".ipynb") else None
     try:

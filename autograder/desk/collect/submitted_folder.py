@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from autograder.desk.hand_in_record import CollectedHandIn
-from autograder.grade.batch.course.classroom import Classroom
-from autograder.grade.submission.submitted.submitted_files import (
+from autograder.grade.batch.classroom import Classroom
+from autograder.grade.submission.submitted_files import (
+    LARGEST_NOTEBOOK,
     UnreadableSubmission,
     attachments,
     digest,
@@ -119,8 +120,8 @@ def _present(classroom: Classroom, student: str, known: CollectedHandIn | None) 
     folder = classroom.submitted(student)
     files, _ = attachments(folder, LIMITS)
     for path in sorted(folder.rglob("*.ipynb")):
-        files[path.relative_to(folder).as_posix()] = plain_file(path, LIMITS.notebook_bytes)
-    time = classroom.timestamp(student)
+        files[path.relative_to(folder).as_posix()] = plain_file(path, LARGEST_NOTEBOOK)
+    time = classroom.submission_time(student).time
     return HandInFiles(files, time.replace(tzinfo=datetime.UTC) if time else None, known.sequence if known else 0)
 
 

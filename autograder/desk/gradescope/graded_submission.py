@@ -20,13 +20,13 @@ from autograder.desk.collect.notebook_names import shapes_in
 from autograder.desk.gradescope.gradescope_results import failed_results, results_of
 from autograder.desk.gradescope.harness_terms import HarnessTerms, read_terms
 from autograder.errors import AutograderError
-from autograder.grade.batch.course.classroom import Classroom
-from autograder.grade.batch.course.hand_in import HandIn
+from autograder.grade.batch.classroom import Classroom
+from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
 from autograder.grade.sandbox.isolation.levels import LEVELS
-from autograder.grade.sandbox.launch import ServerPool
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.where.local_processes import GraderProcesses, GradingTerms, Job
+from autograder.grade.where.grading_job import GradingTerms, Job
+from autograder.grade.where.local_processes import LocalBackend
 
 STUDENT = "submission"
 
@@ -100,12 +100,12 @@ def _place(submission: Path, classroom: Classroom) -> list[str]:
 
 def _graded(classroom: Classroom, terms: HarnessTerms, level: IsolationLevel, remarks: list[str]) -> dict[str, Any]:
     sources = {source.name: source for source in classroom.read_sources(level, terms.limits)}
-    work = HandIn(classroom, STUDENT, sources, classroom.course_files()[0], terms.limits)
+    work = StudentSubmission(classroom, STUDENT, sources, classroom.course_files()[0], terms.limits)
     jobs = [
         Job(STUDENT, name, data, work.files, terms.plans[name], pictures=True) for name, data in work.notebooks.items()
     ]
     grading = GradingTerms(sources, level, terms.limits, secrets.randbits(63))
-    with ServerPool(level, 1) as servers, GraderProcesses(grading, 1, servers) as processes:
+    with LocalBackend(level, 1) as backend, backend.graders(grading) as processes:
         for result in processes.grade(jobs):
             grade = result.grade or unreadable(sources[result.notebook], result.failure)
             work.grades[result.notebook] = grade

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from autograder.desk.gradescope.harness_terms import HarnessTerms
-from autograder.grade.batch.feedback.hidden_tests import hidden_test_name, told_of_hidden_test
+from autograder.grade.batch.feedback.hidden_tests import told_of_hidden_test
 from autograder.grade.clean.harmless_text import harmless_text
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
@@ -60,7 +60,7 @@ def _test(cell: SourceCell, grade: CellGrade, terms: HarnessTerms, before: str) 
         "output": _text(_told(cell, grade, terms.hidden_tests)),
         "output_format": "text",
         "visibility": terms.visibility if cell.hides else "visible",
-        "extra_data": {"status": grade.status, "process": grade.process},
+        "extra_data": {"status": grade.status, "kind": grade.kind},
     }
     if grade.points is None:
         return about
@@ -72,7 +72,7 @@ def _told(cell: SourceCell, grade: CellGrade, level: str) -> str:
     if grade.points is None:
         return "A person grades this."
     if grade.hidden and grade.status != "correct":
-        return told_of_hidden_test(level, hidden_test_name(cell.text), grade.reason)
+        return told_of_hidden_test(level, cell.hidden[0].name if cell.hidden else "", grade.reason)
     return grade.reason or ("" if grade.status == "correct" else f"{grade.status}".capitalize() + ".")
 
 

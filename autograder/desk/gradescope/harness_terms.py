@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from autograder.grade.submission.teacher.judging_plan import JudgingPlan
+from autograder.grade.submission.teacher.grading_plan import GradingPlan
 from autograder.grade.wire.limits import Limits
 
 FILE = "terms.json"
@@ -21,7 +21,7 @@ class HarnessTerms(msgspec.Struct, frozen=True, kw_only=True):
         hidden_tests: what a student reads of a hidden test that failed: "none", "name" or "message".
         visibility: when a student sees the result of a test with a hidden part; Gradescope's word, such as "after_due_date".
         limits: what one submission may use.
-        plans: how each notebook's tests are judged, as the rehearsal found.
+        plans: how each notebook's tests are judged, as validation found.
     """
 
     assignment: str
@@ -29,7 +29,7 @@ class HarnessTerms(msgspec.Struct, frozen=True, kw_only=True):
     hidden_tests: str
     visibility: str
     limits: Limits
-    plans: dict[str, JudgingPlan]
+    plans: dict[str, GradingPlan]
 
 
 def read_terms(folder: Path) -> HarnessTerms:

@@ -19,13 +19,13 @@ from autograder.course.file_replacement import replace_file
 from autograder.desk.gradescope.harness_terms import FILE, HarnessTerms
 from autograder.desk.returning.feedback_zip import WHEN
 from autograder.errors import InputError
-from autograder.grade.batch.course.classroom import Classroom, open_class
-from autograder.grade.batch.course.course_config import FILE as CONFIG
-from autograder.grade.batch.course.course_config import limits_of
-from autograder.grade.batch.rehearsals import rehearse_assignment
-from autograder.grade.rehearsal.rehearsal import Rehearsal
-from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
+from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.grade.batch.course_config import FILE as CONFIG
+from autograder.grade.batch.course_config import limits_of
+from autograder.grade.batch.validation import validate_assignment
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from autograder.grade.validation.made_up_submissions import OnStep, ignore_step
+from autograder.grade.validation.validate import SourceReport
 from autograder.installation.requirements import PACKAGE
 from autograder.printable import printable
 
@@ -47,9 +47,9 @@ def write_harness(
     hidden_tests: str,
     visibility: str,
     requirements: Path | None = None,
-    on_step: OnStep = unseen,
-) -> list[Rehearsal]:
-    """Writes the zip for an assignment, and returns what rehearsing its sources found, at the strongest level of this machine.
+    on_step: OnStep = ignore_step,
+) -> list[SourceReport]:
+    """Write the zip for an assignment, and return the reports on its sources, validated at the strongest level of this machine.
 
     Args:
         target: where the zip goes.
@@ -59,30 +59,30 @@ def write_harness(
         hidden_tests: what a student reads of a hidden test that failed: "none", "name" or "message".
         visibility: when a student sees the result of a test with a hidden part.
         requirements: what the assignment imports beside PyTorch, as pip's requirements file has it.
-        on_step: called when one of a rehearsal's hand-ins is begun.
+        on_step: called when the grading of a made-up submission begins.
 
     Raises:
         ClassError: there is no such course or assignment.
-        IsolationError: this machine reaches no level, so nothing can be rehearsed.
+        IsolationError: this machine reaches no level, so nothing can be validated.
         HarnessError: the requirements cannot be read, or the zip cannot be written.
     """
     more = _requirements_in(requirements) if requirements else ""
     classroom = open_class(course, assignment, before_hand_in=True)
     here = next((level.name for level in LEVELS.values() if not level.obstacle), STRONGEST)
-    found = [rehearsal for rehearsal, _ in rehearse_assignment(assignment, course, here, on_step=on_step)]
+    reports = [report for report, _ in validate_assignment(assignment, course, here, on_step=on_step)]
     terms = HarnessTerms(
         assignment=assignment,
         isolation=isolation,
         hidden_tests=hidden_tests,
         visibility=visibility,
         limits=limits_of(classroom.settings(), {}),
-        plans={rehearsal.notebook: rehearsal.plan for rehearsal in found},
+        plans={report.notebook: report.plan for report in reports},
     )
     try:
         replace_file(target, _zip(dict(_files(classroom, terms, more))))
     except OSError as error:
         raise HarnessError(f"the zip cannot be written to {printable(str(target))} ({error.strerror})") from None
-    return found
+    return reports
 
 
 def _requirements_in(path: Path) -> str:

@@ -13,8 +13,8 @@ from autograder.desk.class_grades import read_class_grades
 from autograder.desk.reading.reading_sheet import COLUMNS, Mark, read_sheet, read_short_comments, sheet
 from autograder.desk.reading.written_answers import WrittenAnswer, opened_answers, written_answers
 from autograder.errors import InputError
-from autograder.grade.batch.course.classroom import Classroom, open_class
-from autograder.grade.batch.records.grading_lock import only_client
+from autograder.grade.batch.classroom import Classroom, open_class
+from autograder.grade.batch.grading_lock import only_client
 from autograder.printable import printable
 
 FOLDER, ANSWERS, SECOND, STATE, COMMENTS = "reading", "answers.csv", "second_reading.csv", "state.json", "comments.csv"

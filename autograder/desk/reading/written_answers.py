@@ -13,7 +13,7 @@ from nbgrader.utils import is_grade, is_solution, is_task
 from autograder.course.canonical import read
 from autograder.desk.class_grades import cell_rows
 from autograder.desk.report.grading_records import GradedNotebook, graded_notebook
-from autograder.grade.batch.course.classroom import Classroom, opened_gradebook
+from autograder.grade.batch.classroom import Classroom, opened_gradebook
 
 CODE = 8  # letters of an answer's code; 5,000 students with 3 answers each have two alike once in 40 courses
 

@@ -27,7 +27,7 @@ from autograder.desk.report.wrong_answers import (
     named_forms,
     wrong,
 )
-from autograder.grade.batch.course.classroom import Classroom
+from autograder.grade.batch.classroom import Classroom
 from autograder.grade.policy.course_policy import CoursePolicy
 
 FAR_BEHIND = 0.4  # share of the points below which somebody is named

@@ -13,8 +13,8 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from autograder.course.canonical import read
 from autograder.desk.class_grades import NotGradedError, read_cell_points, read_class_grades
-from autograder.grade.batch.course.classroom import Classroom
-from autograder.grade.batch.records.scores import Score
+from autograder.grade.batch.classroom import Classroom
+from autograder.grade.batch.gradebook import Score
 from autograder.grade.submission.notebook_grade import CellGrade
 
 

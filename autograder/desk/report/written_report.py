@@ -20,8 +20,8 @@ from autograder.desk.report.course_report import (
 )
 from autograder.desk.report.report_page import report_html
 from autograder.errors import InputError
-from autograder.grade.batch.course.classroom import Classroom, course_folder, open_class
-from autograder.grade.batch.course.course_config import read_course
+from autograder.grade.batch.classroom import Classroom, course_folder, open_class
+from autograder.grade.batch.course_config import read_course
 from autograder.locale.translations import translated
 from autograder.printable import printable
 

@@ -6,8 +6,8 @@ import io
 import zipfile
 from collections.abc import Mapping
 
-from autograder.grade.batch.course.classroom import Classroom
-from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission, plain_file
+from autograder.grade.batch.classroom import Classroom
+from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
 
 LARGEST_PAGE = 64 * 2**20
 WHEN = (1980, 1, 1, 0, 0, 0)  # the same pages make the same zip

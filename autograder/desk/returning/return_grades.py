@@ -20,7 +20,7 @@ from autograder.desk.returning.row_match import match_rows
 from autograder.desk.returning.worksheet import GradeColumn, WorksheetForm, number_in
 from autograder.desk.roster import Person, Roster, identifying_columns, people_in
 from autograder.desk.table_file import TableError, TableFile, read_table
-from autograder.grade.batch.course.classroom import Classroom, open_class
+from autograder.grade.batch.classroom import Classroom, open_class
 from autograder.printable import printable
 
 FORMS = {form.name: form for form in (CANVAS_FORM, MOODLE_FORM, BLACKBOARD_FORM, PLAIN_FORM)}

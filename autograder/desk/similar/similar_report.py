@@ -15,7 +15,7 @@ from autograder.desk.report.grading_records import TestedCell, graded_notebook, 
 from autograder.desk.report.normal_form import without_comments
 from autograder.desk.similar.shared_parts import SimilarPair, similar_pairs, whole
 from autograder.errors import InputError
-from autograder.grade.batch.course.classroom import Classroom, open_class
+from autograder.grade.batch.classroom import Classroom, open_class
 from autograder.locale.translated_templates import translated_templates
 from autograder.printable import printable
 

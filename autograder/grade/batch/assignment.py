@@ -7,34 +7,41 @@ import hashlib
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
-from autograder.grade.batch.course.classroom import Classroom, open_class, register
-from autograder.grade.batch.course.course_config import forbids_one_process, limits_of
-from autograder.grade.batch.course.hand_in import HandIn
+from autograder.grade.batch.classroom import Classroom, open_class, register
+from autograder.grade.batch.course_config import forbids_one_process, limits_of
 from autograder.grade.batch.feedback.feedback_files import write_feedback
-from autograder.grade.batch.records.gradebook import (
+from autograder.grade.batch.gradebook import (
     GradedStudent,
     GradeOrigin,
     GradingRecords,
     GradingRun,
     StoppedError,
 )
-from autograder.grade.batch.records.grading_lock import only_client
-from autograder.grade.batch.rehearsals import rehearsals_of
-from autograder.grade.batch.student_row import StudentRow, row_of, unchanged_row, with_problems, with_score
-from autograder.grade.rehearsal.rehearsal import Rehearsal, beside_the_answers
-from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
+from autograder.grade.batch.grading_lock import only_client
+from autograder.grade.batch.student_rows import (
+    BatchProgress,
+    StudentRow,
+    row_of,
+    unchanged_row,
+    with_problems,
+    with_score,
+)
+from autograder.grade.batch.student_submission import StudentSubmission
+from autograder.grade.batch.validation import source_reports
 from autograder.grade.sandbox.isolation.levels import STRONGEST, known_level, require_level
 from autograder.grade.sandbox.launch import parallel_jobs
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.submission.submitted.submitted_files import is_about_the_machine
-from autograder.grade.submission.teacher.judging_plan import JudgingPlan, all_in_one_process
+from autograder.grade.submission.submitted_files import is_about_the_machine
+from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process
+from autograder.grade.validation.made_up_submissions import OnStep, ignore_step
+from autograder.grade.validation.validate import SourceReport
 from autograder.grade.where.grading_job import Graders, GradingPlace, GradingTerms, Job, JobResult
+from autograder.grade.where.local_processes import LocalBackend
 from autograder.grade.where.machine_facts import deciding_versions
-from autograder.grade.where.this_machine import ThisMachine
 from autograder.grade.wire.limits import Limits
 from autograder.printable import printable
 
@@ -47,6 +54,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         isolation: the name of the isolation level.
         resume: continue the run that was interrupted.
         force: grade also what has not changed since it was graded.
+        accept_source: let the gradebook follow a source that gained or lost cells after the class was graded.
         one_process: run the tests in the submission's own process, for notebooks whose tests need more than data.
         two_processes: let a test that cannot be judged in two processes mark nobody, instead of running it in one.
         feedback: what the feedback shows of hidden tests: "none", "name" or "message"; "off" writes no feedback.
@@ -58,18 +66,12 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     isolation: str = STRONGEST
     resume: bool = False
     force: bool = False
+    accept_source: bool = False
     one_process: bool = False
     two_processes: bool = False
     feedback: Literal["off", "none", "name", "message"] = "off"
     limits: Limits | None = None
     chosen_limits: dict[str, float] = {}
-
-
-class BatchProgress(NamedTuple):
-    """How many of the students have their grade."""
-
-    done: int
-    total: int
 
 
 def grade_assignment(
@@ -78,8 +80,8 @@ def grade_assignment(
     options: Options,
     on_progress: Callable[[BatchProgress], None] = lambda progress: None,
     place: GradingPlace | None = None,
-    on_rehearsal: Callable[[list[Rehearsal]], None] = lambda rehearsals: None,
-    on_step: OnStep = unseen,
+    on_reports: Callable[[list[SourceReport]], None] = lambda reports: None,
+    on_step: OnStep = ignore_step,
 ) -> list[StudentRow]:
     """Grades a class into its gradebook, and returns a row for every student with a submission, by name.
 
@@ -89,8 +91,8 @@ def grade_assignment(
         options: how to grade.
         on_progress: called after each submission.
         place: where submissions are graded; the caller closes it. None grades on this machine.
-        on_rehearsal: called with what was found of the sources, before the first student's folder is opened.
-        on_step: called when one of a rehearsal's hand-ins is begun.
+        on_reports: called with the reports on the sources, before the first student's folder is opened.
+        on_step: called when the grading of a made-up submission begins.
 
     Raises:
         ClassError: there is no such class or assignment.
@@ -100,7 +102,7 @@ def grade_assignment(
     """
     classroom = open_class(course, assignment)
     with only_client(classroom.gradebook, assignment):
-        return grade_classroom(classroom, options, on_progress, place, on_rehearsal, on_step)
+        return grade_classroom(classroom, options, on_progress, place, on_reports, on_step)
 
 
 def grade_classroom(
@@ -108,7 +110,7 @@ def grade_classroom(
     options: Options,
     on_progress: Callable[[BatchProgress], None],
     place: GradingPlace | None,
-    on_rehearsal: Callable[[list[Rehearsal]], None],
+    on_reports: Callable[[list[SourceReport]], None],
     on_step: OnStep,
 ) -> list[StudentRow]:
     """Grades a class that is opened already; as `grade_assignment`."""
@@ -117,11 +119,11 @@ def grade_classroom(
     settings = classroom.settings()
     limits = options.limits or limits_of(settings, options.chosen_limits)
     sources = {source.name: source for source in classroom.read_sources(level, limits)}
-    register(classroom, list(sources.values()))
+    register(classroom, list(sources.values()), accept_source=options.accept_source)
     jobs = parallel_jobs(options.jobs)
     with (
         GradingRecords(classroom.gradebook, classroom.assignment, settings) as records,
-        contextlib.nullcontext(place) if place else ThisMachine(level, jobs) as place,
+        contextlib.nullcontext(place) if place else LocalBackend(level, jobs) as place,
     ):
         run = records.unfinished() if options.resume else None
         run = run or records.begin(secrets.randbits(63), forced=options.force)
@@ -129,13 +131,17 @@ def grade_classroom(
         with place.graders(terms) as processes:
             forbid = options.two_processes or forbids_one_process(settings)
             deciding = (limits, level.name, deciding_versions())
-            found = rehearsals_of(
-                sources.values(), records, deciding, processes, forbid_one_process=forbid, on_step=on_step
+            reports = source_reports(
+                sources.values(),
+                records,
+                deciding,
+                processes,
+                forbid_in_process=forbid,
+                all_in_process=options.one_process,
+                on_step=on_step,
             )
-            if options.one_process:
-                found = {name: beside_the_answers(rehearsal) for name, rehearsal in found.items()}
-            on_rehearsal(list(found.values()))
-            plans = {name: rehearsal.plan for name, rehearsal in found.items()}
+            on_reports(list(reports.values()))
+            plans = {name: report.plan for name, report in reports.items()}
             batch = _Batch(classroom, terms, plans, records, run, on_progress)
             rows = batch.grade(processes)
         if options.feedback != "off":
@@ -151,7 +157,7 @@ class _Batch:
         self,
         classroom: Classroom,
         terms: GradingTerms,
-        plans: dict[str, JudgingPlan],
+        plans: dict[str, GradingPlan],
         records: GradingRecords,
         run: GradingRun,
         on_progress: Callable[[BatchProgress], None],
@@ -176,24 +182,26 @@ class _Batch:
         self.source_digest = hashlib.sha256(repr(deciding).encode()).hexdigest()
         self.made_with = {
             "isolation": terms.level.name,
-            "one process": all(plans[name] == all_in_one_process(source) for name, source in terms.sources.items()),
+            "one process": all(plans[name] == plan_all_in_process(source) for name, source in terms.sources.items()),
             "seed": str(run.seed),
             "limits": terms.limits,
             "versions": deciding_versions(),
         }
-        self.at_work: dict[str, HandIn] = {}
+        self.at_work: dict[str, StudentSubmission] = {}
         self.finished: list[StudentRow] = []
 
     def grade(self, processes: Graders) -> list[StudentRow]:
         for results in processes.batches(self._jobs()):
             self._settle([self._noted(result) for result in results])
-        self.records.renew_penalties(
-            {row.student: self.classroom.timestamp(row.student) for row in self.finished if row.unchanged}
-        )
+        times = {row.student: self.classroom.submission_time(row.student) for row in self.finished}
+        self.records.renew_penalties({row.student: times[row.student].time for row in self.finished if row.unchanged})
         scores = self.records.scores()
-        return [with_score(row, scores.get(row.student), self.records.is_excused(row.student)) for row in self.finished]
+        return [
+            with_score(row, scores.get(row.student), times[row.student].problem, self.records.is_excused(row.student))
+            for row in self.finished
+        ]
 
-    def _noted(self, result: JobResult) -> HandIn:
+    def _noted(self, result: JobResult) -> StudentSubmission:
         """Notes a notebook's grade with its student's other ones."""
         work = self.at_work[result.student]
         source = self.terms.sources[result.notebook]
@@ -209,7 +217,7 @@ class _Batch:
     def _jobs(self) -> Iterator[Job]:
         """Yields the notebooks to grade; each is read from disk only when a process is free."""
         for student in self.students:
-            work = HandIn(self.classroom, student, self.terms.sources, self.course_files, self.terms.limits)
+            work = StudentSubmission(self.classroom, student, self.terms.sources, self.course_files, self.terms.limits)
             if self._has_grade(work):
                 self._finish(unchanged_row(student, self.known[student][1].cells))
                 continue
@@ -220,13 +228,13 @@ class _Batch:
                 yield Job(student, name, data, files, self.plans[name], variant, pictures=True)
             self._settle([work])
 
-    def _has_grade(self, work: HandIn) -> bool:
+    def _has_grade(self, work: StudentSubmission) -> bool:
         run, origin = self.known.get(work.student, (0, None))
         same = origin is not None and (origin.submission, origin.source) == (work.digest, self._source_of(work.student))
         there = self.classroom.autograded(work.student).is_dir()
         return same and there and (run == self.run.number or not self.run.forced)
 
-    def _settle(self, works: list[HandIn]) -> None:
+    def _settle(self, works: list[StudentSubmission]) -> None:
         """Writes the grades of those students whose notebooks all have theirs."""
         rows: list[StudentRow] = []
         graded: list[GradedStudent] = []
@@ -240,11 +248,11 @@ class _Batch:
         for row in rows:
             self._finish(row)
 
-    def _row(self, work: HandIn) -> StudentRow:
+    def _row(self, work: StudentSubmission) -> StudentRow:
         problem = self._write_folder(work)
         return row_of(work, [*self.notes, *self._notes_on_variant(work.student)], problem)
 
-    def _write_folder(self, work: HandIn) -> str:
+    def _write_folder(self, work: StudentSubmission) -> str:
         """Writes the autograded folder; returns why it could not be, where that is a matter of this student alone."""
         try:
             if work.has_id:
@@ -259,7 +267,7 @@ class _Batch:
             return reason
         return ""
 
-    def _graded(self, work: HandIn, row: StudentRow) -> GradedStudent:
+    def _graded(self, work: StudentSubmission, row: StudentRow) -> GradedStudent:
         made_with = self.made_with | {"graded by": work.graded_by}
         origin = GradeOrigin(
             submission=work.digest,

@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
+from nbgrader.api import Base
+from sqlalchemy import MetaData, Table, create_engine, inspect
 
-from autograder.grade.batch.assignment import BatchProgress, Options, grade_classroom
-from autograder.grade.batch.course.classroom import Classroom, open_class, opened_gradebook
-from autograder.grade.batch.records.gradebook import GradingRecords
-from autograder.grade.batch.records.gradebook_copy import copy_gradebook
-from autograder.grade.batch.records.scores import Score
-from autograder.grade.batch.student_row import StudentRow
-from autograder.grade.rehearsal.rehearsal import Rehearsal
-from autograder.grade.rehearsal.rehearsal_steps import OnStep, unseen
+from autograder.grade.batch.assignment import Options, grade_classroom
+from autograder.grade.batch.classroom import Classroom, open_class, opened_gradebook
+from autograder.grade.batch.gradebook import RECORDS, GradingRecords, Score
+from autograder.grade.batch.student_rows import BatchProgress, MovedGrade, StudentRow
+from autograder.grade.validation.made_up_submissions import OnStep, ignore_step
+from autograder.grade.validation.validate import SourceReport
 from autograder.grade.where.grading_job import GradingPlace
-
-
-class MovedGrade(msgspec.Struct, frozen=True):
-    """A student whose mark would move.
-
-    Attributes:
-        before: the points now, after the late penalty; None for nothing graded yet.
-        after: the points that a run would give.
-        reasons: what moves them, one line each.
-    """
-
-    student: str
-    before: float | None
-    after: float
-    reasons: tuple[str, ...]
 
 
 class _Records(msgspec.Struct, frozen=True):
@@ -48,8 +34,8 @@ def dry_run(
     options: Options,
     on_progress: Callable[[BatchProgress], None] = lambda progress: None,
     place: GradingPlace | None = None,
-    on_rehearsal: Callable[[list[Rehearsal]], None] = lambda rehearsals: None,
-    on_step: OnStep = unseen,
+    on_reports: Callable[[list[SourceReport]], None] = lambda reports: None,
+    on_step: OnStep = ignore_step,
 ) -> list[MovedGrade]:
     """Returns whose marks a run of `grade` with these options would move; writes nothing to the course.
 
@@ -62,7 +48,7 @@ def dry_run(
         trial = _copy(classroom, Path(folder))
         before = _records(trial)
         options = msgspec.structs.replace(options, feedback="off")
-        grade_classroom(trial, options, on_progress, place, on_rehearsal, on_step)
+        grade_classroom(trial, options, on_progress, place, on_reports, on_step)
         return list(_moved(before, _records(trial)))
 
 
@@ -71,13 +57,28 @@ def _copy(classroom: Classroom, folder: Path) -> Classroom:
     gradebook = folder / "gradebook.db"
     if classroom.has_gradebook:
         with opened_gradebook(classroom):  # which says in one sentence what is wrong with it
-            copy_gradebook(classroom.gradebook, gradebook)
+            _copy_tables(classroom.gradebook, f"sqlite:///{gradebook}")
     steps = classroom.steps | {"autograded": folder / "autograded", "feedback": folder / "feedback"}
     trial = classroom._replace(gradebook=f"sqlite:///{gradebook}", steps=steps)
     for student in classroom.students():
         if classroom.autograded(student).is_dir():  # a student whose folder is missing is graded again
             trial.autograded(student).mkdir(parents=True)
     return trial
+
+
+def _copy_tables(address: str, copy: str) -> None:
+    """Copy nbgrader's tables and ours from a gradebook to a new one, by their URLs."""
+    there, here = create_engine(address), create_engine(copy)
+    with contextlib.closing(there.connect()) as source, here.begin() as target:
+        known = set(inspect(source).get_table_names())
+        # By this table nbgrader knows that it need not make the others.
+        version = [Table("alembic_version", MetaData(), autoload_with=source)] if "alembic_version" in known else []
+        for table in (*Base.metadata.sorted_tables, *RECORDS.sorted_tables, *version):
+            table.create(target)
+            if table.name in known and (rows := [dict(row) for row in source.execute(table.select()).mappings()]):
+                target.execute(table.insert(), rows)
+    there.dispose()
+    here.dispose()
 
 
 def _records(classroom: Classroom) -> _Records:

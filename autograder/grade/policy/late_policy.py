@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from nbgrader.api import SubmittedAssignment, SubmittedNotebook
-from nbgrader.preprocessors import AssignLatePenalties
 from traitlets import TraitError
 from traitlets.config import Config
 
 from autograder.errors import InputError
+from autograder.grade.nbgrader_adapter import late_plugin, seconds_late
 from autograder.grade.policy.course_policy import CoursePolicy, read_policy
 
 
@@ -33,18 +33,16 @@ class LatePolicy:
         policy, self.digest = read_policy(Path(root)) if root else (None, "")
         self._policy = policy or CoursePolicy()
         try:
-            preprocessor = AssignLatePenalties(config=settings)
-            preprocessor.init_plugin()
+            self._plugin = late_plugin(settings)
         except (TraitError, ImportError) as error:
             raise LatePolicyError(
                 f"nbgrader_config.py: the late policy cannot be used ({error}). Correct c.AssignLatePenalties.plugin_class"
             ) from None
-        self._plugin = preprocessor.plugin_inst
 
     def penalise(self, submission: SubmittedAssignment) -> None:
         """Sets due date and extension, and the penalty of each notebook; takes back the one of work that is no longer late."""
         self._set_dates(submission)
-        late = _seconds_late(submission)
+        late = seconds_late(submission)
         if not late and not submission.late_submission_penalty:
             return
         for notebook in submission.notebooks:
@@ -76,8 +74,3 @@ class LatePolicy:
             return self._plugin.late_submission_penalty(submission.student_id, notebook.score, late)
         points = notebook.score if rule.of == "earned" else notebook.max_score
         return round(points * rule.percent(late) / 100, 2)
-
-
-def _seconds_late(submission: SubmittedAssignment) -> float:
-    # nbgrader's own `total_seconds_late` fails where there is an extension and no due date (0.9.6).
-    return submission.total_seconds_late if submission.assignment.duedate else 0.0

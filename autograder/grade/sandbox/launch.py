@@ -1,121 +1,113 @@
-"""Starts warm servers: a process at an isolation level, and a socket to each fork of it. Imports nothing that takes time."""
+"""Starts hosts. Imports no module that takes time, so that a host can start before the process that needs it is ready."""
 
 from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
-from typing import IO, NamedTuple
 
 from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
+from autograder.grade.sandbox.orders import Fork, Role
+from autograder.grade.wire.channel import send
+
+CLOSE_SECONDS = 5.0
 
 
-class ServerProcess(NamedTuple):
-    """A server that is starting or running, and how to reach it.
-
-    The process that uses it may be a fork of the one that started it; each of them closes its own copies.
-
-    Attributes:
-        process: what was started; it ends when all of its servers have ended.
-        control: the socket to one server, which sends a message when it is ready.
-        log: a file with what the servers printed.
-        is_shared: whether other servers are forks of the same process.
-    """
-
-    process: subprocess.Popen[bytes]
-    control: socket.socket
-    log: IO[bytes]
-    is_shared: bool
-
-    def disconnect(self) -> None:
-        """Closes this process's end of the socket; the server ends when no process holds one any more."""
-        self.control.close()
-
-    def end(self, patience: float = 0.0) -> None:
-        """Disconnects, waits up to `patience` seconds for the process to end, and then kills it; only for its parent process."""
-        self.disconnect()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=patience)
-        self.process.kill()
-        self.process.wait()
-
-
-class ServerPool:
-    """Servers for a batch; a context manager. They are started together, once, when the first one is needed or earlier.
+class HostProcess:
+    """A host at an isolation level; a context manager. It is started by the first `fork`, or earlier by `start`.
 
     Args:
-        level: at which they run.
-        count: how many there are.
+        level: at which it runs.
     """
 
-    def __init__(self, level: IsolationLevel, count: int) -> None:
-        self.level, self._count = level, count
-        self._started: list[ServerProcess] | None = None
-        self._free: list[ServerProcess] = []
+    def __init__(self, level: IsolationLevel) -> None:
+        self.level = level
+        self._process: subprocess.Popen[bytes] | None = None
 
-    def __enter__(self) -> ServerPool:
+    def __enter__(self) -> HostProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for server in self._started or ():
-            server.end()
+        self.close()
 
     def start(self) -> None:
-        """Starts the servers and does not wait until they are ready."""
-        if self._started is None:
-            self._started = launch(self.level, self._count)
-            self._free = list(self._started)
+        """Starts the host if it is not running, and does not wait until it is ready."""
+        if self._process is not None:
+            return
+        # A file, not a pipe: nothing reads while the host runs, so a pipe could fill up and block it.
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the host
+        self._control, theirs = socket.socketpair()
+        environment = self.level.environment()
+        self._folder: str | None = None
+        if not self.level.separates_submissions:
+            self._folder = tempfile.mkdtemp(prefix="autograder-")
+            os.chmod(self._folder, 0o1777)  # folders of other user ids lie in it
+            environment["TMPDIR"] = self._folder
+        self._process = subprocess.Popen(
+            self.level.command(_host_command(self.level, theirs.fileno())),
+            pass_fds=[theirs.fileno()],
+            env=environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            start_new_session=True,
+        )
+        theirs.close()
 
-    def take(self) -> ServerProcess | None:
-        """Returns a server that nobody uses yet; None if there is none left."""
+    def fork(self, role: Role) -> socket.socket:
+        """Return the control socket of a new process of the host; the process answers when the host is ready."""
         self.start()
-        return self._free.pop(0) if self._free else None
+        ours, theirs = socket.socketpair()
+        with theirs, contextlib.suppress(OSError):  # a host that has ended: whoever uses the socket finds that out
+            socket.send_fds(self._control, [b"f"], [theirs.fileno()])
+            send(self._control, Fork(role))
+        return ours
 
-    def disconnect(self) -> None:
-        """Closes this process's copies of the sockets to the servers that nobody uses yet: after a fork."""
-        for server in self._free:
-            server.disconnect()
+    @property
+    def last_line(self) -> str:
+        """The last line that the host printed, which says why it ended."""
+        self._log.seek(0)
+        lines = self._log.read()[-2000:].decode("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else "it gave no reason"
+
+    def close(self, patience: float = 0.0) -> None:
+        """Ends the host and every process below it, and deletes the folders of its submissions."""
+        if self._process is None:
+            return
+        self._control.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(timeout=patience)
+        self._process.kill()
+        self._process.wait()
+        self._process = None
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def parallel_jobs(jobs: int) -> int:
-    """Returns how many submissions to grade at once: `jobs`, or for 0 one for each core that this process may use."""
+    """Return the number of submissions to grade at once: `jobs`, or for 0 one for each core that this process may use."""
     return jobs or len(os.sched_getaffinity(0))
 
 
 def processor_shares(count: int) -> list[frozenset[int]]:
-    """Returns which processors each of `count` submissions that are graded at once may use: an equal share, at least one."""
+    """Return the processors that each of `count` submissions graded at once may use: an equal share, at least one."""
     processors = sorted(os.sched_getaffinity(0))
     return [frozenset(processors[place::count] or [processors[place % len(processors)]]) for place in range(count)]
 
 
-def launch(level: IsolationLevel, count: int = 1) -> list[ServerProcess]:
-    """Starts one process, which loads PyTorch once and forks into `count` servers; returns without waiting for it."""
-    pairs = [socket.socketpair() for _ in range(count)]
-    for ours, _ in pairs:
-        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # the kernel says who is at the other end
-    # A file, not a pipe: nobody reads while it runs, so a pipe could fill up and block the server.
-    log = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as the server
-    descriptors = [theirs.fileno() for _, theirs in pairs]
-    process = subprocess.Popen(
-        level.command(_server_command(level, descriptors)),
-        pass_fds=descriptors,
-        env=level.environment(),
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=log,
-        stderr=log,
-        start_new_session=True,
-    )
-    for _, theirs in pairs:
-        theirs.close()
-    return [ServerProcess(process, ours, log, count > 1) for ours, _ in pairs]
-
-
-def _server_command(level: IsolationLevel, controls: list[int]) -> list[str]:
-    """Returns the command line of a warm server for each of the socket descriptors `controls`, which it inherits."""
-    # Not `-m`: IPython puts the learner's namespace where `__main__` was.
-    start = "from autograder.grade.sandbox.server import main; main()"
-    return [sys.executable, "-P", "-c", start, ",".join(map(str, controls)), level.name]
+def _host_command(level: IsolationLevel, control: int) -> list[str]:
+    """Return the command line of a host whose control socket has this descriptor."""
+    # Not `-m`: IPython puts the submission's namespace where `__main__` was.
+    return [
+        sys.executable,
+        "-P",
+        "-c",
+        "from autograder.grade.sandbox.host import main; main()",
+        str(control),
+        level.name,
+    ]

@@ -71,9 +71,9 @@ def late_write():
     # What a worker is sent. msgspec reads a type's annotations once in a process, when it first decodes one.
     """
 import msgspec
-from autograder.grade.wire.messages import Question
+from autograder.grade.wire.messages import Batch, Reply
 from autograder.tape.recording.schema import Recording
-msgspec.msgpack.Decoder(Question), msgspec.msgpack.Decoder(Recording)
+msgspec.msgpack.Decoder(Batch), msgspec.msgpack.Decoder(Reply), msgspec.msgpack.Decoder(Recording)
 """,
     "1 / 0",
     "%pwd",

@@ -1,17 +1,18 @@
-"""The submission's own process: runs its cells, keeps its names, and answers the grader's questions about them.
+"""The process of one submission, or of the judge of one: runs cells, keeps their names, and answers requests about them.
 
-Everything here shares a process with untrusted code. It has no expected value, no hidden test and no seed, and the trusted
-side checks whatever it answers.
+A worker shares its process with untrusted code. It has no expected value, no hidden test and no seed, and the lane checks
+every answer. A judge runs the teacher's plain-data tests, and shares its process with no code of a submission.
 """
 
 from __future__ import annotations
 
 import contextlib
+import inspect
 import os
 import signal
 import socket
 import sys
-import threading
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,27 +20,30 @@ from typing import Any
 import msgspec
 
 from autograder.check.programs.demonstrations import KeptRecordings, use_recordings
-from autograder.check.subject.call_report import CallProblem, ProgramText, Report
+from autograder.check.subject.call_report import Call, CallProblem, ProgramText, Report
 from autograder.check.subject.subjects import LocalSubject
 from autograder.errors import as_utf8, message_of
-from autograder.grade.sandbox.attempt_in_fork import encoded_attempt
-from autograder.grade.sandbox.objects.learner_values import LearnerValues
+from autograder.grade.sandbox.attempt_in_fork import encoded_attempts
+from autograder.grade.sandbox.judge import Judge, seed_all
+from autograder.grade.sandbox.partial_credit import points_of
 from autograder.grade.sandbox.shell import CellTimeoutError, Shell, limit_from_outside
+from autograder.grade.sandbox.student_functions import call_function
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import MEBIBYTE, TIME_IS_UP
 from autograder.grade.wire.outputs import Outputs
-from autograder.grade.wire.shared.own_modules import path_with, replaced_modules, take_out
-from autograder.grade.wire.shared.shared_folder import SharedFolder
+from autograder.grade.wire.own_modules import path_with, replaced_modules, take_out
+from autograder.grade.wire.plain_values import NotPlain, encode
 
-LARGEST_QUESTION = 256 * MEBIBYTE
+LARGEST_BATCH = 256 * MEBIBYTE
 
 
 def serve(connection: socket.socket, shell: Shell, folder: Path) -> None:
-    """Answers questions until the grader closes the connection. `folder` is where the cells run."""
+    """Answers requests until the lane closes the connection. `folder` is where the cells run."""
     signal.signal(TIME_IS_UP, signal.SIG_IGN)
     shell.time_limit = limit_from_outside
-    _Worker(connection, shell, folder).serve()
+    with contextlib.suppress(ChannelError):
+        _Worker(connection, shell, folder).serve()
 
 
 class _Worker:
@@ -48,53 +52,42 @@ class _Worker:
         self.process = os.getpid()
         self.cell_seconds = 30.0
         self.answers: dict[type, Callable[[Any], messages.Answer]] = {
-            messages.BeginSubmission: self._begin,
+            messages.Begin: self._begin,
             messages.RunCell: self._run,
-            messages.AskName: lambda request: self.values.describe(request),
-            messages.AskCall: self._call,
-            messages.AskAttempt: self._attempt,
-            messages.AskProgram: self._program,
-            messages.AskOperation: lambda request: self.values.operate(request),
-            messages.AskGradients: lambda request: self.values.pull(request),
-            messages.AskRecordings: lambda _: messages.Recordings(self.recordings.encoded()),
+            messages.MakeCall: self._call,
+            messages.RunProgram: self._program,
+            messages.DescribeName: self._describe,
+            messages.CallStudent: self._call_student,
+            messages.RecordAttempts: self._record,
+            messages.ListRecordings: lambda _: messages.Recorded([self.recordings.encoded()]),
+            messages.RunTest: lambda request: Judge(shell, self._ask_lane, self.language).run(request),
         }
-        self.values = LearnerValues(shell, self._call_back, SharedFolder(folder))
         self.recordings = KeptRecordings()
-        self.subjects: dict[str, LocalSubject] = {}
+        self.subjects: dict[int, LocalSubject] = {}
+        self.by_target: dict[int, LocalSubject] = {}
+        self.with_problem: set[int] = set()
         self.number = 0
-        self.runs_cell = False
+        self.language = "en"
 
     def serve(self) -> None:
-        with contextlib.suppress(ChannelError):
-            while True:
-                self._serve_one()
-
-    def _serve_one(self) -> messages.CallbackReturned | None:
-        """Answers one question; returns it instead if it is what a callback returned, for which an operation waits."""
-        question = receive(self.connection, messages.Question, largest=LARGEST_QUESTION)
-        if isinstance(question.request, messages.CallbackReturned):
-            return question.request
-        before, self.number = self.number, question.number
-        self._reply(question.number, self._answer(question.request))
-        self.number = before
-        return None
-
-    def _reply(self, number: int, answer: messages.Answer) -> None:
-        try:
-            send(self.connection, messages.Reply(number, answer))
-        except (TypeError, ValueError, OverflowError, RecursionError) as error:  # it is encoded before a byte is sent
-            send(self.connection, messages.Reply(number, _failure(error)))
-
-    def _call_back(self, request: messages.CallbackAsked) -> messages.CallbackReturned:
-        """Asks the grader to call a function of the test's, which may ask questions of its own before it returns."""
-        if threading.current_thread() is not threading.main_thread() or os.getpid() != self.process:
-            raise RuntimeError("a function that the test passed can only be called in the thread that it was passed to")
-        if self.runs_cell:
-            raise RuntimeError("a function that a test passed can only be called while that test runs")
-        send(self.connection, messages.Reply(self.number, request))
         while True:
-            if (answer := self._serve_one()) is not None:
-                return answer
+            batch = receive(self.connection, messages.Batch, largest=LARGEST_BATCH)
+            self.number = batch.number
+            for request in batch.requests:
+                self._reply(self._answer(request))
+
+    def _reply(self, answer: messages.Answer) -> None:
+        try:
+            send(self.connection, messages.Reply(self.number, answer))
+        except (TypeError, ValueError, OverflowError, RecursionError) as error:  # it is encoded before a byte is sent
+            send(self.connection, messages.Reply(self.number, _failure(error)))
+
+    def _ask_lane(self, request: Any) -> messages.Replied:
+        """Return the lane's reply to what a judge asks while its test runs."""
+        send(self.connection, messages.Reply(self.number, messages.Asked(request)))
+        (reply,) = receive(self.connection, messages.Batch, largest=LARGEST_BATCH).requests
+        assert isinstance(reply, messages.Replied)
+        return reply
 
     def _answer(self, request: messages.Request) -> messages.Answer:
         try:
@@ -110,63 +103,96 @@ class _Worker:
     def _answer_or_failure(self, request: messages.Request) -> messages.Answer:
         try:
             return self.answers[type(request)](request)
-        except BaseException as error:  # noqa: BLE001 - what a learner's code raises ends its call, and not its process
+        except BaseException as error:  # noqa: BLE001 - an exception of the student's code ends its call, and not its process
             return _failure(error)
 
-    def _begin(self, request: messages.BeginSubmission) -> messages.Answer:
+    def _begin(self, request: messages.Begin) -> messages.Answer:
         for name, data in request.files.items():
             path = self.folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_bytes(data)
         sys.path[:] = path_with("", sys.path)  # modules beside the notebook can be imported, as in a kernel
         take_out(replaced_modules(request.files))
-        self.cell_seconds = self.values.cell_seconds = request.cell_seconds
-        self.values.folder.changed()
+        self.cell_seconds = request.cell_seconds
         self.shell.outputs = Outputs(request.output_bytes)
         self.recordings.add(request.recordings)
-        return messages.NameDescription("absent")
+        self.language = request.language
+        if request.seed is not None:
+            seed_all(request.seed)
+        return messages.Done()
 
     def _run(self, request: messages.RunCell) -> messages.Answer:
-        self.runs_cell = True
-        try:
-            with use_recordings(self.recordings):
-                ran = self.shell.run(request.text, self.cell_seconds)
-        finally:
-            self.runs_cell = False
-        return messages.CellOutputs(msgspec.json.encode(ran.outputs), ran.execution_count)
+        with use_recordings(self.recordings):
+            ran = self.shell.run(request.text, self.cell_seconds)
+        error = ran.error
+        told = None if error is None else (_type_name(error), message_of(error)[: messages.LONGEST_REASON])
+        return messages.CellRan(msgspec.json.encode(ran.outputs), told, points_of(ran.value))
 
-    def _subject(self, name: str) -> LocalSubject:
-        """Returns the subject of what a name stands for now; the same one for the same object, as it reads the answer's code once."""
-        target = self.shell.user_ns[name]
-        if name not in self.subjects or self.subjects[name].target is not target:
-            self.subjects[name] = LocalSubject(target)
-        return self.subjects[name]
+    def _subject(self, name: str, group: int) -> LocalSubject:
+        """Return the subject of a group of calls: the object to which the name referred at the group's first call."""
+        if group not in self.subjects:
+            target = self.shell.user_ns[name]
+            if not (inspect.isfunction(target) or inspect.isclass(target)):
+                raise KeyError(name)
+            # The same subject for the same object, as it reads the answer's code once.
+            self.subjects[group] = self.by_target.setdefault(id(target), LocalSubject(target))
+        return self.subjects[group]
 
-    def _call(self, request: messages.AskCall) -> messages.Answer:
+    def _call(self, request: messages.MakeCall) -> messages.Answer:
+        if request.group in self.with_problem:
+            return messages.Skipped()
+        subject, call = self._subject(request.name, request.group), msgspec.msgpack.decode(request.call, type=Call)
         try:
             with self.shell.separate_outputs(0), self.shell.time_limit(self.cell_seconds):
-                return messages.CallAnswer(self._subject(request.name).call(request.call))
+                report = subject.call(call)
         except CellTimeoutError as error:
-            return messages.CallAnswer(Report(problem=CallProblem("forward", "CellTimeoutError", str(error))))
+            report = Report(problem=CallProblem("forward", "CellTimeoutError", str(error)))
+        if report.problem is not None:
+            self.with_problem.add(request.group)
+        return messages.CallMade(msgspec.msgpack.encode(report))
 
-    def _attempt(self, request: messages.AskAttempt) -> messages.Answer:
-        subject = self._subject(request.name)
+    def _program(self, request: messages.RunProgram) -> messages.Answer:
+        subject = self._subject(request.name, request.group)
+        try:
+            with self.shell.separate_outputs(0), self.shell.time_limit(self.cell_seconds):
+                program = subject.program()
+        except CellTimeoutError as error:
+            program = ProgramText("raises-forward", f"CellTimeoutError: {error}", (), None)
+        return messages.ProgramRan(msgspec.msgpack.encode(program))
+
+    def _describe(self, request: messages.DescribeName) -> messages.Answer:
+        if request.name not in self.shell.user_ns:
+            return messages.NameDescription("absent")
+        target = self.shell.user_ns[request.name]
+        kind = as_utf8(type(target).__name__)[:100]
+        if isinstance(target, types.FunctionType):
+            return messages.NameDescription("function", kind)
+        if isinstance(target, type):
+            return messages.NameDescription("class", kind)
+        if isinstance(target, types.ModuleType):
+            return messages.NameDescription("module", kind)
+        try:
+            return messages.NameDescription("data", kind, encode(target))
+        except NotPlain as error:
+            return messages.NameDescription("data", kind, unsendable=str(error)[:200])
+
+    def _call_student(self, request: messages.CallStudent) -> messages.Answer:
+        function = self.shell.user_ns[request.name]
+        with self.shell.separate_outputs(messages.LONGEST_PRINT) as outputs:
+            reply = call_function(function, request.arguments, outputs.text)
+        return messages.StudentReturned(reply)
+
+    def _record(self, request: messages.RecordAttempts) -> messages.Answer:
         with self.shell.separate_outputs(0):
-            found = encoded_attempt(
-                lambda: subject.recording(request.call, request.knows_gradients), request.seconds, request.spared_bytes
-            )
-        return messages.AttemptAnswer(found)
+            return messages.Recorded(encoded_attempts(self.subjects, request))
 
-    def _program(self, request: messages.AskProgram) -> messages.Answer:
-        try:
-            with self.shell.separate_outputs(0), self.shell.time_limit(self.cell_seconds):
-                return messages.ProgramAnswer(self._subject(request.name).program())
-        except CellTimeoutError as error:
-            return messages.ProgramAnswer(ProgramText("raises-forward", f"CellTimeoutError: {error}", (), None))
+
+def _type_name(error: BaseException) -> str:
+    return as_utf8(type(error).__name__)[:200]
 
 
 def _failure(error: BaseException) -> messages.Failure:
-    return messages.Failure(f"{as_utf8(type(error).__name__)}: {message_of(error)}"[: messages.LONGEST_REASON])
+    return messages.Failure(f"{_type_name(error)}: {message_of(error)}"[: messages.LONGEST_REASON])
 
 
 def forget_the_server() -> None:

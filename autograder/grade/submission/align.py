@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import copy
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
 from nbformat import NotebookNode
 
-from autograder.grade.submission.submitted.untrusted_notebook import new_cell
+from autograder.grade.submission.submitted_notebook import new_cell
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 
 PUT_BACK = "This cell was missing from the submission; it was put back."
+LONGEST_ANSWER = 100_000
+"""Characters of an answer that is gathered from cells which the student added."""
 
 
 class AlignedCell(NamedTuple):
@@ -28,34 +33,126 @@ class AlignedCell(NamedTuple):
 
 
 def align(source: AssignmentSource, cells: list[NotebookNode]) -> list[AlignedCell]:
-    """Returns the submission's cells in their order, with everything that decides points taken from the source.
+    """Return the submission's cells in their order, with everything that decides points taken from the source.
 
     Tests and locked cells get the source's text, answers keep the student's; types, points and ids are the source's. If a
-    cell occurs twice, the last one counts, as in nbgrader (0.9.6, `DeduplicateIds`). A missing graded cell is inserted before
-    the next cell of the source that is present, so that the student's own cells before it have run.
+    cell occurs twice, the last one counts, as in nbgrader (0.9.6, `DeduplicateIds`). A cell without an id is the source's cell
+    with the same text, if that is missing and there is only one. A graded or locked cell that is missing is inserted before the
+    next cell of the source that is present, so that the student's own cells before it have run.
+
+    An answer that a person grades may have been written into another cell: it is the student's cell in its place, or else it
+    gets the text of the cells that the student added, so that the person sees it.
     """
-    last = {_id(cell): index for index, cell in enumerate(cells)}
-    aligned = []
-    for index, cell in enumerate(cells):
-        own = source.by_id.get(_id(cell)) if last[_id(cell)] == index else None
-        aligned.append(AlignedCell(_restored(cell, own), own))
-    for position, missing in enumerate(source.cells):
-        if missing.kind in ("test", "manual", "task") and missing.id not in last:
-            later = {cell.id for cell in source.cells[position + 1 :] if cell.id}
-            index = next((n for n, item in enumerate(aligned) if item.source and item.source.id in later), len(aligned))
-            aligned.insert(index, AlignedCell(_restored(missing.cell, missing), missing, put_back=True))
-    return aligned
+    return _Alignment(source, cells).aligned()
+
+
+class _Alignment:
+    """The places of the source's cells in one submission."""
+
+    def __init__(self, source: AssignmentSource, cells: list[NotebookNode]) -> None:
+        self._source, self._cells = source, cells
+        self._places = _places(source, cells)
+        taken = set(self._places.values())
+        self._added = [n for n, cell in enumerate(cells) if n not in taken and cell.source.strip()]
+        self._missing: dict[int, list[int]] = defaultdict(list)
+        for position, cell in enumerate(source.cells):
+            if position not in self._places and cell.id and (cell.is_locked or cell.kind in ("test", "manual", "task")):
+                self._missing[self._next_place(position)].append(position)
+
+    def aligned(self) -> list[AlignedCell]:
+        """Return the cells of the graded notebook."""
+        for place, missing in self._missing.items():
+            self._adopt(place, [one for one in missing if self._is_written_by_hand(one)])
+        at = {place: self._source.cells[position] for position, place in self._places.items()}
+        found = []
+        for place in range(len(self._cells) + 1):
+            found += [
+                self._put_back(position, place) for position in self._missing[place] if position not in self._places
+            ]
+            if place < len(self._cells):
+                own = at[place] if place in at and at[place].id else None
+                found.append(AlignedCell(_restored(self._cells[place], own, self._text_below(place, own)), own))
+        return found
+
+    def _next_place(self, position: int) -> int:
+        later = range(position + 1, len(self._source.cells))
+        return next((self._places[one] for one in later if one in self._places), len(self._cells))
+
+    def _is_written_by_hand(self, position: int) -> bool:
+        cell = self._source.cells[position]
+        return cell.kind == "manual" and cell.is_learners
+
+    def _adopt(self, place: int, answers: list[int]) -> None:
+        """Take the cells that the student added before a place for the missing answers, if there are as many of their kinds."""
+        kinds = [self._source.cells[position].cell.cell_type for position in answers]
+        before = [n for n in self._added_before(place) if self._cells[n].cell_type in kinds]
+        if kinds == [self._cells[n].cell_type for n in before]:
+            self._places |= dict(zip(answers, before, strict=True))
+            self._added = [n for n in self._added if n not in before]
+
+    def _added_before(self, place: int) -> list[int]:
+        taken = set(self._places.values())
+        start = next((n + 1 for n in range(place - 1, -1, -1) if n in taken), 0)
+        return [n for n in self._added if start <= n < place]
+
+    def _put_back(self, position: int, place: int) -> AlignedCell:
+        own = self._source.cells[position]
+        text = None
+        if self._is_written_by_hand(position):
+            alike = [n for n in self._added if self._cells[n].cell_type in (own.cell.cell_type, "raw")]
+            text = self._gathered(self._added_before(place) or alike, own)
+        cell = _restored(own.cell, own, text)
+        cell.metadata.setdefault("autograder", NotebookNode())["put_back"] = True
+        return AlignedCell(cell, own, put_back=True)
+
+    def _text_below(self, place: int, own: SourceCell | None) -> str | None:
+        """Return what the student wrote below a written answer that is as it was handed out; None if that is nothing."""
+        if own is None or own.kind != "manual" or own.cell.cell_type == "code" or own.is_locked:
+            return None
+        if self._cells[place].source.strip() != own.visible.strip():
+            return None
+        taken = {*self._places.values(), len(self._cells)}
+        end = next(n for n in range(place + 1, len(self._cells) + 1) if n in taken)
+        return self._gathered([n for n in self._added if place < n < end and self._cells[n].cell_type != "code"], own)
+
+    def _gathered(self, places: Iterable[int], own: SourceCell) -> str | None:
+        text = "\n\n".join(self._cells[n].source for n in places)[:LONGEST_ANSWER]
+        if text and own.cell.cell_type == "code":  # the student's own cells run where they are
+            return "\n".join(f"# {line}" for line in text.split("\n"))
+        return text or None
+
+
+def _places(source: AssignmentSource, cells: list[NotebookNode]) -> dict[int, int]:
+    """Return where each cell of the source is in a submission, as far as it is there."""
+    last = {_id(cell): place for place, cell in enumerate(cells) if _id(cell) in source.by_id}
+    found = {position: last[cell.id] for position, cell in enumerate(source.cells) if cell.id in last}
+    wanted: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for position, known in enumerate(source.cells):
+        if position not in found and known.visible.strip():
+            wanted[known.cell.cell_type, known.visible.strip()].append(position)
+    there: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for place, cell in enumerate(cells):
+        if _id(cell) not in source.by_id:
+            there[cell.cell_type, cell.source.strip()].append(place)
+    return found | {
+        wanted[key][0]: places[0] for key, places in there.items() if len(places) == 1 == len(wanted.get(key, ()))
+    }
 
 
 def _id(cell: NotebookNode) -> str:
     return cell.metadata.get("nbgrader", {}).get("grade_id", "")
 
 
-def _restored(cell: NotebookNode, own: SourceCell | None) -> NotebookNode:
-    locked = own is not None and (own.kind in ("test", "task", "teacher", "text"))
-    restored = new_cell(own.cell.cell_type if own else cell.cell_type, own.text if own and locked else cell.source)
+def _restored(cell: NotebookNode, own: SourceCell | None, text: str | None = None) -> NotebookNode:
+    """Return a new cell; what is the teacher's in it comes from the source, and `text` replaces an answer."""
+    locked = own is not None and own.is_locked
+    restored = new_cell(
+        own.cell.cell_type if own else cell.cell_type, own.text if own and locked else text or cell.source
+    )
     if "attachments" in cell:
         restored["attachments"] = cell.attachments
     if own:
         restored.metadata["nbgrader"] = copy.deepcopy(own.cell.metadata["nbgrader"])
+    if own and locked and own.hidden:
+        restored.metadata["autograder"] = NotebookNode(hidden_parts=list(msgspec.to_builtins(own.hidden)))
     return restored

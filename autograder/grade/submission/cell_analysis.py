@@ -125,6 +125,14 @@ class SubmissionText:
         """Returns the normal form of the name's last definition; None if it is not defined at the top level of a cell."""
         return next((form for cell in reversed(self._cells) if (form := _code(cell, name)) is not None), None)
 
+    def definition(self, name: str) -> str | None:
+        """Return the text of the name's last definition as a function; None if it is not defined at the top level of a cell."""
+        for cell in reversed(self._cells):
+            for part in reversed(statements(cell)):
+                if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)) and part.name == name:
+                    return ast.get_source_segment(transformed(cell), part)
+        return None
+
     def words(self, name: str) -> tuple[str, ...]:
         """Returns the names and attributes in the statements that bind the name, and in all statements that these depend on.
 

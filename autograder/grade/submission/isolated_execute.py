@@ -24,7 +24,7 @@ from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST, require
 from autograder.grade.submission.connection.received_outputs import ended_output, received_outputs
 from autograder.grade.submission.connection.server_client import ServerClient
 from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
-from autograder.grade.submission.submitted.submitted_files import attachments
+from autograder.grade.submission.submitted_files import attachments
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits
 
@@ -75,7 +75,7 @@ def isolated(preprocessors: list[type]) -> list[type]:
 def _run(worker: WorkerClient, cell: NotebookNode) -> str:
     """Runs a cell and returns why the program ended in it, "" if it did not."""
     try:
-        answer = worker.ask(messages.RunCell(cell.source), messages.CellOutputs)
+        answer = worker.ask(messages.RunCell(cell.source), messages.CellRan)
         cell.outputs = received_outputs(answer.outputs, worker.received)
     except WorkerEnded as error:
         return str(error)

@@ -17,8 +17,9 @@ class CellGrade(msgspec.Struct, frozen=True, kw_only=True):
         reason: why points are missing, in words for the learner; "" if none are.
         seconds: how long the test took, including the calls of the learner's code.
         hidden: whether the reason comes from a hidden part of the test, so that feedback must not quote it.
-        line: of the test, at which it ended with an error in the trusted process; 0 if it did not.
-        process: of a test that ran: "two" if it ran in the trusted process, "one" if it ran in the submission's own.
+        line: of the test, at which it ended with an error outside the submission's process; 0 if it did not.
+        kind: of a test that ran, which says where it was judged; "" of any other cell.
+        over_maximum: the number on the test's last line if it is more than `max_points`; else None.
     """
 
     status: Status
@@ -28,7 +29,8 @@ class CellGrade(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     hidden: bool = False
     line: int = 0
-    process: Literal["", "one", "two"] = ""
+    kind: Literal["", "declarative", "plain data", "in process"] = ""
+    over_maximum: float | None = None
 
 
 class NotebookGrade(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +43,6 @@ class NotebookGrade(msgspec.Struct, frozen=True, kw_only=True):
         ended: why the program ended before its last cell, or could not be read; "" if it ran to its end.
         notes: what else a teacher should know, one line each.
         seconds: how long grading took.
-        wrote_inputs: ids of the tests in which a call wrote into an argument that the test itself made.
     """
 
     cells: dict[str, CellGrade]
@@ -50,7 +51,6 @@ class NotebookGrade(msgspec.Struct, frozen=True, kw_only=True):
     ended: str = ""
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
-    wrote_inputs: frozenset[str] = frozenset()
 
     @property
     def points(self) -> float:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
-
 from autograder.grade.submission.connection.server_client import ServerClient
-from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
+from autograder.grade.submission.connection.worker_client import WorkerEnded
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.wire import messages
 
@@ -24,16 +22,12 @@ def recordings_of(source: AssignmentSource, server: ServerClient) -> bytes:
     cells = [cell for cell in source.cells if cell.cell.cell_type == "code"]
     if not any(DECORATOR in cell.text for cell in cells if cell.kind != "test"):
         return b""
+    texts = [source.for_students(cell) if cell.kind == "test" else cell.text for cell in cells]
+    requests: list[messages.Request] = [messages.RunCell(text) for text in texts if text.strip()]
     try:
-        with server.worker(source.files, source.late_modules) as worker:
-            for cell in cells:
-                _run(worker, source.for_learners(cell) if cell.kind == "test" else cell.text)
-            return worker.ask(messages.AskRecordings(), messages.Recordings).encoded
-    except (WorkerEnded, KeyError):
+        with server.worker(source.student_files | source.files, source.late_modules) as worker:
+            # A cell of the teacher's that fails has failed for every student, too.
+            *_, recorded = worker.answers([*requests, messages.ListRecordings()])
+            return recorded.recordings[0] if isinstance(recorded, messages.Recorded) else b""
+    except WorkerEnded:
         return b""  # every submission then records them itself
-
-
-def _run(worker: WorkerClient, text: str) -> None:
-    if text.strip():
-        with contextlib.suppress(KeyError):  # a cell of the teacher's that fails has failed for every student, too
-            worker.ask(messages.RunCell(text), messages.CellOutputs)

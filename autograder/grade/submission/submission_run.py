@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -28,63 +28,56 @@ class SubmissionRun:
     Attributes:
         source: the teacher's notebook.
         cells: the submission's, aligned with the source's.
-        modules: the text of what its cells may import of its own.
         grades: of the tests that have run, by the cell's id.
-        ended: why the program has ended before its last cell; "" if it has not.
-        wrote_inputs: ids of the tests in which a call wrote into an argument that the test itself made.
-        leans_on: for each test that may have failed for want of them, the names that the answers read and that tests bind.
+        ended: why the program has ended before its last cell; None if it has not.
         count: cells that were begun, which is the execution count of the latest one.
     """
 
-    def __init__(self, source: AssignmentSource, cells: list[AlignedCell], modules: Sequence[str] = ()) -> None:
-        self.source, self.cells, self.modules = source, cells, modules
+    def __init__(self, source: AssignmentSource, cells: list[AlignedCell]) -> None:
+        self.source, self.cells = source, cells
         self.grades: dict[str, CellGrade] = {}
-        self.wrote_inputs: set[str] = set()
-        self.leans_on: dict[str, tuple[str, ...]] = {}
-        self.ended = ""
+        self.ended: str | None = None
         self.count = 0
 
-    def run_cell(self, cell: NotebookNode, worker: WorkerClient, instead: str | None = None) -> None:
-        """Runs a cell in the worker and keeps its outputs; with `instead`, runs that text and keeps none."""
+    def run_cells(
+        self, cells: Sequence[tuple[NotebookNode, str]], worker: WorkerClient
+    ) -> Iterator[messages.CellRan | None]:
+        """Run these texts in the worker, as the cells, and yield the answer to each; None if it did not run to its end."""
+        requests = [messages.RunCell(text) for _, text in cells if text.strip()]
+        answers = worker.answers(requests) if self.ended is None else iter(())
+        for cell, text in cells:
+            yield self.next_cell(cell, text, answers, worker)
+
+    def next_cell(
+        self, cell: NotebookNode, text: str, answers: Iterator[messages.Answer], worker: WorkerClient
+    ) -> messages.CellRan | None:
+        """Return the next answer, and keep its outputs in the cell; None if the cell did not run to its end."""
         self.count += 1
         cell.execution_count = self.count
-        text = cell.source if instead is None else instead
-        if self.ended or not text.strip():
-            return
+        if self.ended is not None or not text.strip():
+            return None
         try:
-            answer = worker.ask(messages.RunCell(text), messages.CellOutputs)
-            if instead is None:
-                cell.outputs = received_outputs(answer.outputs, worker.received)
+            answer = next(answers)
         except WorkerEnded as error:
             self.ended = in_english(
                 "the program was ended in cell {number}: {reason}", number=self.count, reason=str(error)
             )
             cell.outputs = [ended_output(self.ended)]
-        except KeyError as error:
-            cell.outputs = [ended_output(str(error))]
+            return None
+        if isinstance(answer, messages.CellRan):
+            cell.outputs = received_outputs(answer.outputs, worker.received)
+            return answer
+        said = answer.reason if isinstance(answer, messages.Failure) else "it gave the answer to another question"
+        cell.outputs = [ended_output(said)]
+        return None
 
-    def take_over(self, other: SubmissionRun, tests: frozenset[str]) -> None:
+    def take_over(self, other: SubmissionRun, tests: Collection[str]) -> None:
         """Takes the grades and outputs of some tests from another run of the same submission."""
         self.ended = self.ended or other.ended
         for (cell, own, _), (there, _, _) in zip(self.cells, other.cells, strict=True):
             if own is not None and own.id in tests:
                 cell.outputs = there.outputs
                 self.grades[own.id] = other.grades.get(own.id) or _not_run(own, other.ended)
-
-    def take_lower(self, other: SubmissionRun, tests: frozenset[str]) -> None:
-        """Takes another run's grades and outputs of those tests for which it gives fewer points."""
-        lower = {name for name in tests if _points(other, name) < _points(self, name)}
-        self.take_over(other, frozenset(lower))
-
-    def doubt(self, beside: SubmissionRun) -> None:
-        """Leaves to a person the tests that fail here, but not beside the answers, which read names that only tests bind."""
-        for test, names in self.leans_on.items():
-            if _points(beside, test) > _points(self, test):
-                reason = in_english(
-                    "the answers read {names}, to which the tests give values of their own, and those do not reach the answers",
-                    names=", ".join(names),
-                )
-                self.leave_to_a_person(test, reason)
 
     def leave_to_a_person(self, test: str, reason: str) -> None:
         """Gives a test no points until a person has."""
@@ -96,23 +89,20 @@ class SubmissionRun:
         for _, own, _ in self.cells:
             if own is not None and own.kind == "test" and own.id not in self.grades:
                 self.grades[own.id] = _not_run(own, self.ended)
-        for cell, own, put_back in self.cells:
-            if put_back:
-                cell.metadata["autograder"] = {"put_back": True}
+        for cell, own, _ in self.cells:
             if own is not None and own.kind in ("manual", "task"):
                 self.grades[own.id] = _by_a_person(cell, own)
             if own is not None and own.kind == "test":
                 grade = self.grades[own.id]
-                shown = {"status": grade.status, "hidden": grade.hidden, "process": grade.process}
+                shown = {"status": grade.status, "hidden": grade.hidden, "kind": grade.kind}
                 cell.metadata["autograder"] = {**cell.metadata.get("autograder", {}), **shown}
         return NotebookGrade(
             cells={cell.id: self.grades[cell.id] for cell in self.source.graded},
             comments={own.id: _comment(cell) for cell, own, _ in self.cells if own and _has_comment(cell)},
             notebook=_notebook_text(self.source, self.cells, {"ended": self.ended} if self.ended else {}),
-            ended=self.ended,
+            ended=self.ended or "",
             notes=tuple(f"{own.id}: {PUT_BACK}" for _, own, put_back in self.cells if own and put_back),
             seconds=seconds,
-            wrote_inputs=frozenset(self.wrote_inputs),
         )
 
 
@@ -130,12 +120,12 @@ def unreadable(source: AssignmentSource, reason: str) -> NotebookGrade:
     )
 
 
-def _points(run: SubmissionRun, test: str) -> float:
-    grade = run.grades.get(test)
-    return grade.points or 0.0 if grade else 0.0
+def partly_reason(points: float, most: float) -> str:
+    """Return the reason for the grade of a test whose last line gives fewer points than it is worth."""
+    return in_english("the test gave {number} of {most} points", number=f"{points:g}", most=f"{most:g}")
 
 
-def _not_run(cell: SourceCell, reason: str) -> CellGrade:
+def _not_run(cell: SourceCell, reason: str | None) -> CellGrade:
     return CellGrade(
         status="not run", points=0.0, max_points=cell.points, reason=reason or in_english("the test was not run")
     )
@@ -160,7 +150,9 @@ def _comment(cell: NotebookNode) -> str | None:
 
 
 def _notebook_text(source: AssignmentSource, cells: list[AlignedCell], about: dict[str, Any]) -> str:
-    metadata = {key: source.metadata[key] for key in ("kernelspec", "language_info") if key in source.metadata}
+    metadata: dict[str, Any] = {
+        key: source.metadata[key] for key in ("kernelspec", "language_info") if key in source.metadata
+    }
     if language() != SOURCE:
         metadata[METADATA] = language()
     if about:

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Any, Protocol
 
 import msgspec
 
 from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
 from autograder.grade.submission.notebook_grade import NotebookGrade
-from autograder.grade.submission.teacher.judging_plan import JudgingPlan
+from autograder.grade.submission.teacher.grading_plan import GradingPlan
 from autograder.grade.submission.teacher.source import AssignmentSource
-from autograder.grade.wire.limits import Limits
+from autograder.grade.wire.limits import MEBIBYTE, Limits
+
+LARGEST_NOTEBOOK = 128 * MEBIBYTE  # of a graded one: the student's, its outputs, and the recordings of wrong answers
+LONGEST_TEXT = 100_000  # characters of a reason, comment or note; a check's message has some hundred
+MOST_NOTES = 10_000
 
 
 class Job(msgspec.Struct, frozen=True):
@@ -31,7 +37,7 @@ class Job(msgspec.Struct, frozen=True):
     notebook: str
     data: bytes
     files: dict[str, bytes]
-    plan: JudgingPlan = JudgingPlan()
+    plan: GradingPlan = GradingPlan()
     variant: int | None = None
     pictures: bool = False
 
@@ -42,6 +48,7 @@ class JobResult(msgspec.Struct, frozen=True):
     Attributes:
         grade: None if the grader itself failed.
         failure: why it did; "" if it did not.
+        isolation_failure: why no submission can be isolated as the terms ask; None if that is not the reason.
         worker: the name of the machine, or of the worker of a cluster, that graded it.
         machine: what kind of machine that is.
     """
@@ -52,9 +59,74 @@ class JobResult(msgspec.Struct, frozen=True):
     failure: str = ""
     worker: str = ""
     machine: str = ""
+    isolation_failure: str | None = None
 
 
-class GradingTerms(NamedTuple):
+class _StoredCell(msgspec.Struct):
+    cell_type: str
+    source: str | list[str]
+    metadata: dict[str, Any]
+
+
+class _StoredNotebook(msgspec.Struct):
+    cells: list[_StoredCell]
+    metadata: dict[str, Any]
+    nbformat: int
+
+
+def validated(result: JobResult, source: AssignmentSource) -> JobResult:
+    """Return a result that came from another process, if it can be written to the gradebook.
+
+    A submission that took over the process that grades it can send anything.
+
+    Args:
+        result: of a job.
+        source: of the job's notebook.
+
+    Raises:
+        ValueError: its cells are not the source's, points are not between 0 and the maximum, a text or the notebook is too
+            large, or the notebook cannot be read.
+    """
+    grade = result.grade
+    if grade is None:
+        _check_texts([result.failure])
+        return result
+    most = {cell.id: cell.points for cell in source.graded}
+    if grade.cells.keys() != most.keys() or not grade.comments.keys() <= source.by_id.keys():
+        raise ValueError("it has other cells than the source")
+    for name, cell in grade.cells.items():
+        if cell.max_points != most[name] or not 0 <= (cell.points or 0.0) <= cell.max_points:  # also False for nan
+            raise ValueError(
+                f"the cell {name!r} has {cell.points} of {cell.max_points} points; its maximum is {most[name]}"
+            )
+    times = [grade.seconds, *(cell.seconds for cell in grade.cells.values())]
+    if not all(0 <= seconds < math.inf for seconds in times) or len(grade.notes) > MOST_NOTES:
+        raise ValueError("it has a time that is not a number of seconds, or too many notes")
+    reasons = (cell.reason for cell in grade.cells.values())
+    _check_texts([grade.ended, *grade.notes, *reasons, *(text for text in grade.comments.values() if text)])
+    if len(grade.notebook) > LARGEST_NOTEBOOK:
+        raise ValueError(f"the graded notebook has more than {LARGEST_NOTEBOOK // MEBIBYTE} MiB")
+    try:
+        msgspec.json.decode(grade.notebook, type=_StoredNotebook)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise ValueError(f"the graded notebook cannot be read ({error})") from None
+    return result
+
+
+def _check_texts(texts: Iterable[str]) -> None:
+    if any(len(text) > LONGEST_TEXT for text in texts):
+        raise ValueError(f"it has a text of more than {LONGEST_TEXT} characters")
+
+
+class NewLane(msgspec.Struct, frozen=True):
+    """An order to the planner: fork a lane, for the sockets that are sent along as file descriptors.
+
+    The first one carries jobs and results; the two others lead to the servers of workers and of judges, if there are any.
+    """
+
+
+@dataclass(frozen=True)
+class GradingTerms:
     """What is the same for every job.
 
     Attributes:

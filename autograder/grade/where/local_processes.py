@@ -1,155 +1,161 @@
-"""Grades on this machine: several trusted processes, each with a warm server, that keep nothing between jobs."""
+"""Grades on this machine: several lanes of one warm host. Neither this process nor the host runs any code of a course."""
 
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import multiprocessing.connection
-import os
 import platform
-import resource
-import signal
 import socket
-import tempfile
+import struct
 import time
 from collections.abc import Iterable, Iterator
-from typing import Any
+from dataclasses import dataclass
 
 import msgspec
 import psutil
 
-from autograder.grade.sandbox.isolation.isolation_level import IsolationError
-from autograder.grade.sandbox.launch import ServerPool, ServerProcess, processor_shares
-from autograder.grade.sandbox.warmup import import_igraph
-from autograder.grade.submission.connection.server_client import ServerClient
-from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
+from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess, processor_shares
+from autograder.grade.sandbox.process_group import ProcessGroup
+from autograder.grade.submission.connection.server_client import greeting, process_group
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.where.grading_job import Graders, GradingTerms, Job, JobResult
+from autograder.grade.where.course_bundle import CourseBundle
+from autograder.grade.where.grading_job import Graders, GradingTerms, Job, JobResult, NewLane, validated
 from autograder.grade.where.machine_facts import machine_kind
-from autograder.grade.wire.limits import LONGEST_WAIT, MEBIBYTE
+from autograder.grade.wire.channel import ChannelError, receive, send
+from autograder.grade.wire.limits import LONGEST_WAIT
 
-MARGIN_SECONDS = 60  # on the clock, for starting a server and writing what was found
-TRUSTED_SECONDS = 10  # of processor time that a grader process may use for one job, beyond what the submission has
-TRUSTED_BYTES = 2048 * MEBIBYTE  # that it may add to its memory, or twice as much as a submission has if that is more
+MARGIN_SECONDS = 60  # on the clock, for starting a server and writing the result
+PLANNING_SECONDS = 1200  # for the first job: the course is planned before it
+LANE_SECONDS = 10  # of processor time that a lane may use for one job, beyond the submission's own
+LARGEST_RESULT = 1 << 28  # bytes
 TRIES = 2
+_CREDENTIALS = struct.Struct("3i")  # of a process: its number, user and group; unix(7)
 
 
-class _GraderProcess:
-    """One trusted process, and the job that it is working on."""
-
-    def __init__(self, terms: GradingTerms, servers: ServerPool, processors: frozenset[int], folder: str) -> None:
-        self.terms, self.servers, self.processors, self.folder = terms, servers, processors, folder
-        self.job: Job | None = None
-        self.tries = 0
-        self._start()
-
-    def give(self, job: Job, tries: int = 1) -> None:
-        self.job, self.tries = job, tries
-        self.overdue = ""
-        self.deadline = time.monotonic() + LONGEST_WAIT * self.terms.limits.submission_seconds + MARGIN_SECONDS
-        self.processor_deadline = self._processor_seconds() + self.terms.limits.submission_seconds + TRUSTED_SECONDS
-        with contextlib.suppress(OSError):  # a process that has died is noticed when its result is read
-            self.pipe.send_bytes(msgspec.msgpack.encode(job))
-
-    def result(self) -> JobResult | None:
-        """Returns the job's result; None if the process died and a new one has begun the job again."""
-        assert self.job is not None
-        job = self.job
-        try:
-            result = msgspec.msgpack.decode(self.pipe.recv_bytes(), type=JobResult)
-        except (EOFError, OSError, msgspec.MsgspecError):
-            return self._try_again(job)
-        if not result.student:
-            raise IsolationError(result.failure)
-        self.job = None
-        return result
-
-    def _try_again(self, job: Job) -> JobResult | None:
-        self.close()
-        self._start()
-        if self.overdue:
-            self.job = None
-            return JobResult(job.student, job.notebook, unreadable(self.terms.sources[job.notebook], self.overdue))
-        if self.tries < TRIES:
-            self.give(job, self.tries + 1)
-            return None
-        self.job = None
-        return JobResult(
-            job.student, job.notebook, None, f"the grading process ended {TRIES} times over this submission"
-        )
-
-    def end_overdue(self) -> None:
-        """Ends a process that takes too long over a job; its pipe then reports the end."""
-        is_late = time.monotonic() > self.deadline
-        if self.job is not None and (is_late or self._processor_seconds() > self.processor_deadline):
-            self.overdue = f"grading it took more than {self.terms.limits.submission_seconds:g} seconds"
-            self.process.kill()
-
-    def _processor_seconds(self) -> float:
-        try:
-            times = psutil.Process(self.process.pid).cpu_times()
-        except psutil.Error:
-            return 0.0
-        return float(times.user + times.system)
-
-    def close(self) -> None:
-        self.pipe.close()
-        self.process.join(timeout=10)
-        if self.process.is_alive():
-            self.process.kill()
-            self.process.join()
-
-    def _start(self) -> None:
-        import_igraph()  # before the fork: otherwise each process imports it for its first picture
-        self.pipe, theirs = multiprocessing.Pipe()
-        server = self.servers.take()
-        context = multiprocessing.get_context("fork")  # PyTorch is imported already, and there is no thread yet
-        arguments = (self.pipe, theirs, self.terms, self.servers, server, self.processors, self.folder)
-        self.process = context.Process(target=_serve_jobs, args=arguments, daemon=True)
-        self.process.start()
-        theirs.close()
-        if server is not None:
-            server.disconnect()  # the new process has its own copy
-
-
-class GraderProcesses(Graders):
-    """The processes that grade; a context manager. They are started when they are needed, and stay for the next jobs.
+class LocalBackend:
+    """A warm host on this machine, before and after the terms of grading are known; a context manager.
 
     Args:
-        terms: what is the same for every job.
-        count: how many grade at once.
-        servers: each new process takes one, or starts its own if there is none left. No job, no server.
+        level: how submissions are isolated.
+        count: how many are graded at once.
     """
 
-    def __init__(self, terms: GradingTerms, count: int, servers: ServerPool) -> None:
-        self._terms, self._count, self._servers = terms, count, servers
-        self._shares = processor_shares(count)
-        self._busy: list[_GraderProcess] = []
-        self._free: list[_GraderProcess] = []
-        self._files = tempfile.TemporaryDirectory(prefix="autograder-", ignore_cleanup_errors=True)
+    def __init__(self, level: IsolationLevel, count: int) -> None:
+        self._count, self._host = count, HostProcess(level)
 
-    def __enter__(self) -> GraderProcesses:
-        os.chmod(self._files.name, 0o711)  # a second user's folder lies in it
+    def __enter__(self) -> LocalBackend:
         return self
 
     def __exit__(self, *_: object) -> None:
-        # A later process holds a copy of an earlier one's pipe, so none ends before all of these are closed.
-        for grader in [*self._busy, *self._free]:
-            grader.pipe.close()
-        for grader in [*self._busy, *self._free]:
-            grader.close()
-        self._files.cleanup()
+        self._host.close()
+
+    def start(self) -> None:
+        """Starts the host, which imports PyTorch, and does not wait until it is ready."""
+        self._host.start()
+
+    def graders(self, terms: GradingTerms) -> Lanes:
+        """Return the lanes that grade by these terms; a context manager."""
+        return Lanes(terms, self._count, self._host)
+
+
+@dataclass
+class _Lane:
+    """One lane, and the job that it is working on.
+
+    Attributes:
+        connection: to the lane, for jobs and results.
+        groups: control groups around the lane's servers.
+    """
+
+    connection: socket.socket
+    groups: list[ProcessGroup]
+    process: psutil.Process | None = None
+    job: Job | None = None
+    tries: int = 0
+    overdue: str | None = None
+    deadline: float = 0.0
+    processor_deadline: float = 0.0
+
+    def give(self, job: Job, terms: GradingTerms, tries: int, margin: float) -> None:
+        self.job, self.tries, self.overdue = job, tries, None
+        self.deadline = time.monotonic() + LONGEST_WAIT * terms.limits.submission_seconds + margin
+        self.processor_deadline = self._processor_seconds() + 2 * terms.limits.submission_seconds + LANE_SECONDS
+        with contextlib.suppress(ChannelError):  # a lane that has died is noticed when its result is read
+            send(self.connection, job)
+
+    def is_new(self) -> bool:
+        """Return whether the lane had not greeted before; now it has, by one byte, or has ended."""
+        if self.process is not None:
+            return False
+        _, ancillary, _, _ = self.connection.recvmsg(1, socket.CMSG_SPACE(_CREDENTIALS.size))
+        found = [data for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
+        number = _CREDENTIALS.unpack(found[0])[0] if found else 0
+        with contextlib.suppress(psutil.Error):
+            self.process = psutil.Process(number) if number else None
+        return self.process is not None
+
+    def end_if_overdue(self, terms: GradingTerms) -> None:
+        """Ends a lane that takes too long over a job; its socket then reports the end."""
+        if self.job is None or self.process is None:
+            return
+        if time.monotonic() > self.deadline or self._processor_seconds() > self.processor_deadline:
+            self.overdue = f"grading it took more than {terms.limits.submission_seconds:g} seconds"
+            with contextlib.suppress(psutil.Error):
+                self.process.kill()
+
+    def _processor_seconds(self) -> float:
+        try:
+            times = self.process.cpu_times() if self.process else None
+        except psutil.Error:
+            times = None
+        return float(times.user + times.system) if times else 0.0
+
+    def close(self) -> None:
+        self.connection.close()
+        for group in self.groups:
+            group.remove()
+
+
+class Lanes(Graders):
+    """The lanes that grade; a context manager. They are started when they are needed, and stay for the next jobs.
+
+    Args:
+        terms: the same for every job.
+        count: how many submissions are graded at once.
+        host: from which the lanes are forked.
+    """
+
+    def __init__(self, terms: GradingTerms, count: int, host: HostProcess) -> None:
+        self._terms, self._count, self._host = terms, count, host
+        self._shares = processor_shares(count)
+        self._busy: list[_Lane] = []
+        self._free: list[_Lane] = []
+        self._planner: socket.socket | None = None
+        self._outer: HostProcess | None = None
+
+    def __enter__(self) -> Lanes:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for lane in [*self._busy, *self._free]:
+            lane.close()
+        if self._planner is not None:
+            self._planner.close()
+        if self._outer is not None:
+            self._outer.close(CLOSE_SECONDS)
 
     def batches(self, jobs: Iterable[Job]) -> Iterator[list[JobResult]]:
-        """Yields every job's result as soon as it is there; jobs are taken from the iterable only when a process is free.
+        """Yield every job's result as soon as it is there; jobs are taken from the iterable only when a lane is free.
 
         Raises:
-            IsolationError: the servers do not start.
+            IsolationError: the host does not start, or cannot isolate as the terms ask.
         """
         waiting = iter(jobs)
         results: list[JobResult] = []
         while True:
-            # New jobs before the results: the caller writes these to disk, and the processes should work during that time.
+            # New jobs before the results: the caller writes these to disk, and the lanes should work during that time.
             while self.has_room and (job := next(waiting, None)) is not None:
                 self.give(job)
             if results:
@@ -160,93 +166,123 @@ class GraderProcesses(Graders):
 
     @property
     def has_room(self) -> bool:
-        """Whether a process is free for another job."""
+        """Whether a lane is free for another job."""
         return len(self._busy) < self._count
 
     @property
     def is_idle(self) -> bool:
-        """Whether no process works on a job."""
+        """Whether no lane works on a job."""
         return not self._busy
 
     def give(self, job: Job) -> None:
         """Begins a job; there has to be room.
 
         Raises:
-            IsolationError: the servers do not start.
+            IsolationError: the host does not start.
         """
-        self._busy.append(self._free.pop() if self._free else self._new_process())
-        self._busy[-1].give(job)
+        lane = self._free.pop() if self._free else self._new_lane(len(self._busy))
+        if _has_ended(lane):
+            lane.close()
+            lane = self._new_lane(len(self._busy))
+        self._busy.append(lane)
+        lane.give(job, self._terms, 1, MARGIN_SECONDS + PLANNING_SECONDS)
 
     def results(self, or_until_readable: socket.socket | None = None) -> list[JobResult]:
-        """Waits up to a second, or until a socket can be read, and returns the results that are there."""
-        pipes: Any = {grader.pipe: grader for grader in self._busy}
+        """Wait up to a second, or until a socket can be read, and return the results that are there.
+
+        Raises:
+            IsolationError: the host cannot isolate submissions as the terms ask.
+        """
         beside = [] if or_until_readable is None else [or_until_readable]
-        ready = multiprocessing.connection.wait([*pipes, *beside], timeout=1.0)
-        asked = [pipes[pipe] for pipe in ready if pipe in pipes]
-        results = [grader.result() for grader in asked]
-        for grader in [grader for grader in asked if grader.job is None]:
-            self._busy.remove(grader)
-            self._free.append(grader)
-        for grader in self._busy:
-            grader.end_overdue()
-        return [
-            msgspec.structs.replace(result, worker=platform.node(), machine=machine_kind())
-            for result in results
-            if result is not None
-        ]
+        ready = multiprocessing.connection.wait([*(lane.connection for lane in self._busy), *beside], timeout=1.0)
+        results = []
+        for lane in [lane for lane in self._busy if lane.connection in ready]:
+            if lane.is_new():
+                continue
+            self._busy.remove(lane)
+            result = self._result(lane)
+            if result is not None:
+                results.append(msgspec.structs.replace(result, worker=platform.node(), machine=machine_kind()))
+        for lane in self._busy:
+            lane.end_if_overdue(self._terms)
+        return results
 
-    def _new_process(self) -> _GraderProcess:
-        return _GraderProcess(self._terms, self._servers, self._shares[len(self._busy)], self._files.name)
+    def _result(self, lane: _Lane) -> JobResult | None:
+        """Return the result of a lane's job; None if the lane died and a new one has begun the job again."""
+        job = lane.job
+        assert job is not None
+        try:
+            result = receive(lane.connection, JobResult, largest=LARGEST_RESULT)
+        except ChannelError:
+            return self._try_again(lane, job)
+        if result.isolation_failure is not None:
+            raise IsolationError(result.isolation_failure)
+        try:
+            result = validated(result, self._terms.sources[job.notebook])
+        except ValueError as error:
+            lane.close()
+            return JobResult(job.student, job.notebook, None, f"its grade was refused: {error}")
+        lane.job = None
+        self._free.append(lane)
+        return msgspec.structs.replace(result, student=job.student, notebook=job.notebook)
 
+    def _try_again(self, lane: _Lane, job: Job) -> JobResult | None:
+        lane.close()
+        if lane.overdue is not None:
+            return JobResult(job.student, job.notebook, unreadable(self._terms.sources[job.notebook], lane.overdue))
+        if lane.tries >= TRIES:
+            return JobResult(
+                job.student, job.notebook, None, f"the grading process ended {TRIES} times over this submission"
+            )
+        again = self._new_lane(len(self._busy))
+        self._busy.append(again)
+        again.give(job, self._terms, lane.tries + 1, MARGIN_SECONDS + PLANNING_SECONDS)
+        return None
 
-def _serve_jobs(
-    main_end: Any,
-    pipe: Any,
-    terms: GradingTerms,
-    servers: ServerPool,
-    own: ServerProcess | None,
-    processors: frozenset[int],
-    folder: str,
-) -> None:
-    """The trusted process: grades until the main process closes the pipe, and keeps its temporary files in the folder."""
-    main_end.close()
-    servers.disconnect()
-    tempfile.tempdir = folder  # the main process deletes it: this one may be killed
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which then closes the pipe
-    import torch
+    def _new_lane(self, place: int) -> _Lane:
+        servers: list[socket.socket] = [self._host.fork("server"), self._host.fork("judge server")]
+        groups = []
+        try:
+            for server in servers:
+                process, has_namespaces = greeting(server)
+                group = process_group(process, self._terms.limits, self._shares[place % len(self._shares)])
+                groups += [group] if group else []
+        except (ChannelError, OSError):
+            raise IsolationError(
+                f"the server for submissions does not start at level {self._terms.level.name!r}: {self._host.last_line}"
+            ) from None
+        if self._terms.level.separates_submissions and not has_namespaces:
+            # The kernel refuses namespaces inside the host's own: each submission gets a host of its own, which the lane, outside of
+            # any, starts.
+            for server in servers:
+                server.close()
+            servers = []
+            self._outer = self._outer or HostProcess(LEVELS["process"])
+        ours, theirs = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # the kernel says which process is at the other end
+        with theirs:
+            self._order_lane([theirs, *servers])
+        for server in servers:
+            server.close()
+        return _Lane(ours, groups)
 
-    torch.set_num_threads(1)
-    _limit_memory(max(TRUSTED_BYTES, 2 * terms.limits.memory_bytes))
-    with ServerClient(terms.level, terms.limits, own, processors) as server:
-        grader = SubmissionGrader(server, terms.limits)
-        while True:
+    def _order_lane(self, sockets: list[socket.socket]) -> None:
+        """Sends the sockets of a new lane to the planner, which is started again if it has ended."""
+        for planner in (self._planner, None):
             try:
-                job = msgspec.msgpack.decode(pipe.recv_bytes(), type=Job)
-            except (EOFError, OSError):
-                break
-            result = _grade(grader, terms, job)
-            with contextlib.suppress(OSError):  # the main process was interrupted: the next receive finds that out
-                pipe.send_bytes(msgspec.msgpack.encode(result))
-    os._exit(0)
+                planner = planner or self._begin_planner()
+                socket.send_fds(planner, [b"l"], [one.fileno() for one in sockets])
+                send(planner, NewLane())
+                return
+            except (ChannelError, OSError):
+                continue
+
+    def _begin_planner(self) -> socket.socket:
+        self._planner = (self._outer or self._host).fork("planner")
+        send(self._planner, CourseBundle.of(self._terms))
+        return self._planner
 
 
-def _limit_memory(more: int) -> None:
-    """Makes this process fail to get memory, which ends one test or one grade, before the machine has none left."""
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    wanted = psutil.Process().memory_info().vms + more
-    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))
-
-
-def _grade(grader: SubmissionGrader, terms: GradingTerms, job: Job) -> JobResult:
-    try:
-        source = terms.sources[job.notebook]
-        source = source if job.variant is None else source.variant(job.variant)
-        grade = grader.grade(source, job.data, job.files, terms.seed, job.plan, pictures=job.pictures)
-        return JobResult(job.student, job.notebook, grade)
-    except IsolationError as error:
-        return JobResult("", "", None, str(error))
-    except MemoryError:
-        reason = "grading it took more memory than the grader has for one submission"
-        return JobResult(job.student, job.notebook, unreadable(terms.sources[job.notebook], reason))
-    except Exception as error:  # noqa: BLE001 - the batch continues, and the teacher reads what happened
-        return JobResult(job.student, job.notebook, None, f"the grader failed ({type(error).__name__}: {error})")
+def _has_ended(lane: _Lane) -> bool:
+    """Return whether a free lane has ended: it sends nothing without a job."""
+    return bool(multiprocessing.connection.wait([lane.connection], timeout=0))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import signal
+from dataclasses import dataclass
+from typing import Annotated, Any, get_args, get_type_hints
 
 import msgspec
 
@@ -11,6 +13,25 @@ TIME_IS_UP = signal.SIGXCPU
 MEBIBYTE = 2**20
 LONGEST_WAIT = 3
 LEAST_WAIT = 60.0  # seconds that a submission may be kept waiting, however short its own limit is
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How a teacher sets a limit: as `c.Autograder.NAME` in nbgrader_config.py, and for one run as `grade --NAME`.
+
+    Attributes:
+        name: of the setting.
+        help: the unit, and what is limited.
+        least: the smallest value.
+        unit: bytes of one; 1 for other things than memory.
+        is_option: whether `grade` has an option for it, and the configuration of a new course a line.
+    """
+
+    name: str
+    help: str
+    least: float
+    unit: int = 1
+    is_option: bool = False
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,7 +47,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         output_bytes: of text and pictures in one submission's outputs; the rest is cut off, without a penalty.
         file_bytes: of the largest file it may write.
         disk_bytes: of its private /tmp and home folder together; they are kept in memory.
-        notebook_bytes: of the submitted notebook.
+        notebook_bytes: of the submitted notebook, without its outputs.
         attachment_bytes: of all other submitted files.
         attachment_count: of the files and folders beside the notebooks.
         reply_bytes: of one answer from the worker.
@@ -34,16 +55,61 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
         reply_items: values in one answer: each number, text, key, list and map; an array of NumPy or PyTorch is one.
     """
 
-    cell_seconds: float = 30.0
-    submission_seconds: float = 120.0
-    memory_bytes: int = 1024 * MEBIBYTE
-    processes: int = 64
-    output_bytes: int = 4 * MEBIBYTE
-    file_bytes: int = 64 * MEBIBYTE
-    disk_bytes: int = 128 * MEBIBYTE
+    cell_seconds: Annotated[float, Setting("cell_seconds", "seconds for one cell", 0.1, is_option=True)] = 30.0
+    submission_seconds: Annotated[
+        float, Setting("submission_seconds", "seconds for all cells together", 1, is_option=True)
+    ] = 120.0
+    memory_bytes: Annotated[int, Setting("memory_mib", "MiB of memory", 64, MEBIBYTE, is_option=True)] = 1024 * MEBIBYTE
+    processes: Annotated[int, Setting("processes", "processes and threads at once", 1, is_option=True)] = 64
+    output_bytes: Annotated[int, Setting("output_mib", "MiB of text and pictures shown", 1, MEBIBYTE)] = 4 * MEBIBYTE
+    file_bytes: Annotated[int, Setting("file_mib", "MiB of the largest file written", 1, MEBIBYTE)] = 64 * MEBIBYTE
+    disk_bytes: Annotated[int, Setting("disk_mib", "MiB of all files written", 1, MEBIBYTE)] = 128 * MEBIBYTE
     notebook_bytes: int = 20 * MEBIBYTE
     attachment_bytes: int = 50 * MEBIBYTE
     attachment_count: int = 2000
     reply_bytes: int = 64 * MEBIBYTE
     reply_items: int = 2_000_000
-    picture_seconds: float = 6.0
+    picture_seconds: Annotated[
+        float, Setting("picture_seconds", "seconds for the pictures of wrong answers, 0 for none", 0)
+    ] = 6.0
+
+
+@dataclass(frozen=True)
+class LimitField:
+    """A field of `Limits` that a teacher can set."""
+
+    name: str
+    kind: type[int] | type[float]
+    setting: Setting
+
+    @property
+    def default(self) -> float:
+        """The standard value, in the setting's unit."""
+        return float(getattr(Limits(), self.name)) / self.setting.unit
+
+    def value(self, given: Any) -> float:
+        """Return the field's value for a setting.
+
+        Raises:
+            ValueError: it is not a number, or too small; the message names the setting.
+        """
+        kinds = (int,) if self.kind is int else (int, float)
+        about = self.setting
+        if isinstance(given, bool) or not isinstance(given, kinds) or not about.least <= given < float("inf"):
+            raise ValueError(
+                f"{about.name} = {given!r} cannot be used; {about.help} are a number from {about.least:g} up"
+            )
+        return self.kind(given * about.unit)
+
+
+def limit_fields() -> dict[str, LimitField]:
+    """Return the fields that a teacher can set, by the name of the setting."""
+    hints = get_type_hints(Limits, include_extras=True)
+    parts = {field: get_args(hint) for field, hint in hints.items() if get_args(hint)}
+    return {setting.name: LimitField(field, kind, setting) for field, (kind, setting) in parts.items()}
+
+
+def configuration_lines() -> str:
+    """Return lines of nbgrader_config.py that set the limits which `grade` has options for, to their standard values."""
+    fields = [field for field in limit_fields().values() if field.setting.is_option]
+    return "".join(f"c.Autograder.{one.setting.name} = {one.default:g}  # {one.setting.help}\n" for one in fields)

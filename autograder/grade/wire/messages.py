@@ -1,213 +1,222 @@
-"""The messages between the trusted grader and a submission's worker: msgpack of these structs, never a pickle.
+"""The messages between a lane and the processes of one submission: msgpack of these structs, never a pickle.
 
-Reading a message runs no code, and a message of another form is refused (msgspec checks the types). Each answer carries the
-number of its question, so that a process forked by a submission cannot slip in an answer to the next one.
+Decoding a message runs no code, and a message of another form is refused (msgspec checks the types). A lane sends a batch of
+requests at once; the worker answers each, in order. Each answer carries the number of its batch, so that a process forked by a
+submission cannot slip in an answer to a later one.
+
+Calls, reports and programs are those of `autograder.check.subject.call_report`, and recordings those of
+`autograder.tape.recording`; they are encoded once more, so that reading a message needs no PyTorch.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
-from autograder.check.subject.call_report import Call, ProgramText, Report
-from autograder.grade.wire.shared.warnings_given import MOST as MOST_WARNINGS
-from autograder.grade.wire.shared.warnings_given import GivenWarning
-from autograder.grade.wire.values.message_form import Values
-
-LONGEST_REASON = 2000  # characters
+LONGEST_REASON = 4000  # characters
 LONGEST_PRINT = 1 << 18
 Reason = Annotated[str, msgspec.Meta(max_length=LONGEST_REASON)]
-"""Words of the worker's that may be stored in a grade; a longer text is no message."""
+"""A text of the worker's that may be stored in a grade; a message with a longer one is refused."""
+Printed = Annotated[str, msgspec.Meta(max_length=2 * LONGEST_PRINT)]
 
 
-class BeginSubmission(msgspec.Struct, frozen=True, tag="begin"):
-    """The first request: write these files, by relative path, and set the limits of this submission.
+class Begin(msgspec.Struct, frozen=True, tag="begin"):
+    """The first request: write these files, by relative path, and set the limits.
 
     Attributes:
-        files: what was submitted beside the notebook.
+        files: beside the notebook.
         cell_seconds: time limit of one cell, and of one call.
         output_bytes: limit of the outputs of all cells together.
-        recordings: what the source's own demonstrations recorded, as `KeptRecordings.encoded` returns it.
+        recordings: of the source's own demonstrations, as `KeptRecordings.encoded` returns them.
+        language: of a judge's messages.
+        seed: of a judge's random generators; None leaves them as they are.
     """
 
     files: dict[str, bytes]
     cell_seconds: float
     output_bytes: int
     recordings: bytes = b""
+    language: str = "en"
+    seed: int | None = None
 
 
 class RunCell(msgspec.Struct, frozen=True, tag="run"):
-    """Run one cell's text."""
+    """Run one cell's text; answered by CellRan."""
 
     text: str
 
 
-class AskName(msgspec.Struct, frozen=True, tag="describe"):
-    """Say what a name refers to now; with `start`, how many values of the table both sides know, send it, too.
+class MakeCall(msgspec.Struct, frozen=True, tag="call"):
+    """Make a call that a check asks for; answered by CallMade, or by Skipped if an earlier call of the group had a problem.
 
-    `begins` says that a test begins, for which nothing has been looked up; `shared` are the classes that both sides have.
+    Attributes:
+        name: of the function or class.
+        call: a Call as msgpack.
+        group: of calls whose function is looked up once and kept for recordings.
     """
 
     name: str
-    start: int | None = None
-    begins: bool = False
-    shared: list[str] = []
+    call: bytes
+    group: int
 
 
-class AskCall(msgspec.Struct, frozen=True, tag="call"):
-    """Make the call that a check asks for."""
-
-    name: str
-    call: Call
-
-
-class AskAttempt(msgspec.Struct, frozen=True, tag="attempt"):
-    """Record a call that gave a wrong answer, for its picture; `seconds` and memory are not all that the submission has."""
+class RunProgram(msgspec.Struct, frozen=True, tag="program"):
+    """Run and record a function without arguments; answered by ProgramRan."""
 
     name: str
-    call: Call
-    seconds: float
-    spared_bytes: int
+    group: int
+
+
+class DescribeName(msgspec.Struct, frozen=True, tag="describe"):
+    """Describe the object that a name refers to now; answered by NameDescription."""
+
+    name: str
+
+
+class CallStudent(msgspec.Struct, frozen=True, tag="invoke"):
+    """Call a function with plain values, as a test does; answered by StudentReturned.
+
+    Attributes:
+        arguments: a tuple and a dictionary, as `plain_values.encode` returns them together.
+    """
+
+    name: str
+    arguments: bytes
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """A call that gave a wrong answer, or a program without arguments if `call` is None, for its recording."""
+
+    group: int
+    call: bytes | None
     knows_gradients: bool = False
 
 
-class AskProgram(msgspec.Struct, frozen=True, tag="program"):
-    """Run and record a function without arguments."""
+class RecordAttempts(msgspec.Struct, frozen=True, tag="record"):
+    """Record wrong answers in one fork, with these limits; answered by Recorded."""
 
-    name: str
-
-
-class AskOperation(msgspec.Struct, frozen=True, tag="operate"):
-    """Do something with the learner's objects: call one, read an attribute, iterate.
-
-    Attributes:
-        operation: "call", "getattr", "setattr", "delattr", or the name of a special method.
-        operands: four values: a tuple of the operands, the names that the test has bound or deleted, random states, and
-            settings that the test has changed.
-        start: how many values of the table both sides still know.
-        files: those that the test wrote, by name; None for one that it deleted.
-        hears_warnings: whether the test listens to warnings.
-    """
-
-    operation: str
-    operands: Values
-    start: int
-    files: dict[str, bytes | None] = {}
-    hears_warnings: bool = False
+    attempts: list[Attempt]
+    seconds: float
+    spared_bytes: int
 
 
-class AskGradients(msgspec.Struct, frozen=True, tag="pull"):
-    """Run backward through what an earlier operation returned.
+class ListRecordings(msgspec.Struct, frozen=True, tag="recordings"):
+    """Send the recordings of the demonstrations that have run; answered by Recorded."""
+
+
+class RunTest(msgspec.Struct, frozen=True, tag="test"):
+    """Run a plain-data test in a judge; answered by TestRan, after any number of Asked.
 
     Attributes:
-        invocation: its number.
-        cotangents: two values: the positions of some returned tensors, and their gradients.
-        start: how many values of the table both sides still know.
+        text: of the test.
+        names: the student's names that it uses.
+        modules: the modules that it uses by a name of the student's.
+        seed: from which its inputs are drawn.
+        seconds: time limit of the whole test.
+        hidden_lines: pairs of first and last line of its hidden parts.
+        picture_seconds: for recordings of wrong answers that its checks ask for.
     """
 
-    invocation: int
-    cotangents: Values
-    start: int
+    text: str
+    names: dict[str, NameDescription]
+    modules: dict[str, str]
+    seed: int
+    seconds: float
+    hidden_lines: list[tuple[int, int]]
+    picture_seconds: float
 
 
-class AskRecordings(msgspec.Struct, frozen=True, tag="recordings"):
-    """Send the recordings of the demonstrations that have run."""
+class Replied(msgspec.Struct, frozen=True, tag="replied"):
+    """The lane's reply to Asked: the worker's answer, encoded; None with a reason if there is no answer."""
+
+    answer: bytes | None
+    reason: str = ""
+    has_ended: bool = False
 
 
-class CallbackReturned(msgspec.Struct, frozen=True, tag="callback returned"):
-    """What the test's own function returned or raised, which the learner's code had called.
-
-    Attributes:
-        start: how many values of the table both sides still know: the function may have asked for more than they keep.
-    """
-
-    value: Values
-    start: int
-    raised: bool = False
-
-
-class CellOutputs(msgspec.Struct, frozen=True, tag="ran"):
-    """A cell's outputs as JSON in nbformat's form, and its execution count."""
+class CellRan(msgspec.Struct, frozen=True, tag="ran"):
+    """A cell's outputs as JSON in nbformat's form, and the type name and text of the error that ended it."""
 
     outputs: bytes
-    execution_count: int
+    error: tuple[Reason, Reason] | None = None
+    points: float | None = None
 
 
 class NameDescription(msgspec.Struct, frozen=True, tag="described"):
-    """What a name refers to: "absent", "function", "class", "data" or "other".
+    """The object that a name refers to.
 
     Attributes:
-        value: what it refers to.
-        unsendable: why that cannot be sent, "" if it can.
+        value: of a data object, as `plain_values.encode` returns it.
+        unsendable: why it has no such value; None if it has.
+        description: of a function, as `student_functions` makes it, as msgpack.
     """
 
-    kind: Reason
+    kind: Literal["absent", "function", "class", "module", "data"]
     type_name: Reason = ""
-    value: Values = Values()
-    unsendable: Reason = ""
+    value: bytes = b""
+    unsendable: Reason | None = None
+    description: bytes = b""
 
 
-class CallAnswer(msgspec.Struct, frozen=True, tag="reported"):
-    """What a call did."""
+class CallMade(msgspec.Struct, frozen=True, tag="reported"):
+    """A Report as msgpack."""
 
-    report: Report
-
-
-class ProgramAnswer(msgspec.Struct, frozen=True, tag="recorded"):
-    """What recording a program found."""
-
-    program: ProgramText
+    report: bytes
 
 
-class Recordings(msgspec.Struct, frozen=True, tag="kept"):
-    """The recordings of demonstrations, as `KeptRecordings.encoded` returns them; the grader does not look into them."""
+class ProgramRan(msgspec.Struct, frozen=True, tag="recorded"):
+    """A ProgramText as msgpack."""
 
-    encoded: bytes
-
-
-class AttemptAnswer(msgspec.Struct, frozen=True, tag="attempted"):
-    """The recording of a call as msgpack, b"" where there is none. The grader checks its form before it uses it."""
-
-    recording: bytes
+    program: bytes
 
 
-class Returned(msgspec.Struct, frozen=True, tag="returned"):
-    """What an operation returned or raised.
+class StudentReturned(msgspec.Struct, frozen=True, tag="returned"):
+    """The reply of a student's function, as `student_functions` makes it, as msgpack."""
 
-    Attributes:
-        value: two values: the result or the exception, and the names that it bound again.
-        raised: whether it is an exception.
-        invocation: a number for asking for gradients later.
-        differentiable: positions of the result's tensors that came out of operations on tensors that require grad.
-        printed: what the learner's code wrote to stdout.
-        unsendable: why the result cannot be sent, "" if it can.
-        files: those that the learner's code wrote, by name; None for one that it deleted.
-        drew: whether it drew random numbers after the test has set a seed.
-        warnings: that it gave, where the test listens to them.
-    """
-
-    value: Values = Values()
-    raised: bool = False
-    invocation: int = 0
-    differentiable: list[int] = []
-    printed: Annotated[str, msgspec.Meta(max_length=2 * LONGEST_PRINT)] = ""
-    unsendable: Reason = ""
-    files: dict[str, bytes | None] = {}
-    drew: bool = False
-    warnings: Annotated[list[GivenWarning], msgspec.Meta(max_length=MOST_WARNINGS)] = []
+    reply: bytes
 
 
-class CallbackAsked(msgspec.Struct, frozen=True, tag="call back"):
-    """The learner's code calls a function that the test gave it; the operation waits for what it returns.
+class Recorded(msgspec.Struct, frozen=True, tag="kept"):
+    """Recordings, as msgpack; b"" for an attempt that could not be recorded. The lane checks their form before it uses them."""
+
+    recordings: list[bytes]
+
+
+class Asked(msgspec.Struct, frozen=True, tag="ask"):
+    """The judge asks the lane to send this request to the worker, and to send back the answer as Replied."""
+
+    request: MakeCall | RunProgram | DescribeName | CallStudent | RecordAttempts
+
+
+class TestRan(msgspec.Struct, frozen=True, tag="tested"):
+    """A plain-data test has run.
 
     Attributes:
-        callback: the function's number.
-        arguments: two values: a tuple, and a dictionary of the arguments by name.
+        outputs: as in CellRan.
+        status: how it ended.
+        points: that the test's last line gives; None for all.
+        reason: why points are missing, in words for the student.
+        is_hidden: whether the reason comes from a hidden part.
+        line: of the test, at which it ended with an error.
+        wrote_arguments: whether a student's function wrote into an argument of the test's.
     """
 
-    callback: int
-    arguments: Values
+    outputs: bytes
+    status: Literal["passed", "incorrect", "not attempted", "timed out", "not judged"]
+    points: float | None = None
+    reason: Reason = ""
+    is_hidden: bool = False
+    line: int | None = None
+    wrote_arguments: bool = False
+
+
+class Skipped(msgspec.Struct, frozen=True, tag="skipped"):
+    """An earlier call of the same group had a problem, so this one was not made."""
+
+
+class Done(msgspec.Struct, frozen=True, tag="done"):
+    """The request was obeyed."""
 
 
 class Failure(msgspec.Struct, frozen=True, tag="failed"):
@@ -217,39 +226,41 @@ class Failure(msgspec.Struct, frozen=True, tag="failed"):
 
 
 Request = (
-    BeginSubmission
+    Begin
     | RunCell
-    | AskName
-    | AskCall
-    | AskAttempt
-    | AskProgram
-    | AskOperation
-    | AskGradients
-    | AskRecordings
-    | CallbackReturned
+    | MakeCall
+    | RunProgram
+    | DescribeName
+    | CallStudent
+    | RecordAttempts
+    | ListRecordings
+    | RunTest
+    | Replied
 )
 Answer = (
-    CellOutputs
+    CellRan
     | NameDescription
-    | CallAnswer
-    | AttemptAnswer
-    | ProgramAnswer
-    | Recordings
-    | Returned
-    | CallbackAsked
+    | CallMade
+    | ProgramRan
+    | StudentReturned
+    | Recorded
+    | Asked
+    | TestRan
+    | Skipped
+    | Done
     | Failure
 )
 
 
-class Question(msgspec.Struct, frozen=True):
-    """A request with its number."""
+class Batch(msgspec.Struct, frozen=True):
+    """Requests with the number of their batch."""
 
     number: int
-    request: Request
+    requests: list[Request]
 
 
 class Reply(msgspec.Struct, frozen=True):
-    """An answer with the number of its question."""
+    """An answer with the number of its batch."""
 
     number: int
     answer: Answer

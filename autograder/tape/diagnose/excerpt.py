@@ -29,6 +29,7 @@ class Scope:
         knows_gradients: whether the caller has the right gradients; where private copies of what is saved already show that one is
             wrong, no loss is varied then, which would take ten times as long as all other runs.
         is_proof: whether only the outcome is asked for: then no right gradient is computed entry by entry.
+        has_steps: whether an error that has nothing to do with autograd is recorded step by step, too.
     """
 
     calls: int | None = None
@@ -36,6 +37,7 @@ class Scope:
     check_gradients: bool = False
     knows_gradients: bool = False
     is_proof: bool = False
+    has_steps: bool = True
 
 
 WHOLE = Scope()

@@ -19,6 +19,7 @@ from autograder.tape.diagnose.excerpt import (
     excerpt_of,
     is_long,
 )
+from autograder.tape.diagnose.foreign_errors import recording_of_error
 from autograder.tape.diagnose.unknown_outcome import refuse_uncompared, refuse_unfollowed, refuse_unrepeated
 from autograder.tape.internals.compiler import eager_random_numbers
 from autograder.tape.observe.backward_trace import BackwardTrace
@@ -90,6 +91,8 @@ def record_program(program: Program, seconds: float = SECONDS, scope: Scope = WH
     """
     with budget_in_force().in_force() as budget:
         plain = _first_run(program, seconds, scope)
+        if not scope.has_steps and (alone := recording_of_error(program, plain)) is not None:
+            return alone
         # A plain run that ended in time is followed by slower ones.
         patience, most = SLOWER * seconds, len(plain.calls) if plain.is_cut else None
         eager = run_again(program, Listener(), nullcontext, patience, most) if plain.compiled else plain

@@ -110,6 +110,10 @@ def _notes_on_limits(evidence: Evidence) -> Iterator[str]:
         )
     if any(memory.sampled for memory in state.memories.all):
         yield in_english("Storages over 64 MiB were only sampled; a small write into one may have been missed.")
+    if state.skipped:
+        yield in_english(
+            "{count} statements in which PyTorch was not called are not listed.", count=f"{state.skipped:,}"
+        )
     if len(state.finished_steps) >= STEPS:
         yield in_english("Only the first {count} statements are listed one by one.", count=f"{STEPS:,}")
 

@@ -67,6 +67,11 @@ def eager_random_numbers() -> Iterator[None]:
         yield
 
 
+def has_scripted_functions() -> bool:
+    """Return whether there are functions of `torch.jit`, which write without a call that a function mode receives (2.13)."""
+    return bool(torch.jit._state._python_cu.get_functions())  # type: ignore[func-returns-value,attr-defined]
+
+
 def is_tracing() -> bool:
     """Returns whether operations are recorded for a graph that runs later; a backward meanwhile is the compiler's, not the program's."""
     return dispatch_modes() and any(torch._C._get_dispatch_mode(key) is not None for key in _TRACERS)

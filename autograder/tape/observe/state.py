@@ -53,6 +53,7 @@ class RunState:
         self.finished_steps: list[StepBuilder] = []
         self._here = _StepOfThread()
         self.steps = 0
+        self.skipped = 0  # statements that called nothing of PyTorch, in a long run
         self.calls = 0
         self.backward_calls: list[BackwardCall] = []
         self.buffers: dict[Memory, Buffer] = {}

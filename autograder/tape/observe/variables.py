@@ -36,6 +36,10 @@ class Variables:
     def _frames(self) -> list[tuple[Activation, dict[str, int]]]:
         return self._here.frames
 
+    def is_innermost(self, activation: Activation) -> bool:
+        """Return whether the names of this call were the last that were read."""
+        return bool(self._frames) and self._frames[-1][0] is activation
+
     def leave_out_of_date(self, activation: Activation) -> None:
         """Notes what names hold from an earlier run of a cell that binds them before it reads them: no step tells of it."""
         space, bound = activation.frame.f_locals, names_bound_first(activation.frame.f_code)

@@ -160,7 +160,8 @@ def _with_copies(apply):
 
 
 def _apply_with_copies(apply, cls, *args, **kwargs):
-    if cls is CheckpointFunction:  # its forward would run again
+    # Its forward would run again. Without an input that requires grad it runs once, and is not recorded.
+    if cls is CheckpointFunction and any(tensor.requires_grad for tensor in tensors(args)):
         function, _preserve_rng_state, *inputs = args
         return function(*inputs)
     result = apply(cls, *args, **kwargs)

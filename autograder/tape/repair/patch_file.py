@@ -15,8 +15,19 @@ from autograder.tape.repair.trial.program_factory import ProgramFactory
 from autograder.tape.run.programs.source_text import read_source
 
 
-def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix]) -> str:
-    """Returns a sentence on what was written: the first repair, where it keeps every loss and gradient.
+def best_fix(fixes: Sequence[Fix], *, unproven: bool = False) -> Fix | None:
+    """Return the first repair that keeps every loss and gradient; with `unproven`, else the first of all."""
+    proven = (fix for fix in fixes if fix.proven)
+    return next(proven, fixes[0] if unproven and fixes else None)
+
+
+def as_patch(fix: Fix) -> str:
+    """Return a repair as a patch; above it, the change of what is computed, which `patch` and `git apply` skip."""
+    return fix.diff if fix.proven else f"# Changes what is computed: {fix.changes}\n{fix.diff}"
+
+
+def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix], *, unproven: bool = False) -> str:
+    """Returns a sentence on what was written: the first repair that keeps every loss and gradient, or that `unproven` allows.
 
     Raises:
         InputError: the program is no Python file.
@@ -30,7 +41,7 @@ def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix]) -> str:
                 file=factory.file,
             )
         )
-    best = next((fix for fix in fixes if fix.proven), None)
+    best = best_fix(fixes, unproven=unproven)
     if best is None:
         return f"{factory.file} is left as it is: no repair keeps every loss and gradient."
     shown = {os.path.abspath(fix.file) if fix.file else path: fix for fix in (best, *best.more)}
@@ -41,7 +52,8 @@ def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix]) -> str:
     for place in shown:
         os.replace(f"{place}.new", place)
     told = [(fix.file or factory.file, fix) for fix in shown.values()]
-    return "; ".join(f"{name}: line {fix.line}, {fix.kind}; as it was in {name}.orig" for name, fix in told) + "."
+    written = "; ".join(f"{name}: line {fix.line}, {fix.kind}; as it was in {name}.orig" for name, fix in told)
+    return f"{written}." if best.proven else f"{written}. It changes what is computed: {best.changes}"
 
 
 def prepare(path: str, name: str, changed: str) -> None:

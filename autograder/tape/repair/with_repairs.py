@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from msgspec import structs
 
 from autograder.tape.diagnose.cell_recording import record_cell
 from autograder.tape.diagnose.excerpt import WHOLE, Scope
+from autograder.tape.diagnose.foreign_errors import is_foreign_error
 from autograder.tape.diagnose.record import record_program
 from autograder.tape.recording.schema import Recording
-from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.repair.before_error import recording_before_error, with_its_error
 from autograder.tape.repair.cell_lines import note_on_cells
 from autograder.tape.repair.repairs import find_repairs
@@ -41,7 +42,7 @@ def explain_program(
         ProgramError: it cannot be run; the message says in one sentence what was seen and what to do.
     """
     with (budget or Budget(SECONDS)).in_force():
-        recording = record_program(factory.original, scope=scope)
+        recording = record_program(factory.original, scope=replace(scope, has_steps=False))
         error, part = None, factory
         if earlier := recording_before_error(factory, recording, scope):
             error, (recording, part) = recording.verdict.error, earlier
@@ -49,7 +50,7 @@ def explain_program(
         def told(found: Recording) -> Recording:
             return _with_cells(factory, with_its_error(found, error) if error else found)
 
-        if not repair or recording.verdict.outcome == "correct" or _is_of_a_formula(recording.verdict):
+        if not repair or recording.verdict.outcome == "correct" or _is_beyond_search(recording):
             return told(recording)
         if first is not None:
             first(told(recording))
@@ -63,9 +64,11 @@ def _with_cells(factory: ProgramFactory, recording: Recording) -> Recording:
     return structs.replace(recording, verdict=structs.replace(verdict, notes=notes))
 
 
-def _is_of_a_formula(verdict: Verdict) -> bool:
-    """Whether a gradient is wrong that no write has touched: then no other way of writing is to be tried."""
-    return verdict.outcome == "silently-wrong" and slopes_differ(verdict) and not verdict.harms
+def _is_beyond_search(recording: Recording) -> bool:
+    """Return whether no other way of writing can help: the error has another cause, or a gradient is wrong that no write touched."""
+    verdict = recording.verdict
+    is_of_a_formula = verdict.outcome == "silently-wrong" and slopes_differ(verdict) and not verdict.harms
+    return is_of_a_formula or is_foreign_error(recording)
 
 
 def with_repairs(recording: Recording, factory: ProgramFactory) -> Recording:

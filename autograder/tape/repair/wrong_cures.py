@@ -38,8 +38,7 @@ def cures_in_use(program: BrokenProgram) -> Iterator[str]:
                 line=node.lineno,
                 seen=seen,
             )
-    guilty = [write for write in program.blamed if write.statement in program.suspects or not program.verdict.harms]
-    for write in guilty:
+    for write in (one for one in program.blamed if one.statement in program.suspects):
         line = write.statement.lineno
         if "data" in write.path or is_data_alias(program, write):
             yield in_english(

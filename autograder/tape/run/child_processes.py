@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from functools import wraps
 from multiprocessing.process import BaseProcess
@@ -72,6 +72,17 @@ class ChildProcesses:
         for process in self.processes:
             if not process.daemon:
                 process.join()
+
+    def end_daemons(self) -> None:
+        """End those that Python ends with the program, such as the workers of a `DataLoader`.
+
+        Its iterator would wait 5 s for each when it is collected, which may be in another run (PyTorch 2.13).
+        """
+        for process in self.processes:
+            with suppress(ValueError):  # it is closed
+                if process.daemon and process.is_alive():
+                    process.terminate()
+                    process.join(1)
 
     def known(self) -> Children:
         """Returns what they did by now, and takes the file away."""

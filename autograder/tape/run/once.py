@@ -107,9 +107,10 @@ def run_live(
         except ProgramError:
             raise
         except (Exception, SystemExit, KeyboardInterrupt, TimeUp) as error:
-            run.error = error
-            run.file, run.line, run.in_backward = where(error, program)
-            close_checkpoints(error)
+            run.error = _behind_exit(error, calls)
+            run.file, run.line, run.in_backward = where(run.error, program)
+            close_checkpoints(run.error)
+        children.end_daemons()
         run.children, run.took = children.known(), time.monotonic() - began
         # Threads may take turns in another order in each run; what one thread does keeps its order.
         run.calls = sorted(calls, key=lambda call: call.thread)
@@ -118,6 +119,15 @@ def run_live(
         for call in calls:
             call.targets = []  # a leaf may be as large as all that the next run needs
     return run
+
+
+def _behind_exit(error: BaseException, calls: list[Backward]) -> BaseException:
+    """Return the error because of which a program left, as in `except RuntimeError: sys.exit(3)`; else the error itself."""
+    if not isinstance(error, SystemExit):
+        return error
+    if isinstance(error.__context__, RuntimeError):
+        return error.__context__
+    return error if error.code in (None, 0) or not calls else calls[-1].error or error
 
 
 def _until_backward(calls: list[Backward], seconds: float, patience: float) -> Callable[[], float]:

@@ -7,11 +7,10 @@ import msgspec
 import pytest
 
 from autograder.grade.sandbox.isolation.levels import LEVELS
-from autograder.grade.sandbox.launch import ServerPool
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.where import local_processes
 from autograder.grade.where.grading_job import GradingTerms, Job
-from autograder.grade.where.local_processes import GraderProcesses
+from autograder.grade.where.local_processes import LocalBackend
 from autograder.grade.wire.limits import MEBIBYTE
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, source
@@ -60,7 +59,7 @@ def test_the_order_of_a_class_changes_no_row(bubblewrap):
     """Two lanes, three orders: programs that run out of memory, end themselves or leave a child change nobody's row."""
     terms, rows = GradingTerms({SMALL.name: SMALL}, LEVELS["bubblewrap"], TIGHT, 7), []
     names = list(CLASS)
-    with ServerPool(terms.level, 2) as servers, GraderProcesses(terms, 2, servers) as processes:
+    with LocalBackend(terms.level, 2) as backend, backend.graders(terms) as processes:
         for order in (names, names[::-1], [*names[3:], *names[:3]]):
             rows.append({result.student: row(result) for result in processes.grade(jobs(order))})
     assert {name: float(points) for name, points in POINTS.items()} == {
@@ -84,7 +83,7 @@ def test_grading_that_takes_too_long_is_one_row(bubblewrap, monkeypatch, tmp_pat
     monkeypatch.delenv("IPYTHONDIR", raising=False)
     limits = msgspec.structs.replace(LIMITS, submission_seconds=10)
     terms = GradingTerms({SMALL.name: SMALL}, LEVELS["bubblewrap"], limits, 7)
-    with ServerPool(terms.level, 1) as servers, GraderProcesses(terms, 1, servers) as processes:
+    with LocalBackend(terms.level, 1) as backend, backend.graders(terms) as processes:
         late, right = processes.grade(jobs(["wrong", "right"]))
     assert ("wrong", "not run", 0.0) == (late.student, *row(late)["test_f"][:2])
     assert "grading it took more than 10 seconds" == row(late)["test_f"][2]

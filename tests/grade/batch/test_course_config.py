@@ -1,11 +1,13 @@
 """What a course's own nbgrader_config.py says is followed, and a mistake in it is one sentence."""
 
+import re
+
 import pytest
 
 from autograder import cli
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.batch.course.course_config import CourseConfigError, limits_of, read_config, read_course
-from autograder.grade.wire.limits import MEBIBYTE, Limits
+from autograder.grade.batch.course_config import CourseConfigError, limits_of, read_config, read_course
+from autograder.grade.wire.limits import MEBIBYTE, Limits, configuration_lines, limit_fields
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, write_source
 from tests.grade.hostile.school import FULL, hand_in
 
@@ -59,6 +61,20 @@ def test_limits_come_from_the_option_the_course_and_nbgrader_in_this_order(tmp_p
     assert 3 == limits_of(read_config(tmp_path), {"cell_seconds": 3}).cell_seconds
 
 
+def test_every_limit_has_one_definition(tmp_path):
+    """Each setting, set to its standard value, gives the standard limits; those with an option are in a new course."""
+    fields = limit_fields()
+    lines = [f"c.Autograder.{name} = {field.default:g}" for name, field in fields.items()]
+    assert Limits() == configured(tmp_path, *lines)
+    assert Limits() == configured(tmp_path, configuration_lines())
+    options = [name for name, field in fields.items() if field.setting.is_option]
+    assert options == re.findall(r"c\.Autograder\.(\w+) = ", configuration_lines())
+    for name, field in fields.items():
+        too_small = field.setting.least - 1
+        with pytest.raises(CourseConfigError, match=name):
+            configured(tmp_path, f"c.Autograder.{name} = {too_small}")
+
+
 @pytest.mark.parametrize(
     ("line", "said"),
     [
@@ -67,7 +83,7 @@ def test_limits_come_from_the_option_the_course_and_nbgrader_in_this_order(tmp_p
         ("c.Autograder.processes = 0", "processes"),
         ("c.Autograder.submission_seconds = -1", "submission_seconds"),
         ("1 / 0", "ZeroDivisionError"),
-        ("c.CourseDirectory.db_url = 'mysql://host/marks'", "not installed"),
+        ("c.CourseDirectory.db_url = 'mysql://host/marks'", "db_url"),
         ("c.CourseDirectory.directory_structure = '{student_id}/{nbgrader_step}/{assignment_id}'", "STEP/STUDENT"),
         ("c.CourseDirectory.source_directory = 5", "source_directory"),
     ],

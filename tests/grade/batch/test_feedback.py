@@ -1,25 +1,21 @@
 """Feedback says what was right, what was not and what to do next; hidden tests stay hidden; nothing in a page can act."""
 
 import contextlib
-import logging
 import re
 import time
-from types import SimpleNamespace
 
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
 from nbgrader.api import Gradebook
-from nbgrader.converters.base import NbGraderException
 from traitlets.config import Config
 
-from autograder.grade.batch.feedback import feedback_files, feedback_page, patience
-from autograder.grade.batch.feedback.cell_html import error_html, markdown_html, output_html
-from autograder.grade.batch.feedback.exercises import list_exercises, title_of
+from autograder.grade.batch.classroom import open_class
+from autograder.grade.batch.feedback import feedback_files, feedback_page
+from autograder.grade.batch.feedback.cell_html import as_mathml, error_html, markdown_html, output_html
 from autograder.grade.batch.feedback.feedback_files import configure_feedback, write_feedback
-from autograder.grade.batch.feedback.feedback_page import page_html
+from autograder.grade.batch.feedback.feedback_page import list_exercises, page_html, title_of
 from autograder.grade.batch.feedback.hidden_tests import CoverHiddenTests
-from autograder.grade.batch.feedback.mathematics import as_mathml
 from autograder.grade.wire.limits import Limits
 from autograder.view.notebook import drawn_mimebundle
 from tests.grade import plain_course
@@ -148,8 +144,6 @@ def folder(tmp_path_factory, bubblewrap):
 
 def shown(folder, student, level="name") -> BeautifulSoup:
     """Returns a student's page, written afresh."""
-    from autograder.grade.batch.course.classroom import open_class
-
     assert [] == write_feedback(open_class(folder, plain_course.ASSIGNMENT), [student], level, jobs=1)
     return BeautifulSoup(plain_course.page(folder, student).read_text("utf-8"), "html.parser")
 
@@ -232,8 +226,6 @@ def test_demonstrations_are_folded(folder):
 def test_a_page_that_cannot_be_written_is_told_and_the_others_are_written(folder):
     """A file stands where the folder should be; the line begins with the student's name."""
     import shutil
-
-    from autograder.grade.batch.course.classroom import open_class
 
     blocked = folder / "feedback" / "good"
     shutil.rmtree(blocked, ignore_errors=True)
@@ -318,8 +310,9 @@ SLOW = {
 @pytest.mark.parametrize("cell", SLOW.values(), ids=SLOW)
 def test_what_takes_too_long_to_typeset_is_plain(cell, monkeypatch):
     """A page with ten such cells takes the seconds of processor time that it may, not hours, and shows the cells as they are."""
-    monkeypatch.setattr(patience, "SECONDS_OF_A_PART", 0.2)
-    monkeypatch.setattr(feedback_page, "Patience", lambda: patience.Patience(1.0))
+    monkeypatch.setattr(feedback_page, "SECONDS_OF_A_PART", 0.2)
+    budget = feedback_page.RenderBudget
+    monkeypatch.setattr(feedback_page, "RenderBudget", lambda: budget(1.0))
     start = (
         time.process_time()
     )  # of the whole process, which other tests have filled: a garbage collection may be in it
@@ -329,7 +322,7 @@ def test_what_takes_too_long_to_typeset_is_plain(cell, monkeypatch):
     assert f"<pre>{cell.source[:10]}" in page
 
 
-def test_patience_ends_with_what_swallows_errors():
+def test_the_budget_ends_with_what_swallows_errors():
     """latex2mathml's errors are caught one formula at a time; the end of the time is no such error."""
 
     def stubborn() -> str:
@@ -338,30 +331,18 @@ def test_patience_ends_with_what_swallows_errors():
                 sum(range(10_000))
 
     start = time.process_time()
-    assert patience.Patience(0.5).html(stubborn, "<b>") == "<pre>&lt;b&gt;</pre>"
+    assert feedback_page.RenderBudget(0.5).html(stubborn, "<b>") == "<pre>&lt;b&gt;</pre>"
     assert time.process_time() - start < 3
 
 
-class SlowNbgrader:
-    """nbgrader's command, with a page that takes a minute; it catches everything, as nbgrader (0.9.6) does."""
-
-    log = logging.getLogger("slow")
-
-    def start(self) -> None:
-        """Sleeps, and hides what interrupts it."""
-        try:
-            time.sleep(60)
-        except BaseException:  # noqa: BLE001
-            raise NbGraderException("1") from None
-
-
-def test_a_page_that_takes_too_long_is_named(monkeypatch):
-    """Its time ends, and the line says so, whatever nbgrader makes of the interrupt."""
+def test_a_page_that_takes_too_long_is_named(folder, monkeypatch):
+    """Its time ends, and the line says so."""
     monkeypatch.setattr(feedback_files, "PAGE_SECONDS", 0.2)
+    monkeypatch.setattr(feedback_files, "page_html", lambda *_: time.sleep(60))
     start = time.monotonic()
-    assert (
-        feedback_files._write_one(SlowNbgrader(), SimpleNamespace(assignment="a"), "some")
-        == "it took more than 0.2 seconds"
+    classroom = open_class(folder, plain_course.ASSIGNMENT)
+    assert ["some: there is no feedback page (it took more than 0.2 seconds)"] == write_feedback(
+        classroom, ["some"], "name", 1
     )
     assert time.monotonic() - start < 30
 

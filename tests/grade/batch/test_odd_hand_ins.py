@@ -10,8 +10,8 @@ import stat
 import pytest
 
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.batch.report_lines import as_json, as_table, look_here
-from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission, plain_file
+from autograder.grade.batch.student_rows import as_json, as_table, look_here
+from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, WRONG, write_source
 from tests.grade.hostile.school import FULL, hand_in, place
 from tests.grade.names import ODD_NAMES

@@ -8,8 +8,8 @@ import pytest
 from nbgrader.api import Gradebook
 from nbgrader.plugins import CsvExportPlugin
 
-from autograder.grade.batch.course.classroom import open_class
-from autograder.grade.batch.records.gradebook import GradingRecords
+from autograder.grade.batch.classroom import open_class
+from autograder.grade.batch.gradebook import GradingRecords
 from autograder.grade.policy.course_policy import (
     AssignmentPolicy,
     CoursePolicy,

@@ -76,3 +76,55 @@ def test_grading_again_changes_no_points(bubblewrap, course, capsys):
     assert [0, 0, 0] == [row.waiting for row in rows]
     assert sorted(SCORES[course.name].values()) == scores(course, capsys)
     assert SCORES[course.name] == exported(course)
+
+
+def change_source(course: Path, old: str, new: str) -> None:
+    """Replaces a text in the source notebook."""
+    [path] = (course / "source").glob("*/*.ipynb")
+    text = path.read_text("utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), "utf-8")
+
+
+@pytest.mark.parametrize("course", ["new"], indirect=True)
+def test_a_source_that_gained_and_lost_cells_is_accepted_on_request(bubblewrap, course, capsys):
+    """Else one sentence names the cells, and nothing is changed. Afterwards points of a lost test no longer count."""
+    change_source(course, '"grade_id": "test_warm_days"', '"grade_id": "test_warmer"')
+    change_source(course, '"points": 3', '"points": 4')
+    before, words = cells(course), ["grade", "first", "--course", str(course), "--jobs", "1"]
+    assert 2 == cli.main(words)
+    told = capsys.readouterr().err
+    assert "has lost test_warm_days and gained test_warmer since the class was graded" in told
+    assert 1 == told.count("\n")
+    assert before == cells(course)
+    assert 1 == cli.main([*words, "--accept-source", "--dry-run", "--json"])
+    moved = {one["student"]: (one["before"], one["after"]) for one in json.loads(capsys.readouterr().out)["moved"]}
+    # By hand: ann has 4 of the test and 2 of a person; ben 1 of a person, less a tenth of 6.
+    assert {"ann": (5.0, 6.0), "ben": (0.5, 0.4)} == moved
+    assert before == cells(course)
+    assert 0 == cli.main([*words, "--accept-source", "--json"])
+    rows = {row["student"]: row["score"] for row in json.loads(capsys.readouterr().out)["students"]}
+    assert {"ann": 6.0, "ben": 0.4, "cleo": 0.0} == rows == exported(course)
+    assert ("ann", "summary", None, 2.0, 0) in cells(course)
+    assert {"test_warmer", "summary"} == {name for _, name, *_ in cells(course)}
+
+
+@pytest.mark.parametrize("course", ["new"], indirect=True)
+@pytest.mark.parametrize(
+    ("written", "penalty", "said"),
+    [
+        ("2026-03-02 12:59:00 +0100", 0.0, ""),
+        ("2026-03-02T13:01:00+01:00", 0.5, ""),
+        ("yesterday evening", 0.0, "'yesterday evening', which is not a time; counted as on time"),
+    ],
+)
+def test_a_submission_time_is_read_or_listed(bubblewrap, course, capsys, written, penalty, said):
+    """An offset counts; of unchanged work, too. The due date is noon, UTC."""
+    (course / "submitted" / "ann" / "first" / "timestamp.txt").write_text(written)
+    words = ["grade", "first", "--course", str(course), "--jobs", "1", "--json", "--feedback", "off"]
+    assert bool(said) == cli.main(words)
+    students = json.loads(capsys.readouterr().out)["students"]
+    [ann] = [row for row in students if row["student"] == "ann"]
+    assert penalty == ann["late_penalty"]
+    assert ([f"timestamp.txt says {said}"] if said else []) == ann["problems"]
+    assert [] == [row["problems"] for row in students if row["problems"] and row is not ann]

@@ -188,7 +188,7 @@ def test_handing_in_again_without_the_test_cell_gains_nothing(courses):
 
 
 def test_what_a_person_entered_stays(courses):
-    """A manual score is kept when the work is graded again, and the cell needs manual grading, as in nbgrader."""
+    """A manual score is kept when the same submission is graded again, and the cell does not wait for a person again."""
     ours = courses[1]
     with Gradebook(f"sqlite:///{ours / 'gradebook.db'}") as gradebook:
         grade = gradebook.find_grade("test_code", "mixed", ASSIGNMENT, "wrong")
@@ -197,4 +197,4 @@ def test_what_a_person_entered_stays(courses):
     grade_assignment(ASSIGNMENT, ours, Options(jobs=1, force=True))
     with Gradebook(f"sqlite:///{ours / 'gradebook.db'}") as gradebook:
         grade = gradebook.find_grade("test_code", "mixed", ASSIGNMENT, "wrong")
-        assert (1.5, 0.0, True) == (grade.manual_score, grade.auto_score, grade.needs_manual_grade)
+        assert (1.5, 0.0, False) == (grade.manual_score, grade.auto_score, grade.needs_manual_grade)

@@ -98,8 +98,8 @@ def shout():
     try:
         import msgspec
         from autograder.check.subject.call_report import Report
-        from autograder.grade.wire.messages import Reply, CallAnswer
-        words = [msgspec.msgpack.encode(Reply(number, CallAnswer(Report()))) for number in range(40)]
+        from autograder.grade.wire.messages import Reply, CallMade
+        words = [msgspec.msgpack.encode(Reply(number, CallMade(msgspec.msgpack.encode(Report())))) for number in range(40)]
     except ImportError:
         words = [b'{"points": 2}']
     for number in range(3, 200):
@@ -128,16 +128,18 @@ def scaled(d, w):
         "patch the worker that answers",
         """
 import gc, msgspec
-from autograder.check.subject.call_report import Report
+from autograder.check.subject.call_report import Call, Report
 for found in gc.get_objects():
     if type(found).__name__ == '_Worker':
         from autograder.grade.wire import messages
-        from autograder.grade.wire.values.value_table import packed
-        found.answers[messages.AskCall] = lambda request: messages.CallAnswer(Report(
-            outputs={'value': request.call.arguments['d'].values},
-            after={name: argument.values for name, argument in request.call.arguments.items()},
-            gradients={name: argument.values for name, argument in request.call.arguments.items()}))
-        found.answers[messages.AskName] = lambda request: messages.NameDescription('data', 'int', packed(1))
+        def forged(request):
+            call = msgspec.msgpack.decode(request.call, type=Call)
+            return messages.CallMade(msgspec.msgpack.encode(Report(
+                outputs={'value': call.arguments['d'].values},
+                after={name: argument.values for name, argument in call.arguments.items()},
+                gradients={name: argument.values for name, argument in call.arguments.items()})))
+        found.answers[messages.MakeCall] = forged
+        found.answers[messages.DescribeName] = lambda request: messages.NameDescription('data', 'int', msgspec.msgpack.encode(1))
 """
         + WRONG,
     ),

@@ -73,7 +73,7 @@ def small(bubblewrap):
 def test_memory_of_every_kind_is_counted(small, text):
     """A submission that holds more than it may is ended, and the reason says why."""
     with pytest.raises(WorkerEnded, match="300 MiB of memory"), small.worker({}) as worker:
-        worker.ask(messages.RunCell(text), messages.CellOutputs)
+        worker.ask(messages.RunCell(text), messages.CellRan)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ for _ in range(6):
         time.sleep(9)
 time.sleep(9)"""
     with pytest.raises(WorkerEnded, match="256 sockets"), small.worker({}) as worker:
-        worker.ask(messages.RunCell(text), messages.CellOutputs)
+        worker.ask(messages.RunCell(text), messages.CellRan)
 
 
 @pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="needs two processors")
@@ -144,7 +144,7 @@ while True:
         pytest.raises(WorkerEnded, match="3 seconds of processor time|used up its time"),
         server.worker({}) as worker,
     ):
-        worker.ask(messages.RunCell(text), messages.CellOutputs)
+        worker.ask(messages.RunCell(text), messages.CellRan)
 
 
 @contextlib.contextmanager
@@ -184,7 +184,7 @@ def test_who_is_kept_waiting_by_others_has_more_time(bubblewrap):
             assert time.monotonic() - start > 1.5
         own = "import os\nfor _ in range(3):\n    if os.fork() == 0:\n        while True: pass\n" + WORK
         with pytest.raises(WorkerEnded, match="time"), server.worker({}) as worker:
-            worker.ask(messages.RunCell(own), messages.CellOutputs)
+            worker.ask(messages.RunCell(own), messages.CellRan)
 
 
 FAIR = Limits(cell_seconds=1.5, submission_seconds=30)
@@ -213,7 +213,7 @@ def test_a_cell_ends_at_its_limit(fair, text, neighbours):
     """Who sleeps is not kept waiting; who works is interrupted when it has had its time; both hear so, and go on."""
     with fair.worker({}) as worker, busy(neighbours, min(os.sched_getaffinity(0))):
         start = time.monotonic()
-        ran = worker.ask(messages.RunCell(text), messages.CellOutputs)
+        ran = worker.ask(messages.RunCell(text), messages.CellRan)
         assert b"stopped after 1.5 seconds" in ran.outputs
         assert FAIR.cell_seconds - 0.5 < time.monotonic() - start
         assert "2\n" == printed(worker, "print(1 + 1)")
@@ -223,7 +223,7 @@ def test_nobody_gains_time_by_being_its_own_neighbour(fair):
     """A cell whose own processes keep each other waiting has no more time for it."""
     with fair.worker({}) as worker:
         with contextlib.suppress(WorkerEnded):
-            worker.ask(messages.RunCell(OWN_NEIGHBOURS + "while True: pass"), messages.CellOutputs)
+            worker.ask(messages.RunCell(OWN_NEIGHBOURS + "while True: pass"), messages.CellRan)
         assert worker.processor_seconds < FAIR.cell_seconds + GRACE_SECONDS + 1
 
 

@@ -17,7 +17,7 @@ import pytest
 from autograder.grade.sandbox import forbidden_calls, seccomp
 from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.grade.sandbox.isolation.machine_walls import walls
-from autograder.grade.sandbox.launch import launch
+from autograder.grade.sandbox.launch import HostProcess
 from autograder.grade.submission.connection.server_client import ServerClient
 from autograder.grade.submission.connection.worker_client import WorkerEnded
 from autograder.grade.wire import messages
@@ -86,11 +86,11 @@ def level(request):
 @pytest.fixture(scope="module")
 def lanes(bubblewrap):
     """Two servers that grade at the same time, as a batch starts them: forks of one process."""
-    launched = launch(LEVELS["bubblewrap"], 2)
-    first, second = (ServerClient(LEVELS["bubblewrap"], Limits(cell_seconds=5), one) for one in launched)
+    host = HostProcess(LEVELS["bubblewrap"])
+    first, second = (ServerClient(LEVELS["bubblewrap"], Limits(cell_seconds=5), host.fork("server")) for _ in range(2))
     with first, second:
         yield first, second
-    launched[0].end(5.0)
+    host.close(5.0)
 
 
 def test_one_server_serves_all_submissions(server):
@@ -246,7 +246,7 @@ def test_the_kernel_refuses_too_many_processes(bubblewrap, bomb):
         counting = threading.Thread(target=lambda: seen.append(_most_processes(4)))
         with contextlib.suppress(WorkerEnded, KeyError), server.worker({}) as worker:
             counting.start()
-            worker.ask(messages.RunCell(f"import os\n{bomb}"), messages.CellOutputs)
+            worker.ask(messages.RunCell(f"import os\n{bomb}"), messages.CellRan)
         counting.join()
         assert seen[0] - before < 300  # others start processes on this machine, too
         assert server.left_over() == []

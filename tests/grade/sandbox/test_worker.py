@@ -14,13 +14,13 @@ import pytest
 
 from autograder.course.paths import ROOT
 from autograder.grade.sandbox.isolation.levels import LEVELS
-from autograder.grade.sandbox.launch import launch
+from autograder.grade.sandbox.launch import HostProcess
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.connection.server_client import ServerClient
 from autograder.grade.submission.connection.worker_client import WorkerEnded
-from autograder.grade.submission.trusted.remote_names import RemoteNames
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import MEBIBYTE, Limits
+from autograder.grade.wire.plain_values import encode
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def strict(bubblewrap):
 
 def outputs(worker, text: str) -> list[dict]:
     """Returns the outputs of a cell that ran in the worker."""
-    return json.loads(worker.ask(messages.RunCell(text), messages.CellOutputs).outputs)
+    return json.loads(worker.ask(messages.RunCell(text), messages.CellRan).outputs)
 
 
 def printed(worker, text: str) -> str:
@@ -145,7 +145,7 @@ def test_a_worker_has_no_privileges(server):
 def test_the_end_of_a_worker_has_a_reason_and_leaves_nothing(strict, text, reason):
     """Whatever a cell does, the server continues, the grade has a reason, and no process is left over."""
     with pytest.raises(WorkerEnded, match=reason), strict.worker({}) as worker:
-        worker.ask(messages.RunCell(text), messages.CellOutputs)
+        worker.ask(messages.RunCell(text), messages.CellRan)
     with strict.worker({}) as worker:
         assert "2" in str(outputs(worker, "1 + 1"))
     assert [] == strict.left_over()
@@ -165,10 +165,8 @@ def test_an_error_without_end_ends_its_own_call(strict):
     """A test calls an answer that raises an exception whose text takes forever to make; the cells after it run."""
     with strict.worker({}) as worker:
         outputs(worker, ENDLESS)
-        names = RemoteNames(worker)
-        names.begin_test()
-        with contextlib.suppress(Exception):
-            names.value("fail")()
+        with pytest.raises(KeyError, match="CellTimeoutError"):
+            worker.ask(messages.CallStudent("fail", encode(((), {}))), messages.StudentReturned)
         assert printed(worker, "print(6 * 7)") == "42\n"
 
 
@@ -186,7 +184,7 @@ def test_a_flood_of_output_is_cut_and_not_punished(server):
     with server.worker({}) as worker:
         found = outputs(worker, "for _ in range(100):\n    print('x' * 1_000_000)\n")
         outputs(worker, "after = 7")
-        assert "int" == worker.ask(messages.AskName("after"), messages.NameDescription).type_name
+        assert "int" == worker.ask(messages.DescribeName("after"), messages.NameDescription).type_name
     assert sum(len(output["text"]) for output in found) < 5_000_000
     assert "truncated" in found[-1]["text"]
 
@@ -201,7 +199,7 @@ def test_a_course_in_tmp_stays_visible(bubblewrap):
             "from autograder.grade.submission.connection.server_client import ServerClient\n"
             "from autograder.grade.wire import limits, messages\n"
             "with ServerClient(LEVELS['bubblewrap'], limits.Limits()) as server, server.worker({}) as worker:\n"
-            f"    print(worker.ask(messages.RunCell({LOOKS_AROUND!r}), messages.CellOutputs).outputs.decode())"
+            f"    print(worker.ask(messages.RunCell({LOOKS_AROUND!r}), messages.CellRan).outputs.decode())"
         )
         done = subprocess.run([sys.executable, "-c", program], cwd=clone, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
@@ -224,10 +222,10 @@ for folder in repair.__path__:
 
 def test_servers_that_share_a_start_share_nothing_else(bubblewrap):
     """Two forks of one process: a worker sees no file and no process of the other's, and outlives the other's server."""
-    launched = launch(LEVELS["bubblewrap"], 2)
-    first, second = (ServerClient(LEVELS["bubblewrap"], Limits(), one) for one in launched)
+    host = HostProcess(LEVELS["bubblewrap"])
+    first, second = (ServerClient(LEVELS["bubblewrap"], Limits(), host.fork("server")) for _ in range(2))
     with contextlib.ExitStack() as stack:
-        stack.callback(launched[0].end)
+        stack.callback(host.close)
         stack.enter_context(first)
         stack.enter_context(second)
         left = stack.enter_context(first.worker({}))

@@ -28,13 +28,13 @@ SOURCE = source(
     graded_cell("test_later", "assert later == 1"),
 )
 WRONG = "def double_gate(x):\n    y = x.sigmoid()\n    y.data.mul_(2)\n    return y"
-# What it does from its second call on; a check that finds the first one wrong makes no other.
+# What it does in the fork in which wrong answers are recorded.
 LATER = """
-calls = []
+import os
+judged_in = os.getpid()
 
 def double_gate(x):
-    calls.append(1)
-    if len(calls) > 1:
+    if os.getpid() != judged_in:
         {then}
     return x.sigmoid()
 """

@@ -16,6 +16,7 @@ from traitlets.config import Config
 from autograder.course.canonical import KERNEL
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.submission.connection.server_client import ServerClient
 from autograder.grade.submission.teacher.autotests import AutotestRunner
 from autograder.grade.submission.teacher.source import SourceError
 from tests.grade.conftest import LIMITS
@@ -62,9 +63,7 @@ def test_lines_become_the_tests_of_nbgrader(bubblewrap, folder):
 def test_a_notebook_without_such_lines_starts_nothing(folder, monkeypatch):
     """And stays as it is."""
     notebook = source("assert area(1) == 3")
-    monkeypatch.setattr(
-        "autograder.grade.submission.connection.server_client.launch", lambda level: pytest.fail("a server starts")
-    )
+    monkeypatch.setattr(ServerClient, "worker", lambda *_: pytest.fail("a server starts"))
     assert notebook == instantiated(notebook, folder)
 
 

@@ -10,10 +10,10 @@ import pytest
 from autograder import graded
 from autograder.course.canonical import read
 from autograder.course.paths import SOLUTIONS, lessons
-from autograder.grade.rehearsal.hand_in_variants import as_handed_out, model_answers
 from autograder.grade.submission.source_recordings import recordings_of
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.validation.made_up_submissions import model_answers, release
 from autograder.grade.wire import messages
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source
@@ -24,7 +24,7 @@ LOADED = "import sys\nprint(sorted(name for name in sys.modules if name.partitio
 
 def printed(worker, text):
     """Returns what a cell printed."""
-    return [one["text"] for one in json.loads(worker.ask(messages.RunCell(text), messages.CellOutputs).outputs)]
+    return [one["text"] for one in json.loads(worker.ask(messages.RunCell(text), messages.CellRan).outputs)]
 
 
 @pytest.mark.parametrize("path", LESSONS, ids=lambda path: path.stem)
@@ -43,7 +43,7 @@ def test_no_cell_of_a_right_hand_in_ends_in_an_error(server, path):
 def test_the_server_has_loaded_what_a_lesson_imports(server, path):
     """Its first cell, which every submission runs, loads no further module of ours: a quarter of a second for each of them."""
     lesson = AssignmentSource(path.stem, read(path))
-    first = next(cell.source for cell in as_handed_out(lesson).cells if cell.cell_type == "code")
+    first = next(cell.source for cell in release(lesson).cells if cell.cell_type == "code")
     with server.worker({}, lesson.late_modules) as worker:
         before = printed(worker, LOADED)
         assert [] == printed(worker, first)
@@ -55,10 +55,10 @@ def test_no_demonstration_is_recorded_again(server, path):
     """What the source's own cells record is made once for the class, also for a learner who added a cell above them."""
     lesson = AssignmentSource(path.stem, read(path))
     made_once = recordings_of(lesson, server)
-    with server.worker({}, lesson.late_modules, recordings=made_once) as worker:
-        for cell in ["1", *(cell.source for cell in as_handed_out(lesson).cells if cell.cell_type == "code")]:
-            worker.ask(messages.RunCell(cell), messages.CellOutputs)
-        known = worker.ask(messages.AskRecordings(), messages.Recordings).encoded
+    with server.worker({}, lesson.late_modules, begin=messages.Begin({}, 0.0, 0, made_once)) as worker:
+        for cell in ["1", *(cell.source for cell in release(lesson).cells if cell.cell_type == "code")]:
+            worker.ask(messages.RunCell(cell), messages.CellRan)
+        [known] = worker.ask(messages.ListRecordings(), messages.Recorded).recordings
     shown = sum("@observed" in cell.text or "@versions_hidden" in cell.text for cell in lesson.cells)
     assert shown == len(msgspec.msgpack.decode(made_once or b"\x80")) == len(msgspec.msgpack.decode(known))
 

@@ -6,7 +6,7 @@ Oracle: Python itself, which runs answer and test in one namespace.
 
 import pytest
 
-from tests.grade.submission.test_stand_ins import alone, apart  # noqa: F401 - apart is a fixture
+from tests.grade.submission.one_kernel import alone, graded, judged
 
 STACK = "class Stack:\n    def __init__(self):\n        self.items = []\n    def push(self, x):\n        self.items.append(x)\n    def pop(self):\n        return self.items.pop()\n    def __len__(self):\n        return len(self.items)\n    def is_empty(self):\n        return not self.items"
 STACKED = "s = Stack()\ns.push(1)\ns.push(2)\nassert len(s) == 2\nassert s.pop() == 2\nassert not s.is_empty()\ns.pop()\nassert s.is_empty() and len(s) == 0"
@@ -47,11 +47,11 @@ FORMS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("model", "answer", "test"), FORMS.values(), ids=FORMS)
-def test_a_right_answer_of_another_form_passes(apart, model, answer, test):  # noqa: F811 - the fixture
-    """Judged from outside the process as it would be in it, and the test tells it from nothing at all."""
-    assert ("passed", "") == alone(answer, test) == alone(model, test)
-    assert ("passed", "") == apart(answer, test, source=model)
+@pytest.mark.parametrize(("model", "text", "test"), FORMS.values(), ids=FORMS)
+def test_a_right_answer_of_another_form_passes(server, model, text, test):
+    """It gets full points, or waits for a person if its form cannot leave its process; it is not called wrong."""
+    assert ("passed", "") == alone(text, test) == alone(model, test)
+    assert graded(server, text, test, model) or judged(server, text, test, model).status == "for a person"
 
 
 OF_A_LIBRARY = {
@@ -61,53 +61,8 @@ OF_A_LIBRARY = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(("answer", "test"), OF_A_LIBRARY.values(), ids=OF_A_LIBRARY)
-def test_what_a_library_would_have_to_judge_is_left_to_a_person(apart, answer, test):  # noqa: F811 - the fixture
-    """The answer is right, and may only not be asked; it is not called wrong."""
-    assert ("passed", "") == alone(answer, test)
-    ended, _ = apart(answer, test, source="def f():\n    return 3")
-    assert ended.startswith("NotPlain: ")
-    assert "cannot be trusted" in ended
-
-
-def test_two_objects_of_a_library_are_one_or_not(apart):  # noqa: F811 - the fixture
-    """Only where a test's data come in could the object see what is expected."""
-    answer = "import collections\nclass Words(collections.UserDict):\n    pass\none, other = Words(), Words(a=1)"
-    test = "assert one == one and one != other and one != None and one in [one]"
-    assert ("passed", "") == alone(answer, test) == apart(answer, test, source="one, other = 1, 2")
-    assert "TypeError" == alone(answer, "{one}")[0] == apart(answer, "{one}", source="one, other = 1, 2")[0]
-
-
-CHANGES = """
-class D(dict):
-    def put(self, k, v): self[k] = v
-class S(set):
-    def put(self, k): self.add(k)
-class O(collections.OrderedDict):
-    def put(self, k, v): self[k] = v
-class F(collections.defaultdict):
-    def put(self, k): self[k].append(1)
-class Q(collections.deque):
-    def put(self, k): self.append(k)
-class A(np.ndarray):
-    def put(self): self += 1
-def filled(): return F(list)
-def zeros(): return np.zeros(2).view(A)
-def size(x): return len(x)
-"""
-
-
-@pytest.mark.parametrize(
-    "test",
-    [
-        "d = D()\nd.put(1, 2)\nassert d == {1: 2}\nd[3] = 4\nassert size(d) == 2",
-        "s = S()\ns.put(1)\ns.add(2)\nassert s == {1, 2} and size(s) == 2",
-        "o = O()\no.put(1, 2)\no.put(0, 1)\no.move_to_end(1)\nassert size(o) == 2 and list(o) == [0, 1]",
-        "f = filled()\nf.put('x')\nf['y'].append(2)\nassert size(f) == 2 and f == {'x': [1], 'y': [2]}",
-        "q = Q()\nq.put(1)\nq.append(2)\nassert size(q) == 2 and list(q) == [1, 2]",
-        "a = zeros()\na.put()\na[0] = 5\na.put()\nassert a.tolist() == [6, 2]",
-    ],
-)
-def test_what_either_side_writes_into_such_an_object_the_other_finds(apart, test):  # noqa: F811 - the fixture
-    """A method of the learner's, and what the test itself does to the list, dict or array that the object is."""
-    assert ("passed", "") == alone(CHANGES, test) == apart(CHANGES, test)
+@pytest.mark.parametrize(("text", "test"), OF_A_LIBRARY.values(), ids=OF_A_LIBRARY)
+def test_an_object_of_a_library_is_left_to_a_person(server, text, test):
+    """The answer is right, and its object cannot leave its process; it is not called wrong."""
+    assert ("passed", "") == alone(text, test)
+    assert judged(server, text, test, "def f():\n    return 3").status == "for a person"

@@ -5,7 +5,7 @@ import nbformat
 import pytest
 
 from autograder.grade.submission.submission_grader import SubmissionGrader
-from autograder.grade.submission.teacher.judging_plan import JudgingPlan, all_in_one_process
+from autograder.grade.submission.teacher.grading_plan import plan_all_in_process, plan_of_source
 from autograder.grade.submission.teacher.source_cells import SourceError
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source
@@ -35,7 +35,7 @@ def test_a_cell_may_say_that_it_is_judged_in_one_process(grader):
         graded_cell("one", "import sys\nassert sys._getframe().f_globals['f'] is f and f(3) == 9", **ONE),
     )
     found = grader.grade(of, hand_in(of), {}, 7).cells
-    assert {"two": "two", "one": "one"} == {name: cell.process for name, cell in found.items()}
+    assert {"two": "plain data", "one": "in process"} == {name: cell.kind for name, cell in found.items()}
     assert {"two": 1.0, "one": 1.0} == {name: cell.points for name, cell in found.items()}
 
 
@@ -48,7 +48,9 @@ def test_a_test_in_one_process_brings_what_binds_its_names(grader):
         graded_cell("end", "assert last == 5"),
     )
     found = grader.grade(of, hand_in(of), {}, 7).cells
-    assert {"first": "two", "middle": "one", "end": "one"} == {name: cell.process for name, cell in found.items()}
+    assert {"first": "plain data", "middle": "in process", "end": "in process"} == {
+        name: cell.kind for name, cell in found.items()
+    }
     assert [1.0, 1.0, 1.0] == [cell.points for cell in found.values()]
 
 
@@ -68,7 +70,7 @@ def test_a_hidden_test_never_reaches_the_outputs_of_the_learners_cells(grader, m
         answer("b", "later = 1"),
         graded_cell("open", "assert later == 1", **(ONE if mode == "its own setting" else {})),
     )
-    plan = None if mode == "its own setting" else all_in_one_process(of)
+    plan = None if mode == "its own setting" else plan_all_in_process(of)
     print_it = "print('SPY', In)\nlater = 1\nraise ValueError(str(In))"
     graded = grader.grade(of, hand_in(of, {"a": spying, "b": print_it}), {}, 7, plan)
     shown = nbformat.reads(graded.notebook, 4).cells
@@ -93,7 +95,7 @@ def test_a_visible_test_beside_a_hidden_one_shows_nothing_of_it(grader):
 def test_outputs_are_shown_where_nothing_is_hidden(grader):
     """Without a hidden test there is nothing to protect, and one worker runs everything."""
     of = source(SOLUTION, graded_cell("t", "print('seen', f(2))\nassert f(2) == 4"))
-    graded = grader.grade(of, hand_in(of), {}, 7, all_in_one_process(of))
+    graded = grader.grade(of, hand_in(of), {}, 7, plan_all_in_process(of))
     assert "seen 4" in outputs(graded)
     assert not graded.cells["t"].hidden
 
@@ -101,7 +103,7 @@ def test_outputs_are_shown_where_nothing_is_hidden(grader):
 def test_a_test_that_marks_nobody(grader):
     """Right and wrong answers wait for a person, with the reason; the other tests count."""
     of = source(SOLUTION, graded_cell("t", "assert f(2) == 5"), graded_cell("u", "assert f(2) == 4"))
-    plan = JudgingPlan(nobody={"t": "the model answer fails it"})
+    plan = msgspec.structs.replace(plan_of_source(of), nobody={"t": "the model answer fails it"})
     found = grader.grade(of, hand_in(of), {}, 7, plan).cells
     assert ("for a person", None, "the model answer fails it") == (
         found["t"].status,
@@ -111,21 +113,14 @@ def test_a_test_that_marks_nobody(grader):
     assert 1.0 == found["u"].points
 
 
-LEANING = {
-    "def f(x):\n    return 1": "incorrect",
-    "def f(x):\n    return v * x": "for a person",  # beside the test it passes
-    "def f(x):\n    return 2 * v * x": "incorrect",  # and this one fails there, too
-    "v = 3\ndef f(x):\n    return v * x": "correct",
-}
-
-
-def test_an_answer_that_leans_on_a_name_of_the_test_is_for_a_person(grader):
-    """One kernel would have given it the test's value; who fails there, too, has failed, no matter who was graded before."""
+def test_an_answer_that_needs_a_name_of_the_test_is_for_a_person(grader):
+    """One kernel would have given it the test's value; outside its process the answer ends with a NameError."""
     of = source(answer("a", "def f(x):\n    return x * x"), graded_cell("t", "v = 3\nassert f(v) == 9"))
-    found = {text: grader.grade(of, hand_in(of, {"a": text}), {}, 7).cells["t"] for text in [*LEANING, *LEANING]}
-    assert LEANING == {text: cell.status for text, cell in found.items()}
-    [doubted] = [cell for cell in found.values() if cell.status == "for a person"]
-    assert (None, True) == (doubted.points, "the answers read v, to which the tests give values" in doubted.reason)
+    found = {
+        text: grader.grade(of, hand_in(of, {"a": text}), {}, 7).cells["t"].status
+        for text in ("def f(x):\n    return 1", "def f(x):\n    return v * x", "v = 3\ndef f(x):\n    return v * x")
+    }
+    assert ["incorrect", "for a person", "correct"] == list(found.values())
 
 
 WRITING = "def f(rows):\n    total = sum(rows)\n    rows[:] = [0] * len(rows)\n    return 0"
@@ -138,25 +133,8 @@ def test_writing_into_the_inputs_earns_nothing(grader):
         graded_cell("fooled", "rows = [1, 2]\nassert f(rows) == sum(rows)"),
         graded_cell("unchanged", "rows = [1, 2]\nf(rows)\nassert rows == [1, 2]"),
     )
-    plan = JudgingPlan(keeps_inputs=frozenset(["fooled", "unchanged"]))
-    assert {"fooled": 1.0, "unchanged": 1.0} == points(grader.grade(of, hand_in(of), {}, 7, plan))
-    assert {"fooled": 0.0, "unchanged": 0.0} == points(grader.grade(of, hand_in(of, {"a": WRITING}), {}, 7, plan))
-    assert {"fooled": 1.0, "unchanged": 0.0} == points(grader.grade(of, hand_in(of, {"a": WRITING}), {}, 7))
-
-
-STEPPING = "def f(x, g):\n    for _ in range(3):\n        x += g(x)\n    return x"
-
-
-def test_an_answer_that_works_in_its_argument_goes_on_where_it_was_when_it_calls_back(grader):
-    """Its steps add up although the test's array stays as it was; the next call begins with the test's array again."""
-    of = source(
-        answer("a", "def f(x, g):\n    for _ in range(3):\n        x = x + g(x)\n    return x"),
-        graded_cell("steps", "import numpy as np\nassert f(np.array([1.0]), lambda x: x)[0] == 8"),
-        graded_cell("again", "x = np.array([1.0])\nassert [f(x, lambda x: x)[0], f(x, lambda x: x)[0]] == [8, 8]"),
-    )
-    plan = JudgingPlan(keeps_inputs=frozenset(["steps", "again"]))
-    assert {"steps": 1.0, "again": 1.0} == points(grader.grade(of, hand_in(of), {}, 7, plan))
-    assert {"steps": 1.0, "again": 0.0} == points(grader.grade(of, hand_in(of, {"a": STEPPING}), {}, 7, plan))
+    assert {"fooled": 1.0, "unchanged": 1.0} == points(grader.grade(of, hand_in(of), {}, 7))
+    assert {"fooled": 0.0, "unchanged": 0.0} == points(grader.grade(of, hand_in(of, {"a": WRITING}), {}, 7))
 
 
 def test_all_runs_of_a_submission_share_its_time(server):

@@ -8,16 +8,11 @@ import time
 
 import msgspec
 import nbformat
-import numpy
 import pytest
-import torch
 
 from autograder.grade.wire import channel
 from autograder.grade.wire.message_items import has_more_items
 from autograder.grade.wire.outputs import CUT, Outputs
-from autograder.grade.wire.values.array_types import tensors
-from autograder.grade.wire.values.codec import Unsendable
-from autograder.grade.wire.values.value_table import Values, packed, unpacked
 
 
 class Note(msgspec.Struct):
@@ -156,38 +151,6 @@ def test_too_many_values_are_refused_before_they_take_memory(ends, payload):
         channel.receive(ends[1], Note, largest=1 << 26, most_items=1_000_000)
     sender.join()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 8 * len(payload) // 1024 + 100_000
-
-
-@pytest.mark.parametrize(
-    "value",
-    [None, True, 3, 2.5, "text", [1, [2.0, "a"]], {"a": (1, 2)}, 1 + 2j, float("inf")],
-    ids=repr,
-)
-def test_plain_values_come_back(value):
-    """With their types; they are msgpack on the way."""
-    there = msgspec.msgpack.decode(msgspec.msgpack.encode(packed(value)), type=Values)
-    assert (type(value), value) == (type(unpacked(there)), unpacked(there))
-
-
-def test_arrays_come_back_with_their_bytes():
-    """dtype, shape and every bit, of tensors and of NumPy's arrays."""
-    odd = torch.tensor([[1.5, float("nan")], [-0.0, 3.0]], dtype=torch.bfloat16)
-    array = numpy.arange(6, dtype="int16").reshape(2, 3)
-    tensor, other = unpacked(msgspec.msgpack.decode(msgspec.msgpack.encode(packed([odd, array])), type=Values))
-
-    assert (torch.bfloat16, (2, 2)) == (tensor.dtype, tuple(tensor.shape))
-    assert torch.equal(odd.view(torch.int16), tensor.view(torch.int16))
-    assert (array.dtype, array.tolist()) == (other.dtype, other.tolist())
-    assert [id(tensor)] == [id(found) for found in tensors([tensor, {"a": 3}])]
-
-
-@pytest.mark.parametrize(
-    "value", [object(), open, {1: lambda: 0}], ids=["an object", "a function", "a function inside"]
-)
-def test_what_is_no_data_stays(value):
-    """Nothing with a behaviour of its own crosses."""
-    with pytest.raises(Unsendable):
-        packed(value)
 
 
 def test_outputs_are_nbformats():

@@ -104,3 +104,49 @@ def test_a_second_place_is_named_from_the_first(tmp_path):
 
     assert "parts.py, line 2: " in note.partition("; ")[0]
     assert "train.py, line 3 ends there" in note
+
+
+TWO_LAYERS = """import torch
+from torch import nn
+from torch.utils.checkpoint import checkpoint
+torch.manual_seed(0)
+first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+optimizer = torch.optim.SGD([*first.parameters(), *second.parameters()], lr=0.1)
+x = torch.randn(4, 3)
+"""
+SWITCHED_OFF = {
+    "set_grad_enabled": ("torch.set_grad_enabled(False)\nsecond(x).sum().backward()\n", "set_grad_enabled has turned"),
+    "a reentrant checkpoint": (
+        "second(checkpoint(first, x, use_reentrant=True)).sum().backward()\noptimizer.step()\n",
+        "Pass use_reentrant=False",
+    ),
+    "a copied state": (
+        "second.load_state_dict(first.state_dict())\nsecond(x).sum().backward()\noptimizer.step()\n",
+        "this line takes the values of first.weight",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SWITCHED_OFF)
+def test_a_note_names_only_words_of_the_program(name):
+    """Where recording is off without `no_grad`, or a library detaches, the note speaks of the program's own words."""
+    source, phrase = SWITCHED_OFF[name]
+    notes = " ".join(record(TWO_LAYERS + source).verdict.notes)
+    assert phrase in notes
+    assert "no_grad" not in notes
+    assert ".detach()" not in notes
+
+
+def test_a_gradient_that_is_given_by_hand_reaches_its_parameter():
+    """As in A3C: what another network's backward computed is assigned, so the optimizer's parameters are trained."""
+    given = "second.load_state_dict(first.state_dict())\nsecond(x).sum().backward()\n"
+    given += "for mine, theirs in zip(second.parameters(), first.parameters()):\n    theirs._grad = mine.grad\n"
+    verdict = record(TWO_LAYERS + given + "optimizer.step()\n").verdict
+    assert ("correct", (), ()) == (verdict.outcome, verdict.graph_faults, verdict.notes)
+
+
+def test_a_reentrant_checkpoint_without_gradients_is_no_wrong_gradient():
+    """It records nothing, as in plain PyTorch, in each of three steps."""
+    loop = "for step in range(3):\n    optimizer.zero_grad()\n"
+    loop += "    second(checkpoint(first, x, use_reentrant=True)).pow(2).sum().backward()\n    optimizer.step()\n"
+    assert "correct" == record(TWO_LAYERS + loop).verdict.outcome

@@ -1,8 +1,11 @@
 """What happens in a process that a program starts is followed by nobody: then no outcome is named."""
 
+import gc
 import json
+import multiprocessing
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -108,3 +111,19 @@ if __name__ == "__main__":
     assert f"autograder: {told['notes'][0]}" in done.stderr.splitlines()
     right = record("import torch\nw = torch.ones(2, requires_grad=True)\n(w * w).sum().backward()")
     assert set(explain_json(right, "a.py")) == set(told)
+
+
+def test_workers_of_a_loader_are_ended_with_the_run(tmp_path):
+    """An endless loader's iterator is still open at the end: no worker is left, and collecting it takes no time."""
+    source = HEAD + (
+        "from torch.utils.data import RandomSampler\n"
+        "sampler = RandomSampler(Numbers(), replacement=True, num_samples=10**9)\n"
+        "batches = iter(DataLoader(Numbers(), sampler=sampler, num_workers=1))\n"
+        "h = w.exp()\nh += next(batches)[0]\nh.sum().backward()\n"
+    )
+    began = time.monotonic()
+    verdict = record(source).verdict
+    assert ("raises-backward", "h += next(batches)[0]") == (verdict.outcome, verdict.harms[0].mutated_at[0].text)
+    gc.collect()
+    assert [] == multiprocessing.active_children()
+    assert time.monotonic() - began < 20  # 5 s for each of four runs, before

@@ -1,4 +1,4 @@
-"""The parts of a cell as HTML: its text or code, and its outputs. Everything passes the same allow-list."""
+"""The parts of a cell as HTML: text with formulas, code, and outputs. Everything passes the same allow-list."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from functools import lru_cache
 from html import escape
 from typing import Any
 
+import nh3
+from latex2mathml.converter import convert
 from nbconvert.filters import ansi2html
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import NotebookNode
@@ -16,10 +18,9 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from autograder.grade.batch.feedback.mathematics import as_mathml
 from autograder.grade.clean.harmless_html import harmless_page
 from autograder.grade.clean.harmless_outputs import harmless_picture_size
-from autograder.grade.clean.harmless_text import harmless_text
+from autograder.grade.clean.harmless_text import JOINER, harmless_text
 from autograder.grade.clean.raster_images import FORMATS, raster_base64
 from autograder.locale.translations import retold, translated
 
@@ -164,3 +165,50 @@ SHOWN: dict[str, Callable[[str, dict[str, Any]], str]] = {
     "text/plain": lambda text, _: f"<pre>{escape(harmless_text(text))}</pre>",
 }
 """MIME types that a page shows, the preferred ones first."""
+
+
+# fmt: off
+TAGS = {
+    "math", "mrow", "mi", "mn", "mo", "mfrac", "msup", "msub", "msubsup", "msqrt", "mroot", "mtable", "mtr", "mtd", "mtext", "mspace",
+    "mover", "munder", "munderover", "mstyle", "mpadded", "mphantom", "mmultiscripts", "mprescripts", "none",
+}
+# fmt: on
+ATTRIBUTES = {
+    "math": {"display"},
+    "mo": {"stretchy", "fence", "minsize", "maxsize"},
+    "mi": {"mathvariant"},
+    "mtable": {"columnalign"},
+    "mfrac": {"linethickness"},
+    "mspace": {"width"},
+}
+LONGEST = 5_000
+# latex2mathml 3.81 knows the starred forms of these only.
+SAME_AS = {
+    "aligned": "align*",
+    "align": "align*",
+    "eqnarray": "align*",
+    "equation": "",
+    "equation*": "",
+    "gathered": "align*",
+}
+
+
+def as_mathml(latex: str, *, block: bool = False) -> str:
+    """Returns a formula as MathML; one that is not understood as its own text, in code."""
+    latex = latex.replace(JOINER, "")
+    try:
+        if len(latex) > LONGEST:
+            raise ValueError
+        found = convert(_known_environments(latex), display="block" if block else "inline")
+    except Exception:  # noqa: BLE001 - latex2mathml raises errors of many kinds for what it cannot read
+        return f"<code>{escape(latex)}</code>"
+    # It copies the text of a formula into its elements as it is, and makes attributes of some commands.
+    return nh3.clean(found, tags=TAGS, attributes=ATTRIBUTES, clean_content_tags={"script", "style"})
+
+
+def _known_environments(latex: str) -> str:
+    def replace(found: re.Match[str]) -> str:
+        name = SAME_AS.get(found[2], found[2])
+        return f"\\{found[1]}{{{name}}}" if name else ""
+
+    return re.sub(r"\\(begin|end)\{([a-z]+\*?)\}", replace, latex)

@@ -1,32 +1,61 @@
-"""Writes the feedback folder of a class with nbgrader's own command, which then shows our page instead of its own."""
+"""Writes the feedback folder of a class: a page for each graded notebook, and nothing else."""
 
 from __future__ import annotations
 
-import logging
 import multiprocessing
-import re
 from pathlib import Path
+from typing import Any
 
-from nbgrader.converters import GenerateFeedback
-from nbgrader.coursedir import CourseDirectory
-from nbgrader.utils import capture_log
+import nbformat
+from nbconvert.exporters import Exporter
+from nbformat import NotebookNode
+from nbgrader.api import Gradebook
+from nbgrader.preprocessors import NbGraderPreprocessor
+from traitlets import default
 from traitlets.config import Config
 
-from autograder.grade.batch.course.classroom import Classroom
-from autograder.grade.batch.feedback.feedback_page import FeedbackExporter, GetGradesAndWaiting
+from autograder.grade.batch.classroom import Classroom, opened_gradebook
+from autograder.grade.batch.feedback.feedback_page import page_html
 from autograder.grade.batch.feedback.hidden_tests import CoverHiddenTests
+from autograder.grade.batch.student_submission import replace_folder, write_file
+from autograder.grade.nbgrader_adapter import add_grades
+from autograder.printable import printable
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
 PAGE_SECONDS = 60.0  # for the pages of one student; those of a lesson take a fraction of a second
+LONGEST_REASON = 300
 
-TOOK_TOO_LONG = "it took more than {:g} seconds"
 
-# The last line of a Python traceback, without the number of a system error; nbgrader's own error only points at the others.
-REASON = re.compile(r"^ *(?:[\w.]*Error|[\w.]*Exception): (?:\[Errno \d+\] )?(?!Please see the)(.+)$", re.MULTILINE)
+class GetGradesAndWaiting(NbGraderPreprocessor):
+    """For nbgrader's own command: the grades, and for each graded cell whether it still waits for a person."""
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Return the notebook with scores and comments in the metadata of its cells."""
+        about = resources["nbgrader"]
+        with Gradebook(about["db_url"]) as book:
+            submitted = book.find_submission_notebook(about["notebook"], about["assignment"], about["student"])
+            about.update(add_grades(nb, submitted))
+        return nb, resources
+
+
+class FeedbackExporter(Exporter):
+    """For nbgrader's own command: exports a graded notebook as our page."""
+
+    output_mimetype = "text/html"
+
+    @default("file_extension")
+    def _file_extension_default(self) -> str:
+        return ".html"
+
+    def from_notebook_node(self, nb: NotebookNode, resources: Any = None, **options: Any) -> tuple[str, dict[str, Any]]:  # type: ignore[override]
+        """Return the page, and the resources that nbconvert's preprocessors have filled."""
+        notebook, resources = super().from_notebook_node(nb, resources, **options)
+        folder = str(resources.get("metadata", {}).get("path") or "")
+        return page_html(notebook, dict(resources["nbgrader"]), folder), resources
 
 
 def configure_feedback(config: Config, level: str = "name") -> None:
-    """Makes `nbgrader generate_feedback` write such pages; for `nbgrader_config.py`, and for the grader itself.
+    """Make `nbgrader generate_feedback` write such pages; for `nbgrader_config.py`.
 
     Args:
         config: is changed.
@@ -37,38 +66,8 @@ def configure_feedback(config: Config, level: str = "name") -> None:
     config.CoverHiddenTests.level = level
 
 
-class _FeedbackOfOne(GenerateFeedback):
-    """nbgrader's command for one student; of any name, in a course at any path.
-
-    nbgrader (0.9.6, converters/base.py and utils.py) takes both for patterns: it finds nothing below "[red]", copies that
-    student's graded notebook, with its hidden tests, beside the page, and fails below "Physics (2026)".
-    """
-
-    student = ""
-    force = True
-
-    def init_notebooks(self) -> None:
-        """Finds the student's graded notebooks."""
-        folder = self._format_source("", "")
-        self.assignments = {folder: [str(path) for path in Path(folder).glob("*.ipynb")]}
-        self.notebooks: list[str] = []
-
-    def init_assignment(self, assignment_id: str, student_id: str) -> None:
-        """Copies the files beside the notebooks, and none of these."""
-        super().init_assignment(assignment_id, student_id)
-        for notebook in Path(self._format_dest(assignment_id, student_id)).rglob("*.ipynb"):
-            notebook.unlink()
-
-    def _format_source(self, assignment_id: str, student_id: str, escape: bool = False) -> str:
-        folder = Path(super()._format_source(self.coursedir.assignment_id, self.student))
-        if not escape:
-            return str(folder)
-        parent, student, assignment = map(re.escape, (str(folder.parent.parent), folder.parent.name, folder.name))
-        return f"{parent}/(?P<student_id>{student})/(?P<assignment_id>{assignment})"
-
-
 def write_feedback(classroom: Classroom, students: list[str], level: str, jobs: int) -> list[str]:
-    """Writes the pages of these students, `jobs` at once, and returns a line for each that could not be written.
+    """Write the pages of these students, `jobs` at once, and return a line for each that could not be written.
 
     Each line begins with the student's name and a colon.
     """
@@ -82,42 +81,38 @@ def write_feedback(classroom: Classroom, students: list[str], level: str, jobs: 
 
 def _write(classroom: Classroom, students: list[str], level: str) -> list[str]:
     config = classroom.settings()
-    configure_feedback(config, level)
-    config.CourseDirectory.assignment_id = classroom.assignment
-    app = _FeedbackOfOne(coursedir=CourseDirectory(config=config), config=config)
-    # nbgrader catches the log for its answer, where it looks for the reason; only the log's own way to the terminal is closed.
-    app.log.handlers, app.log.propagate = [], False
-    app.log.setLevel(logging.ERROR)
-    problems = {student: _write_one(app, classroom, student) for student in students}
+    config.CoverHiddenTests.level = level
+    cover = CoverHiddenTests(config=config)
+    with opened_gradebook(classroom) as book:
+        problems = {student: _write_pages(classroom, student, book, cover) for student in students}
     return [f"{student}: there is no feedback page ({problem})" for student, problem in problems.items() if problem]
 
 
-def _write_one(app: _FeedbackOfOne, classroom: Classroom, student: str) -> str:
-    """Returns why a student's page could not be written; "" if it was."""
-    late: list[BaseException] = []
-
-    def stop() -> BaseException:
-        late.append(TimeUp())  # nbgrader catches everything
-        return late[0]
-
+def _write_pages(classroom: Classroom, student: str, book: Gradebook, cover: CoverHiddenTests) -> str | None:
+    """Write a student's pages; return why they could not be written, None if they were."""
     try:
-        with time_limit(PAGE_SECONDS, stop):
-            app.student = student
-            result = capture_log(app)
-    except (Exception, TimeUp) as error:  # noqa: BLE001 - the pages of the others are still to be written
-        return TOOK_TOO_LONG.format(PAGE_SECONDS) if late else f"{type(error).__name__}: {error}"[:300]
-    if late:
-        return TOOK_TOO_LONG.format(PAGE_SECONDS)
-    if result["success"]:
-        return _missing(classroom, student)
-    reasons = REASON.findall(f"{result.get('error') or ''}\n{result.get('log') or ''}")
-    return reasons[-1][:300] if reasons else "nbgrader gave no reason"
+        with time_limit(PAGE_SECONDS):
+            paths = sorted(classroom.autograded(student).glob("*.ipynb"))
+            pages = {f"{path.stem}.html": _page(path, classroom, student, book, cover) for path in paths}
+            if not pages:
+                return "there is no graded notebook"
+            replace_folder(classroom.feedback(student), lambda folder: _write_files(folder, pages))
+    except TimeUp:
+        return f"it took more than {PAGE_SECONDS:g} seconds"
+    except OSError as error:
+        return f"{error.strerror or type(error).__name__}: {printable(str(error.filename))}"[:LONGEST_REASON]
+    except Exception as error:  # noqa: BLE001 - the pages of the others are still to be written
+        return printable(f"{type(error).__name__}: {error}")[:LONGEST_REASON]
+    return None
 
 
-def _missing(classroom: Classroom, student: str) -> str:
-    """Returns which page is missing, though nbgrader reported success."""
-    notebooks = list(classroom.autograded(student).glob("*.ipynb"))
-    if not notebooks:
-        return "there is no graded notebook"
-    pages = [classroom.feedback(student) / f"{notebook.stem}.html" for notebook in notebooks]
-    return next((f"{page} was not written" for page in pages if not page.is_file()), "")
+def _page(path: Path, classroom: Classroom, student: str, book: Gradebook, cover: CoverHiddenTests) -> str:
+    notebook = nbformat.read(path, 4)
+    grades = add_grades(notebook, book.find_submission_notebook(path.stem, classroom.assignment, student))
+    notebook, _ = cover.preprocess(notebook, {})
+    return page_html(notebook, {"notebook": path.stem, **grades}, str(path.parent))
+
+
+def _write_files(folder: Path, pages: dict[str, str]) -> None:
+    for name, page in pages.items():
+        write_file(folder / name, page.encode(), 0o644)  # as nbgrader leaves them

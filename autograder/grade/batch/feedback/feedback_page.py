@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cache
+from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import jinja2
 from markupsafe import Markup
-from nbconvert.exporters import Exporter
 from nbformat import NotebookNode
 from nbgrader import utils
-from nbgrader.preprocessors import GetGrades
 from pygments.formatters import HtmlFormatter
-from traitlets import default
 
 from autograder.grade.batch.feedback.cell_html import code_html, markdown_html, outputs_html
-from autograder.grade.batch.feedback.exercises import NO_ANSWER, GradedExercise, list_exercises, title_of
-from autograder.grade.batch.feedback.patience import Patience
 from autograder.locale.languages import language, language_of, speaking
 from autograder.locale.translated_templates import translated_templates
 from autograder.locale.translations import retold, translatable, translated
+from autograder.tape.run.time_limit import TimeUp, time_limit
 
+Status = Literal["correct", "partly", "incorrect", "not attempted", "not run", "waiting"]
+NO_ANSWER = translatable("No response.")
+"""What nbgrader remarks on an answer that is as it was handed out (0.9.6, preprocessors/saveautogrades.py)."""
+HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
+SECONDS = 20.0  # of processor time, for one page; those of a lesson take a fraction of one
+SECONDS_OF_A_PART = 2.0
 TOO_LONG_TO_SHOW = translatable("(what this cell showed takes too long to display)")
 TEMPLATES = Path(__file__).parent / "template"
 SIGNS = {"correct": "✓", "partly": "◐", "incorrect": "○", "not attempted": "–", "not run": "–", "waiting": "…"}
@@ -35,33 +42,6 @@ WORDS = {
 }
 
 
-class GetGradesAndWaiting(GetGrades):
-    """nbgrader's grades, and for each graded cell whether it still waits for a person."""
-
-    def _get_score(self, cell: NotebookNode, resources: Any) -> None:
-        grade = self.gradebook.find_grade(
-            cell.metadata.nbgrader.grade_id, self.notebook_id, self.assignment_id, self.student_id
-        )
-        waiting = bool(grade.needs_manual_grade and grade.manual_score is None)
-        cell.metadata.nbgrader.update(score=grade.score, points=grade.max_score, waiting=waiting)
-
-
-class FeedbackExporter(Exporter):
-    """Exports a graded notebook, whose cells have their scores and comments in the metadata, as a feedback page."""
-
-    output_mimetype = "text/html"
-
-    @default("file_extension")
-    def _file_extension_default(self) -> str:
-        return ".html"
-
-    def from_notebook_node(self, nb: NotebookNode, resources: Any = None, **options: Any) -> tuple[str, dict[str, Any]]:  # type: ignore[override]
-        """Returns the page, and the resources that nbconvert's preprocessors have filled."""
-        notebook, resources = super().from_notebook_node(nb, resources, **options)
-        folder = str(resources.get("metadata", {}).get("path") or "")
-        return page_html(notebook, dict(resources["nbgrader"]), folder), resources
-
-
 def page_html(notebook: NotebookNode, grades: dict[str, Any], folder: str = "") -> str:
     """Returns the page of a graded notebook whose cells have nbgrader's scores and comments in their metadata.
 
@@ -70,7 +50,7 @@ def page_html(notebook: NotebookNode, grades: dict[str, Any], folder: str = "") 
         grades: nbgrader's "notebook", "score" after the penalty, "max_score" and "late_penalty".
         folder: where the pictures lie that the teacher's texts show.
     """
-    about, patience = notebook.metadata.get("autograder", {}), Patience()
+    about, budget = notebook.metadata.get("autograder", {}), RenderBudget()
     exercises = list_exercises(notebook)
     with speaking(language_of(notebook.metadata)):
         return _template().render(
@@ -79,8 +59,8 @@ def page_html(notebook: NotebookNode, grades: dict[str, Any], folder: str = "") 
             grades=grades,
             ended=retold(about.get("ended", "")),
             unreadable=about.get("unreadable", False),
-            exercises=[_shown(number, exercise, patience) for number, exercise in enumerate(exercises, 1)],
-            cells=[_cell(cell, patience, folder) for cell in notebook.cells],
+            exercises=[_shown(number, exercise, budget) for number, exercise in enumerate(exercises, 1)],
+            cells=[_cell(cell, budget, folder) for cell in notebook.cells],
             code_light=Markup(HtmlFormatter(style="friendly").get_style_defs(".code")),
             code_dark=Markup(HtmlFormatter(style="github-dark").get_style_defs(".code")),
         )
@@ -93,7 +73,7 @@ def _template() -> jinja2.Template:
     return environment.get_template("page.html.j2")
 
 
-def _shown(number: int, exercise: GradedExercise, patience: Patience) -> dict[str, Any]:
+def _shown(number: int, exercise: GradedExercise, budget: RenderBudget) -> dict[str, Any]:
     return {
         "anchor": f"exercise-{number}",
         "name": exercise.name,
@@ -103,8 +83,8 @@ def _shown(number: int, exercise: GradedExercise, patience: Patience) -> dict[st
         "points": exercise.points,
         "max_points": exercise.max_points,
         "comments": list(map(_comment, exercise.comments)),
-        "answers": [(_source(cell, patience), _outputs(cell, patience), _put_back(cell)) for cell in exercise.answers],
-        "tests": [_test(cell, patience) for cell in exercise.tests],
+        "answers": [(_source(cell, budget), _outputs(cell, budget), _put_back(cell)) for cell in exercise.answers],
+        "tests": [_test(cell, budget) for cell in exercise.tests],
     }
 
 
@@ -113,11 +93,11 @@ def _comment(text: str) -> str:
     return translated(NO_ANSWER) if text == NO_ANSWER else text
 
 
-def _test(cell: NotebookNode, patience: Patience) -> dict[str, Any]:
+def _test(cell: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
     known = cell.metadata.nbgrader
     return {
-        "source": _source(cell, patience),
-        "outputs": _outputs(cell, patience),
+        "source": _source(cell, budget),
+        "outputs": _outputs(cell, budget),
         "points": known.get("score") or 0.0,
         "max_points": known.get("points") or 0.0,
         "put_back": _put_back(cell),
@@ -129,21 +109,152 @@ def _put_back(cell: NotebookNode) -> bool:
     return cell.metadata.get("autograder", {}).get("put_back", False)
 
 
-def _cell(cell: NotebookNode, patience: Patience, folder: str) -> dict[str, Any]:
+def _cell(cell: NotebookNode, budget: RenderBudget, folder: str) -> dict[str, Any]:
     return {
-        "source": _source(cell, patience, folder),
-        "outputs": _outputs(cell, patience),
+        "source": _source(cell, budget, folder),
+        "outputs": _outputs(cell, budget),
         "folded": cell.cell_type == "code" and not (utils.is_solution(cell) or utils.is_grade(cell)),
     }
 
 
-def _source(cell: NotebookNode, patience: Patience, folder: str = "") -> Markup:
+def _source(cell: NotebookNode, budget: RenderBudget, folder: str = "") -> Markup:
     def html() -> str:
         is_code = cell.cell_type == "code"
         return code_html(cell.source) if is_code else markdown_html(cell.source, cell.get("attachments"), folder)
 
-    return Markup(patience.html(html, cell.source))
+    return Markup(budget.html(html, cell.source))
 
 
-def _outputs(cell: NotebookNode, patience: Patience) -> Markup:
-    return Markup(patience.html(lambda: outputs_html(cell.get("outputs", [])), translated(TOO_LONG_TO_SHOW)))
+def _outputs(cell: NotebookNode, budget: RenderBudget) -> Markup:
+    return Markup(budget.html(lambda: outputs_html(cell.get("outputs", [])), translated(TOO_LONG_TO_SHOW)))
+
+
+class RenderBudget:
+    """What is left of the time for one page.
+
+    pygments, mistune and latex2mathml read most texts in proportion to their length; some that a submission can hold take
+    the square of that.
+    """
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._left = seconds
+
+    def html(self, make: Callable[[], str], text: str) -> str:
+        """Returns what `make` returns, or the text as it is if that would take too long."""
+        start = time.process_time()
+        try:
+            if self._left <= 0:
+                raise TimeUp
+            with time_limit(min(self._left, SECONDS_OF_A_PART), clock=time.process_time):
+                return make()
+        except (TimeUp, RecursionError):
+            return f"<pre>{escape(text)}</pre>"
+        finally:
+            self._left -= time.process_time() - start
+
+
+@dataclass(frozen=True)
+class GradedExercise:
+    """One exercise.
+
+    Attributes:
+        name: the heading above it, or else the name of its first graded cell in words.
+        answers: the learner's cells; those that a person grades are among them.
+        tests: the cells that test the answers.
+        points: reached, and possible; cells that wait for a person count 0.
+    """
+
+    name: str
+    answers: list[NotebookNode]
+    tests: list[NotebookNode]
+
+    @property
+    def graded(self) -> list[NotebookNode]:
+        """The cells that give points."""
+        return [cell for cell in [*self.answers, *self.tests] if utils.is_grade(cell) or utils.is_task(cell)]
+
+    @property
+    def points(self) -> float:
+        """What the learner has reached so far."""
+        return sum(cell.metadata.nbgrader.get("score") or 0.0 for cell in self.graded)
+
+    @property
+    def max_points(self) -> float:
+        """What could be reached."""
+        return sum(float(cell.metadata.nbgrader.get("points") or 0.0) for cell in self.graded)
+
+    @property
+    def comments(self) -> list[str]:
+        """What a person wrote about it, and nbgrader's own remark about an empty answer."""
+        cells = [*self.answers, *self.tests]
+        return [cell.metadata.nbgrader.comment for cell in cells if cell.metadata.nbgrader.get("comment")]
+
+    @property
+    def status(self) -> Status:
+        """How it stands."""
+        if any(cell.metadata.nbgrader.get("waiting") for cell in self.graded):
+            return "waiting"
+        if self.points == 0 and NO_ANSWER in self.comments:  # it may be one that gives no points
+            return "not attempted"
+        if self.points >= self.max_points:
+            return "correct"
+        if self.points > 0:
+            return "partly"
+        found = {cell.metadata.get("autograder", {}).get("status") for cell in self.graded}
+        return next((one for one in ("not attempted", "not run") if found == {one}), "incorrect")
+
+
+def title_of(notebook: NotebookNode, exercises: list[GradedExercise], otherwise: str) -> str:
+    """Returns the notebook's first heading, unless that is the heading of one of several exercises."""
+    texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
+    first = next((_plain(found[1]) for text in texts if (found := HEADING.search(text))), otherwise)
+    return otherwise if len(exercises) > 1 and first in [exercise.name for exercise in exercises] else first
+
+
+def list_exercises(notebook: NotebookNode) -> list[GradedExercise]:
+    """Returns the exercises in order. Tests belong to the answers before them, up to the tests of the exercise before."""
+    found: list[GradedExercise] = []
+    heading, answers, tests = "", [], []  # type: ignore[var-annotated]
+
+    def close() -> None:
+        nonlocal answers, tests
+        if any(utils.is_grade(cell) or utils.is_task(cell) for cell in [*answers, *tests]):
+            found.append(GradedExercise(heading or _words(answers, tests), answers, tests))
+            answers, tests = [], []
+
+    for cell in notebook.cells:
+        headings = HEADING.findall(cell.source) if cell.cell_type == "markdown" else []
+        if headings and not utils.is_solution(cell):
+            close()
+            heading = _plain(headings[-1])
+        if utils.is_solution(cell) or utils.is_task(cell):
+            if tests or any(utils.is_grade(one) or utils.is_task(one) for one in answers):
+                close()
+            answers.append(cell)
+        elif utils.is_grade(cell):
+            tests.append(cell)
+    close()
+    return _with_different_names(found)
+
+
+def _with_different_names(found: list[GradedExercise]) -> list[GradedExercise]:
+    """Returns the exercises; where several stand below one heading, each has the name of its graded cell too."""
+    names = [exercise.name for exercise in found]
+    return [
+        replace(exercise, name=f"{exercise.name}: {_words(exercise.answers, exercise.tests)}")
+        if names.count(exercise.name) > 1
+        else exercise
+        for exercise in found
+    ]
+
+
+def _words(answers: list[NotebookNode], tests: list[NotebookNode]) -> str:
+    """Returns the name of the first graded cell in words."""
+    cell = next(cell for cell in [*tests, *answers] if utils.is_grade(cell) or utils.is_task(cell))
+    name = re.sub(r"^(test|cell|grade|prediction)[-_]", "", cell.metadata.nbgrader.grade_id)
+    return re.sub(r"[-_]+", " ", name).strip() or cell.metadata.nbgrader.grade_id
+
+
+def _plain(heading: str) -> str:
+    """Returns a heading without Markdown's marks."""
+    return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"[`*]|</?\w+>", "", heading)).strip()

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from nbformat import NotebookNode, v4
-from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 from traitlets import Enum
 
 from autograder.locale.languages import language_of, speaking
 from autograder.locale.translations import retold, translated
 
 HIDDEN_TEST_LEVELS = ("none", "name", "message")
-HIDDEN = re.compile(r"^.*BEGIN HIDDEN TESTS(?P<name>.*)\n(?:.*\n)*?.*END HIDDEN TESTS.*$", re.MULTILINE)
-REPLACEMENT = "# hidden tests{name}"
-
-
-def hidden_test_name(source: str) -> str:
-    """Returns what the teacher calls the hidden tests in a cell; "" where they have no name, or there are none."""
-    found = HIDDEN.search(source)
-    return found["name"].strip(" #:") if found else ""
 
 
 def told_of_hidden_test(level: str, name: str, message: str) -> str:
@@ -50,11 +41,14 @@ class CoverHiddenTests(NbGraderPreprocessor):
             return super().preprocess(nb, resources)
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
-        """Returns the cell as a learner may see it."""
-        if cell.cell_type != "code" or not HIDDEN.search(cell.source):
+        """Return the cell as a student may see it."""
+        hidden = self._hidden_lines(cell)
+        if not hidden:
             return cell, resources
-        name = hidden_test_name(cell.source)
-        cell.source = HIDDEN.sub(lambda match: REPLACEMENT.format(name=_after(match["name"])), cell.source)
+        cell.source = _covered(cell, hidden)
+        if cell.cell_type != "code":
+            return cell, resources
+        name = next(iter(hidden.values()))
         # Without the grader's note an error may come from the hidden part, so it is replaced as well.
         covered = cell.metadata.get("autograder", {}).get("hidden", True)
         cell.outputs = [
@@ -62,22 +56,42 @@ class CoverHiddenTests(NbGraderPreprocessor):
         ]
         return cell, resources
 
+    def _hidden_lines(self, cell: NotebookNode) -> dict[int, str]:
+        """Return the hidden lines of a cell, from 0, in order, each with what the teacher calls its part."""
+        parts = cell.metadata.get("autograder", {}).get("hidden_parts", [])
+        hidden = {line - 1: name for first, last, name in parts for line in range(first, last + 1)}
+        # In a notebook that an earlier release or nbgrader itself has graded, only the marks say what is hidden.
+        marks, name = ClearHiddenTests(config=self.config), None
+        for number, line in enumerate(cell.source.split("\n")):
+            if marks.begin_test_delimeter in line:
+                name = line.partition(marks.begin_test_delimeter)[2].strip(" #:")
+            if name is not None:
+                hidden.setdefault(number, name)
+            if marks.end_test_delimeter in line:
+                name = None
+        return dict(sorted(hidden.items()))
+
     def _replacement(self, output: NotebookNode, name: str) -> NotebookNode:
         if output.output_type != "error":
-            return v4.new_output(
-                "stream", name="stdout", text=translated("(the output of a hidden test is not shown)") + "\n"
-            )
+            text = translated("(the output of a hidden test is not shown)") + "\n"
+            return v4.new_output("stream", name="stdout", text=text)
         text = told_of_hidden_test(self.level, name, f"{output.ename}: {retold(output.evalue)}")
         return v4.new_output("error", ename="HiddenTest", evalue=text, traceback=[text])
 
 
 def _without_lines(output: NotebookNode) -> NotebookNode:
-    """Returns an error of the visible part without its traceback, which quotes the lines around it, also hidden ones."""
+    """Return an error of the visible part without its traceback, which quotes the lines around it, also hidden ones."""
     if output.output_type == "error":
         output.traceback = [f"{output.ename}: {output.evalue}"]
     return output
 
 
-def _after(name: str) -> str:
-    words = name.strip(" #:")
-    return f": {words}" if words else ""
+def _covered(cell: NotebookNode, hidden: dict[int, str]) -> str:
+    """Return a cell's text, in code with a comment for each hidden part."""
+    lines = []
+    for number, line in enumerate(cell.source.split("\n")):
+        if number not in hidden:
+            lines.append(line)
+        elif cell.cell_type == "code" and hidden.get(number - 1) != hidden[number]:
+            lines.append("# hidden tests" + (f": {hidden[number]}" if hidden[number] else ""))
+    return "\n".join(lines)

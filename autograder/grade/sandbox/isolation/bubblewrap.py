@@ -6,7 +6,6 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import AbstractContextManager, nullcontext
 
 from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
 from autograder.grade.sandbox.isolation.namespace_obstacles import namespace_obstacles
@@ -51,13 +50,9 @@ class BubblewrapLevel(IsolationLevel):
             )
         return ""
 
-    def command(self, server: list[str]) -> list[str]:
-        """Returns the server's command line inside bubblewrap."""
-        return [*_bubblewrap(shutil.which("bwrap") or "bwrap"), "--", *server]
-
-    def private_folder(self) -> AbstractContextManager[str]:
-        """Returns a path inside the sandbox; it is gone with the submission's namespaces."""
-        return nullcontext(f"{HOME}/work")
+    def command(self, host: list[str]) -> list[str]:
+        """Return the host's command line inside bubblewrap."""
+        return [*_bubblewrap(shutil.which("bwrap") or "bwrap"), "--", *host]
 
     def environment(self) -> dict[str, str]:
         """Returns the environment with a home folder inside the sandbox."""

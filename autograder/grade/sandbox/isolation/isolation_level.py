@@ -6,7 +6,6 @@ import functools
 import os
 import sys
 from abc import ABC, abstractmethod
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import ClassVar
 
@@ -46,15 +45,14 @@ class IsolationLevel(ABC):
         """Tries the level on this machine and returns what `obstacle` says."""
 
     @abstractmethod
-    def command(self, server: list[str]) -> list[str]:
-        """Returns the command line that starts a server at this level, given the one that starts it without isolation."""
+    def command(self, host: list[str]) -> list[str]:
+        """Return the command line that starts a host at this level, given the one that starts it without isolation."""
 
-    @abstractmethod
-    def private_folder(self) -> AbstractContextManager[str]:
-        """Returns a block that yields the path where one submission's cells run, as the submission sees it."""
+    def become(self, role: str) -> None:  # noqa: B027 - most levels change nothing
+        """Gives a server's process, and so all workers that it forks, the user id of its role ("server" or "judge server")."""
 
     def environment(self) -> dict[str, str]:
-        """Returns all of the server's environment variables. None is the teacher's own, so no token can leak through them."""
+        """Return all environment variables of the host. None is the teacher's own, so no token can leak through them."""
         threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS")}
         return threads | {
             "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]),

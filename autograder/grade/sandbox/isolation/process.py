@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
-import tempfile
-from collections.abc import Iterator
 
 from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
 
@@ -24,12 +21,6 @@ class ProcessLevel(IsolationLevel):
         """Needs nothing but Linux."""
         return "" if sys.platform == "linux" else "the grader runs on Linux only; use a Linux machine or a container"
 
-    def command(self, server: list[str]) -> list[str]:
-        """Returns the server's own command line."""
-        return server
-
-    @contextlib.contextmanager
-    def private_folder(self) -> Iterator[str]:
-        """Yields a temporary folder, which is deleted after the block."""
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            yield f"{folder}/home/work"
+    def command(self, host: list[str]) -> list[str]:
+        """Return the host's own command line."""
+        return host

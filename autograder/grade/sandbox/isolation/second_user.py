@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
-from collections.abc import Iterator
 
+from autograder.grade.sandbox import namespaces
 from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
 
-# No system gives this number to anybody by itself: Debian keeps 60000 to 64999 for its packages, and names those that it has given
+# No system gives these numbers to a user by itself: Debian keeps 60000 to 64999 for its packages, and lists those that it has given
 # away (Debian Policy 9.2.2).
-SUBMISSION_ID = 64_200
+SUBMISSION_ID, JUDGE_ID = 64_200, 64_201
+IDS = {"server": SUBMISSION_ID, "judge server": JUDGE_ID}
 
 
 class SecondUserLevel(IsolationLevel):
@@ -34,23 +32,30 @@ class SecondUserLevel(IsolationLevel):
             return "the grader runs on Linux only; use a Linux machine or a container"
         if os.geteuid() != 0:
             return "only root can give a submission a user id of its own; grade as root in a container"
-        if shutil.which("setpriv") is None:
-            return "setpriv is missing; install it: `apt-get install util-linux`"
-        trial = self.command([sys.executable, "-P", "-c", "import json, msgspec, autograder.errors"])
-        tried = subprocess.run(trial, env=self.environment(), cwd="/", capture_output=True, text=True)
+        trial = [sys.executable, "-P", "-c", "import json, msgspec, autograder.errors"]
+        advice = f"a second user cannot run {sys.executable} ({{}}); install Python where everybody may read it"
+        try:
+            tried = subprocess.run(
+                trial,
+                env=self.environment(),
+                cwd="/",
+                capture_output=True,
+                text=True,
+                user=SUBMISSION_ID,
+                group=SUBMISSION_ID,
+                extra_groups=[],
+            )
+        except OSError as error:  # a folder above Python is closed to others
+            return advice.format(error.strerror)
         if tried.returncode:
             reason = (tried.stderr.strip().splitlines() or ["no reason given"])[-1]
-            return f"a second user cannot run {sys.executable} ({reason}); install Python where everybody may read it"
+            return advice.format(reason)
         return ""
 
-    def command(self, server: list[str]) -> list[str]:
-        """Returns the server's command line under the second user id, without a way back."""
-        ids = ["--reuid", str(SUBMISSION_ID), "--regid", str(SUBMISSION_ID), "--clear-groups"]
-        return ["setpriv", *ids, "--no-new-privs", "--bounding-set=-all", "--", *server]
+    def command(self, host: list[str]) -> list[str]:
+        """Return the host's own command line: the host is root, and its servers change their user ids."""
+        return host
 
-    @contextlib.contextmanager
-    def private_folder(self) -> Iterator[str]:
-        """Yields a temporary folder of the second user's, which is deleted after the block."""
-        with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
-            os.chown(folder, SUBMISSION_ID, SUBMISSION_ID)
-            yield f"{folder}/home/work"
+    def become(self, role: str) -> None:
+        """Gives this process the user id of its role, without a way back."""
+        namespaces.become_user(IDS[role])

@@ -1,4 +1,4 @@
-"""The trusted side's connection to a warm server, which forks a worker for each submission."""
+"""The connection to a server of a host, which forks a worker for each submission."""
 
 from __future__ import annotations
 
@@ -13,46 +13,49 @@ import msgspec
 import psutil
 
 from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
-from autograder.grade.sandbox.launch import ServerProcess, launch
+from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess
 from autograder.grade.sandbox.namespaces import HOLDERS
+from autograder.grade.sandbox.orders import Greet, Order, Ready, Role, Start, Stop
 from autograder.grade.sandbox.process_group import ProcessGroup
-from autograder.grade.sandbox.server import Order, Ready, Start, Stop
 from autograder.grade.submission.connection.process_usage import child_processes
 from autograder.grade.submission.connection.resource_watch import ResourceWatch
 from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
+from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
 from autograder.locale.translations import in_english
 
 START_SECONDS = 120  # importing PyTorch from a slow disk
 STOP_SECONDS = 20
-CLOSE_SECONDS = 5.0
 OWN_PROCESSES = 4  # the server, the holders of namespaces, and the worker
 
 
 class ServerClient:
-    """A warm server at an isolation level; a context manager. For one thread, and one submission at a time.
+    """A server of a host; a context manager. For one thread, and one submission at a time.
 
     Args:
         level: how submissions are isolated.
-        limits: what one submission may use.
-        process: a server that was started earlier at this level; None starts one when it is needed.
-        processors: on which submissions run, so that those that are graded at the same time each have their share; None
-            leaves all of them.
+        limits: the resources that one submission may use.
+        control: the socket to a server that another process has started; None starts a host of its own when it is needed.
+        role: of the server that is started.
+        processors: on which the started server runs; None leaves all of them.
     """
 
     def __init__(
         self,
         level: IsolationLevel,
         limits: Limits,
-        process: ServerProcess | None = None,
+        control: socket.socket | None = None,
+        role: Role = "server",
         processors: frozenset[int] | None = None,
     ) -> None:
-        self.level, self.limits, self._processors = level, limits, processors
-        self._prepared = process
-        self._server: ServerProcess | None = None
-        self._used = False
+        self.level, self.limits, self._role, self._processors = level, limits, role, processors
+        self._control = control
+        self._host: HostProcess | None = None
+        self._process: psutil.Process | None = None
+        self._has_namespaces = self._used = False
         self._group: ProcessGroup | None = None
+        self._judges: ServerClient | None = None
 
     def __enter__(self) -> ServerClient:
         return self
@@ -61,45 +64,41 @@ class ServerClient:
         self.close()
 
     def start(self) -> None:
-        """Starts the server if it is not running.
+        """Starts the server if it is not running, and waits until it is ready.
 
         Raises:
             IsolationError: it does not start at this level; the message quotes the last line that it printed.
         """
-        if self._server is not None:
+        if self._process is not None:
             return
-        self._server, self._prepared = self._prepared or launch(self.level)[0], None
+        if self._control is None:
+            self._host = HostProcess(self.level)
+            self._control = self._host.fork(self._role)
         try:
-            self._process, self._has_namespaces = self._greeting()
+            self._process, self._has_namespaces = greeting(self._control)
         except (ChannelError, OSError):
-            reason = self._last_line()
+            reason = self._host.last_line if self._host else in_english("its process has ended")
             self.close()
             raise IsolationError(
                 f"the server for submissions does not start at level {self.level.name!r}: {reason}"
             ) from None
-        if self._processors:
-            with contextlib.suppress(OSError):  # fewer than before: somebody took them from the server
-                os.sched_setaffinity(self._process.pid, self._processors)
-        self._group = ProcessGroup.around(self._process.pid, self.limits.processes + OWN_PROCESSES)
-        if self._server.is_shared and self.starts_anew:
-            self.close()
-            self.start()
+        if self._host is not None:
+            self._group = process_group(self._process, self.limits, self._processors)
 
     @property
     def starts_anew(self) -> bool:
-        """Whether each submission needs a new server, because the kernel refuses namespaces inside the server's own."""
+        """Whether each submission needs a new host, because the kernel refuses namespaces inside the host's own."""
         return self.level.separates_submissions and not self._has_namespaces
 
-    def _greeting(self) -> tuple[psutil.Process, bool]:
-        """Returns the server's process, as numbered on this side of the sandbox, and whether workers get own namespaces."""
-        control, credentials = self._control, struct.Struct("3i")
-        control.settimeout(START_SECONDS)
-        _, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(credentials.size))
-        found = [data for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
-        process = credentials.unpack(found[0])[0] if found else 0
-        if not process:  # nobody is at the other end any more
-            raise ChannelError(in_english("its process has ended"))
-        return psutil.Process(process), self._receive(START_SECONDS).has_namespaces
+    @property
+    def judges(self) -> ServerClient:
+        """The server of judges beside this one: of the same host, if this one has a host that serves all submissions."""
+        self.start()
+        if self._judges is None:
+            shares = self._host is not None and not self.starts_anew
+            control = self._host.fork("judge server") if self._host is not None and shares else None
+            self._judges = ServerClient(self.level, self.limits, control, "judge server")
+        return self._judges
 
     @contextlib.contextmanager
     def worker(
@@ -107,15 +106,15 @@ class ServerClient:
         files: dict[str, bytes],
         modules: tuple[str, ...] = (),
         seconds: float | None = None,
-        recordings: bytes = b"",
+        begin: messages.Begin | None = None,
     ) -> Iterator[WorkerClient]:
-        """Yields a new worker with the submission's files in its folder; afterwards it and all that it started is ended.
+        """Yield a new worker with the submission's files in its folder; afterwards it and all that it started is ended.
 
         Args:
             files: by relative path.
-            modules: what the notebook will make PyTorch import, so that the server imports it once for all workers.
+            modules: that the notebook will make PyTorch import, so that the server imports them once for all workers.
             seconds: how long it may run; None gives it all the time that a submission has.
-            recordings: of the source's own demonstrations.
+            begin: the first request, without files and limits; None for the plain one.
 
         Raises:
             WorkerEnded: its process could not be started.
@@ -125,61 +124,101 @@ class ServerClient:
             self.close()
         self.start()
         self._used = True
+        assert self._process is not None
         ours, theirs = socket.socketpair()
         with contextlib.ExitStack() as stack:
             stack.callback(ours.close)
-            folder = stack.enter_context(self.level.private_folder())
-            socket.send_fds(self._control, [b"s"], [theirs.fileno()])
-            theirs.close()
-            stack.callback(self._stop)
             limits = self.limits
             if seconds is not None:
                 limits = msgspec.structs.replace(limits, submission_seconds=seconds)
+            stack.callback(self._stop)
+            with theirs:
+                self._order(Start(limits, modules), theirs.fileno())
             watch = ResourceWatch(self._process, limits, HOLDERS if self._has_namespaces else 0)
-            self._send(Start(limits, folder, modules))
-            yield WorkerClient(ours, limits, watch, files, recordings)
+            first = messages.Begin(files, limits.cell_seconds, limits.output_bytes)
+            if begin is not None:
+                first = msgspec.structs.replace(
+                    begin, files=files, cell_seconds=limits.cell_seconds, output_bytes=limits.output_bytes
+                )
+            yield WorkerClient(ours, limits, watch, first)
 
     def left_over(self) -> list[str]:
-        """Returns the names of processes below the server: none, between two submissions."""
-        return [process.name() for process in child_processes(self._process)]
+        """Return the names of processes below the server: none, between two submissions."""
+        return [process.name() for process in child_processes(self._process)] if self._process else []
 
     def close(self) -> None:
-        """Ends the server and every process below it. If it shares a process, only this server; the pool ends the process."""
-        for server in filter(None, (self._server, self._prepared)):
-            server.disconnect() if server.is_shared else server.end(CLOSE_SECONDS)
-        self._server, self._prepared, self._used = None, None, False
+        """Ends the server, and its host if it has one of its own, with every process below it."""
+        if self._judges is not None:
+            self._judges.close()
+        if self._control is not None:
+            self._control.close()
+        if self._host is not None:
+            self._host.close(CLOSE_SECONDS)
         if self._group is not None:
             self._group.remove()
-            self._group = None
+        self._control = self._host = self._process = self._group = self._judges = None
+        self._used = False
 
-    @property
-    def _control(self) -> socket.socket:
-        assert self._server is not None
-        return self._server.control
-
-    def _send(self, message: Start | Stop) -> None:
+    def _order(self, order: Start | Stop, *descriptors: int) -> None:
+        if self._control is None:
+            raise WorkerEnded(in_english("it ended the server that starts submissions, which is started again"))
         try:
-            send(self._control, Order(message))
-            answer = self._receive(STOP_SECONDS)
-        except ChannelError:
+            answer = command(self._control, order, STOP_SECONDS, *descriptors)
+        except (ChannelError, OSError):
             self.close()
             raise WorkerEnded(
                 in_english("it ended the server that starts submissions, which is started again")
             ) from None
-        if answer.problem:
+        if answer.problem is not None:
             raise WorkerEnded(in_english("its process could not be started ({problem})", problem=answer.problem))
 
-    def _receive(self, seconds: float) -> Ready:
-        return receive(self._control, Ready, largest=1 << 16, deadline=time.monotonic() + seconds)
-
     def _stop(self) -> None:
-        if self._server is not None:
-            with contextlib.suppress(WorkerEnded, OSError):
-                socket.send_fds(self._control, [b"s"], [])
-                self._send(Stop())
+        if self._control is not None:
+            with contextlib.suppress(WorkerEnded):
+                self._order(Stop())
 
-    def _last_line(self) -> str:
-        assert self._server is not None
-        self._server.log.seek(0)
-        lines = self._server.log.read()[-2000:].decode("utf-8", "replace").strip().splitlines()
-        return lines[-1] if lines else "it gave no reason"
+
+def command(control: socket.socket, order: Greet | Start | Stop, seconds: float, *descriptors: int) -> Ready:
+    """Return a server's answer to an order.
+
+    Raises:
+        ChannelError: the server is gone, or does not answer within the seconds.
+        OSError: the server is gone.
+    """
+    _send(control, order, *descriptors)
+    return receive(control, Ready, largest=1 << 16, deadline=time.monotonic() + seconds)
+
+
+def _send(control: socket.socket, order: Greet | Start | Stop, *descriptors: int) -> None:
+    socket.send_fds(control, [b"s"], list(descriptors))
+    send(control, Order(order))
+
+
+def greeting(control: socket.socket) -> tuple[psutil.Process, bool]:
+    """Return a server's process, as numbered for this process, and whether workers get namespaces of their own.
+
+    Raises:
+        ChannelError: the server is gone, or does not get ready.
+        OSError: the server is gone.
+    """
+    credentials = struct.Struct("3i")
+    control.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # the kernel says which process is at the other end
+    _send(control, Greet())
+    control.settimeout(START_SECONDS)
+    _, ancillary, _, _ = control.recvmsg(1, socket.CMSG_SPACE(credentials.size))
+    found = [data for _, kind, data in ancillary if kind == socket.SCM_CREDENTIALS]
+    process = credentials.unpack(found[0])[0] if found else 0
+    if not process:
+        raise ChannelError(in_english("its process has ended"))
+    ready = receive(control, Ready, largest=1 << 16, deadline=time.monotonic() + START_SECONDS)
+    return psutil.Process(process), ready.has_namespaces
+
+
+def process_group(
+    server: psutil.Process, limits: Limits, processors: frozenset[int] | None = None
+) -> ProcessGroup | None:
+    """Return a control group around a server, and let the server run on its share of the processors; None without such groups."""
+    if processors:
+        with contextlib.suppress(OSError):  # fewer than before: another program took them from the server
+            os.sched_setaffinity(server.pid, processors)
+    return ProcessGroup.around(server.pid, limits.processes + OWN_PROCESSES)

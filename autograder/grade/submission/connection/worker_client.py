@@ -1,13 +1,13 @@
-"""The trusted side's connection to the worker that runs one submission."""
+"""A lane's connection to the worker that runs one submission, or to its judge."""
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
 from autograder.errors import UnfinishedError
-from autograder.grade.submission.connection.resource_watch import Deadline, ResourceWatch
+from autograder.grade.submission.connection.resource_watch import ResourceWatch
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
@@ -15,9 +15,10 @@ from autograder.grade.wire.outputs import ReceivedOutputs
 from autograder.locale.translations import in_english
 
 GRACE_SECONDS = 2.0  # between the interrupt, which a cell may swallow, and the end of its process
+TEST_TIME_FACTOR = 4  # a test may make several calls, and each may take as long as a cell
 
 Answer = TypeVar("Answer", bound=messages.Answer)
-CallBack = Callable[[messages.CallbackAsked], messages.CallbackReturned]
+OnAsked = Callable[[messages.Asked], messages.Replied]
 
 
 class WorkerEnded(UnfinishedError):
@@ -25,73 +26,100 @@ class WorkerEnded(UnfinishedError):
 
 
 class WorkerClient:
-    """One submission's process: send a request, and get an answer of the type that belongs to it.
+    """One submission's process, or its judge: sends requests, and receives an answer to each.
 
     Attributes:
-        ended: why the process is gone; "" while it is there.
+        ended: why the process is gone; None while it is there.
         received: reads the outputs that its cells show.
     """
 
-    def __init__(
-        self,
-        connection: socket.socket,
-        limits: Limits,
-        watch: ResourceWatch,
-        files: dict[str, bytes],
-        recordings: bytes = b"",
-    ) -> None:
+    def __init__(self, connection: socket.socket, limits: Limits, watch: ResourceWatch, begin: messages.Begin) -> None:
         self._connection, self.limits, self._watch = connection, limits, watch
         self._number = 0
-        self.ended = ""
+        self.ended: str | None = None
         self.received = ReceivedOutputs(limits.output_bytes)
-        begin = messages.BeginSubmission(files, limits.cell_seconds, limits.output_bytes, recordings)
-        self.ask(begin, messages.NameDescription)
+        self.ask(begin, messages.Done)
 
     @property
     def seconds_left(self) -> float:
-        """What is left of the submission's time, on its own clock."""
+        """The rest of the submission's time, on its own clock."""
         return self._watch.seconds_left
 
     @property
     def processor_seconds(self) -> float:
-        """What the submission has used of processor time, with all of its processes."""
+        """The processor time that all processes of the submission have used."""
         return self._watch.processor_seconds
 
-    def clock(self) -> float:
-        """Returns seconds on the submission's own clock; see `ResourceWatch.clock`."""
-        return self._watch.clock()
-
-    def ask(self, request: messages.Request, form: type[Answer], call_back: CallBack | None = None) -> Answer:
-        """Returns the answer to a request.
-
-        Args:
-            request: the question.
-            form: what the answer must be.
-            call_back: calls functions of the test's that the learner's code has been given; may ask questions of its own.
+    def answers(self, requests: Sequence[messages.Request]) -> Iterator[messages.Answer]:
+        """Yield the answer to each request, in order. The process works on the next one while the caller handles an answer.
 
         Raises:
             WorkerEnded: the process is gone, too slow or too large, or it sent something else. So does every later request.
-            KeyError: the worker has no such name, or could not answer; it continues to run.
         """
-        self._number += 1
-        number, deadline = self._number, self._watch.deadline(self.limits.cell_seconds, GRACE_SECONDS)
-        answer = self._exchange(number, request, deadline)
-        while isinstance(answer, messages.CallbackAsked) and call_back is not None:
-            returned = call_back(answer)
-            answer = self._exchange(number, returned, deadline)
+        self._send(list(requests))
+        for request in requests:
+            yield self._next(self._seconds(request))
+
+    def ask(self, request: messages.Request, form: type[Answer]) -> Answer:
+        """Return the answer to a request.
+
+        Raises:
+            WorkerEnded: as `answers`.
+            KeyError: the process has no such name, or could not answer; it continues to run.
+        """
+        (answer,) = self.answers([request])
+        return self._checked(answer, form)
+
+    def run_test(self, request: messages.RunTest, on_asked: OnAsked) -> messages.TestRan:
+        """Return the result of a test in a judge; `on_asked` replies to what it asks of the student's process.
+
+        Raises:
+            WorkerEnded: the judge is gone, or too slow.
+            KeyError: the judge could not run the test.
+        """
+        self._send([request])
+        answer = self._next(request.seconds)
+        while isinstance(answer, messages.Asked):
+            self._send([on_asked(answer)], self._number)
+            answer = self._next(request.seconds)
+        return self._checked(answer, messages.TestRan)
+
+    def _seconds(self, request: messages.Request) -> float:
+        return request.seconds if isinstance(request, messages.RecordAttempts) else self.limits.cell_seconds
+
+    def _checked(self, answer: messages.Answer, form: type[Answer]) -> Answer:
         if isinstance(answer, messages.Failure):
             raise KeyError(answer.reason)
         if not isinstance(answer, form):
             raise self._end(ChannelError(in_english("it gave the answer to another question")))
         return answer
 
-    def _exchange(self, number: int, request: messages.Request, deadline: Deadline) -> messages.Answer:
-        if self.ended:
+    def _send(self, requests: list[messages.Request], number: int | None = None) -> None:
+        if self.ended is not None:
             raise WorkerEnded(self.ended)
+        self._number = self._number + 1 if number is None else number
+        self._watch.wait_until(self._watch.deadline(self.limits.cell_seconds, GRACE_SECONDS))
         try:
-            self._watch.wait_until(deadline)
-            send(self._connection, messages.Question(number, request), watch=self._watch.check)
-            return self._answer(number)
+            send(self._connection, messages.Batch(self._number, requests), watch=self._watch.check)
+        except (ChannelError, MemoryError) as error:
+            raise self._end(error) from None
+
+    def _next(self, seconds: float) -> messages.Answer:
+        if self.ended is not None:
+            raise WorkerEnded(self.ended)
+        self._watch.wait_until(self._watch.deadline(seconds, GRACE_SECONDS))
+        try:
+            while True:
+                reply = receive(
+                    self._connection,
+                    messages.Reply,
+                    largest=self.limits.reply_bytes,
+                    most_items=self.limits.reply_items,
+                    watch=self._watch.check,
+                )
+                if reply.number == self._number:
+                    return reply.answer
+                # A late answer from a process that a cell forked; one that keeps sending them runs out of time.
         except (ChannelError, MemoryError) as error:
             raise self._end(error) from None
 
@@ -99,16 +127,3 @@ class WorkerClient:
         self.ended = self._watch.verdict or str(error) or in_english("it answered with too much")
         self._connection.close()
         return WorkerEnded(self.ended)
-
-    def _answer(self, number: int) -> messages.Answer:
-        while True:
-            reply = receive(
-                self._connection,
-                messages.Reply,
-                largest=self.limits.reply_bytes,
-                most_items=self.limits.reply_items,
-                watch=self._watch.check,
-            )
-            if reply.number == number:
-                return reply.answer
-            # A late answer from a process that a cell forked; one that keeps sending them runs out of time.

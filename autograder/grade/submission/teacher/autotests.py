@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
-from nbgrader.preprocessors import InstantiateTests, NbGraderPreprocessor
 from traitlets.config import Config
 
 from autograder.course.author_cells import AUTHOR_TAGS
 from autograder.errors import UnfinishedError
+from autograder.grade.nbgrader_adapter import AutotestsBy
 from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.connection.received_outputs import received_outputs
@@ -33,26 +33,17 @@ _SILENT = logging.getLogger("autograder.autotests")  # what goes wrong is raised
 _SILENT.setLevel(logging.CRITICAL + 1)
 
 
-class IsolatedInstantiateTests(InstantiateTests):
-    """nbgrader's preprocessor with a worker instead of a kernel; its settings are those of `c.InstantiateTests`.
+class IsolatedAutotests(AutotestsBy):
+    """Runs the code of AUTOTEST lines in a worker.
 
-    Overrides `preprocess`, which starts the kernel, and `_execute_code_snippet`, through which nbgrader 0.9.6 sends all code.
+    Attributes:
+        worker: runs the source's cells, too.
     """
 
     worker: WorkerClient
 
-    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        """Returns the notebook with tests instead of AUTOTEST lines."""
-        kernel = nb.metadata.get("kernelspec", {}).get("name", "")
-        if kernel not in self.comment_strs or kernel not in self.sanitizers:
-            raise ValueError(f"the notebook's kernel is {kernel!r}, which c.InstantiateTests does not know")
-        resources["kernel_name"] = kernel
-        self._load_test_template_file(resources)
-        self.global_tests_loaded, self.sanitizer = True, self.sanitizers[kernel]
-        return NbGraderPreprocessor.preprocess(self, nb, resources)
-
     def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
-        """Runs a cell, and returns it with tests."""
+        """Run a cell, and return it with tests."""
         try:
             return super().preprocess_cell(cell, resources, index)
         except UnfinishedError as error:
@@ -62,14 +53,19 @@ class IsolatedInstantiateTests(InstantiateTests):
                 "Repair it; `nbgrader generate_assignment` stops there, too"
             ) from None
 
-    def _execute_code_snippet(self, code: str) -> str | None:
-        answer = self.worker.ask(messages.RunCell(code), messages.CellOutputs)
+    def run_code(self, code: str) -> str | None:
+        """Return the displayed value as text, None if there is none.
+
+        Raises:
+            UnfinishedError: the code raised.
+        """
+        answer = self.worker.ask(messages.RunCell(code), messages.CellRan)
         shown = None
         for output in received_outputs(answer.outputs, self.worker.received):
             if output.output_type == "error":
                 raise UnfinishedError(f"{output.ename}: {output.evalue}"[:LONGEST_REASON])
             if output.output_type != "stream":
-                shown = self.sanitizer(output.data["text/plain"])
+                shown = output.data["text/plain"]
         return shown
 
 
@@ -84,7 +80,7 @@ class AutotestRunner:
     """
 
     def __init__(self, level: IsolationLevel, limits: Limits, settings: Config, course: Path) -> None:
-        self._server, self._settings, self._course = ServerClient(level, limits), settings, course
+        self._server, self.settings, self.course = ServerClient(level, limits), settings, course.absolute()
 
     def __enter__(self) -> AutotestRunner:
         return self
@@ -104,20 +100,20 @@ class AutotestRunner:
             SourceError: the lines cannot be turned into tests; the message says why.
             IsolationError: the server does not start.
         """
-        runner = IsolatedInstantiateTests(config=self._settings, log=_SILENT)
+        runner = IsolatedAutotests(config=self.settings, log=_SILENT)
         if not any(runner.autotest_delimiter in cell.source for cell in notebook.cells if cell.cell_type == "code"):
             return notebook
         notebook.cells = [cell for cell in notebook.cells if not set(AUTHOR_TAGS) & set(cell.metadata.get("tags", []))]
         modules = late_modules(cell.source for cell in notebook.cells)
         resources = {"metadata": {"path": str(folder)}}
         try:
-            with self._server.worker(files, modules) as runner.worker, contextlib.chdir(self._course):
+            with self._server.worker(files, modules) as runner.worker, contextlib.chdir(self.course):
                 return runner.preprocess(notebook, resources)[0]
         except (SourceError, IsolationError):
             raise
         except FileNotFoundError:
             raise SourceError(
-                f"the AUTOTEST lines need {runner.autotest_filename}: put it into {folder} or {self._course}"
+                f"the AUTOTEST lines need {runner.autotest_filename}: put it into {folder} or {self.course}"
             ) from None
         except Exception as error:  # noqa: BLE001 - whatever a template or a setting may do
             said = f"{type(error).__name__}: {error}"[:LONGEST_REASON]

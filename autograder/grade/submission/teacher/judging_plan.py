@@ -1,4 +1,4 @@
-"""In which process each test of a source is judged; found by a rehearsal, or set by the teacher."""
+"""In which process each test of a source is judged; found by validation, or set by the teacher."""
 
 from __future__ import annotations
 

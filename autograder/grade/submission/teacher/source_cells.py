@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, Literal
 
+import msgspec
+import nbformat
 from nbformat import NotebookNode
-from nbgrader import utils
-from nbgrader.preprocessors import ClearHiddenTests
 
-from autograder.course.nbgrader_release import KeepStubs
+from autograder.course.author_cells import AUTHOR_TAGS
+from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges
 from autograder.errors import InputError
+from autograder.grade.submission.cell_analysis import transformed
 
 Kind = Literal["test", "manual", "answer", "task", "teacher", "text"]
 Process = Literal["", "one", "two"]
@@ -19,18 +23,68 @@ class SourceError(InputError):
     """The source notebook cannot be used for grading; the message names the cell and says what to do."""
 
 
-class SourceCell(NamedTuple):
+class BundledCell(msgspec.Struct, frozen=True, kw_only=True):
+    """A cell of the source as plain data.
+
+    Attributes:
+        full: the text as the teacher wrote it, with the model solution.
+        text: as nbgrader's gradebook has it: without the solution, with hidden tests.
+        visible: as it was released; "" for a cell that was not.
+    """
+
+    cell_type: str
+    metadata: dict[str, Any]
+    attachments: dict[str, Any] | None = None
+    full: str
+    text: str
+    visible: str
+
+
+class SourceBundle(msgspec.Struct, frozen=True, kw_only=True):
+    """A source as plain data, which can be sent to another process.
+
+    Attributes:
+        name: nbgrader's notebook id, which is the file's name without its suffix.
+        metadata: the notebook's.
+        cells: all that are graded or released, and the author's, which are not.
+        files: data files and helper modules beside the notebook, by relative path; they replace a student's.
+        student_files: those that a student's replace, as the teacher has them.
+        changes: what may differ between two students' notebooks.
+        hidden_mark: the course's `ClearHiddenTests.begin_test_delimeter`, which the name of a hidden test follows.
+        is_variant: whether one student got this notebook, or a group.
+    """
+
+    name: str
+    metadata: dict[str, Any]
+    cells: tuple[BundledCell, ...]
+    files: dict[str, bytes]
+    student_files: dict[str, bytes]
+    changes: DeclaredChanges = NOTHING
+    hidden_mark: str = ""
+    is_variant: bool = False
+
+
+class HiddenPart(msgspec.Struct, frozen=True, array_like=True):
+    """A part of a cell that students do not see: its first and last line, from 1, and what the teacher calls it."""
+
+    first: int
+    last: int
+    name: str
+
+
+class SourceCell(msgspec.Struct, frozen=True, kw_only=True):
     """One cell of the source.
 
     Attributes:
         id: nbgrader's grade_id, "" for a cell that nbgrader does not know.
-        kind: "test" is graded by running it, "manual" and "task" by a person, "answer" is the learner's, "teacher" is other
+        kind: "test" is graded by running it, "manual" and "task" by a person, "answer" is the student's, "teacher" is other
             code, "text" other text.
         text: includes hidden tests; of an answer, what was released.
         visible: the text that was released.
         points: the maximum; 0 for a cell that is not graded.
         cell: as nbgrader would release it, but with hidden tests; its metadata decide points.
         full: the text as the teacher wrote it, with the model solution.
+        hidden: the parts of the text that were not released.
         process: what the cell's own metadata say of the process that judges it; "" if they say nothing.
         counts: whether the cell's own metadata say that it counts although the model answer fails it.
     """
@@ -42,13 +96,19 @@ class SourceCell(NamedTuple):
     points: float
     cell: NotebookNode
     full: str
+    hidden: tuple[HiddenPart, ...] = ()
     process: Process = ""
     counts: bool = False
 
     @property
     def is_learners(self) -> bool:
-        """Whether learners write it: an answer that tests look at, or one that a person grades."""
-        return self.kind == "answer" or (self.kind == "manual" and utils.is_solution(self.cell))
+        """Whether students write it: an answer that tests look at, or one that a person grades."""
+        return self.kind == "answer" or (self.kind == "manual" and self._known("solution"))
+
+    @property
+    def is_locked(self) -> bool:
+        """Whether its text is the teacher's (`nbgrader.utils.is_locked`, 0.9.6); a task's always is."""
+        return not self._known("solution") and (self._known("grade") or self._known("locked") or self.kind == "task")
 
     @property
     def has_model(self) -> bool:
@@ -57,30 +117,99 @@ class SourceCell(NamedTuple):
 
     @property
     def hides(self) -> bool:
-        """Whether learners see only part of the text."""
+        """Whether students see only part of the text."""
         return self.visible != self.text
 
+    @property
+    def hidden_lines(self) -> tuple[tuple[int, int], ...]:
+        """The first and last lines of the hidden parts, from 1, as IPython counts the lines of the cell when it runs.
 
-def source_cell(cell: NotebookNode) -> SourceCell:
-    """Returns a cell of the source notebook, with its checksum as nbgrader computes it.
+        IPython removes blank lines before the first one. If it makes other lines of magics, every line may be hidden.
+        """
+        blank = self.text[: len(self.text) - len(self.text.lstrip())].count("\n")
+        same = transformed(self.text).rstrip("\n").count("\n") + blank == self.text.rstrip("\n").count("\n")
+        parts = [(part.first - blank, part.last - blank) for part in self.hidden]
+        return tuple(parts) if same or not parts else ((1, sys.maxsize),)
+
+    def _known(self, flag: str) -> bool:
+        return bool(self.cell.metadata.get("nbgrader", {}).get(flag))
+
+
+def source_cells(bundle: SourceBundle) -> Iterator[SourceCell]:
+    """Yield the cells that are graded or released. Of a program handed out for repair, the author's answer below is the model.
 
     Raises:
-        SourceError: it cannot be graded.
+        SourceError: one of them cannot be graded.
     """
+    for index, cell in enumerate(bundle.cells):
+        if not is_authors(cell.metadata):
+            answer = _authors_answer(bundle.cells[index + 1 :]) if "stub" in cell.metadata.get("tags", []) else ""
+            yield _source_cell(cell, answer or cell.full, bundle.hidden_mark)
+
+
+def is_authors(metadata: Mapping[str, Any]) -> bool:
+    """Return whether a cell with these metadata is one of the author's answers, which are not released."""
+    return bool(set(AUTHOR_TAGS) & set(metadata.get("tags", [])))
+
+
+def varied(bundle: SourceBundle, seed: int) -> SourceBundle:
+    """Return the source of the notebook that a student with this seed was handed.
+
+    A variant of the release is the release of the variant, so each of a cell's texts is varied for itself.
+    """
+    from autograder.course.variants.variant import vary  # imports libcst, which few classes need
+
+    full, text, visible = (
+        vary(_notebook(bundle, version), seed, bundle.changes).cells for version in ("full", "text", "visible")
+    )
+    cells = [
+        msgspec.structs.replace(cell, metadata=two.metadata, full=one.source, text=two.source, visible=three.source)
+        for cell, one, two, three in zip(bundle.cells, full, text, visible, strict=True)
+    ]
+    return msgspec.structs.replace(bundle, cells=tuple(cells), is_variant=True)
+
+
+def _notebook(bundle: SourceBundle, version: str) -> NotebookNode:
+    return NotebookNode(metadata=NotebookNode(), cells=[_node(cell, getattr(cell, version)) for cell in bundle.cells])
+
+
+def _node(cell: BundledCell, text: str) -> NotebookNode:
+    extra: dict[str, Any] = {"outputs": [], "execution_count": None} if cell.cell_type == "code" else {}
+    if cell.attachments:
+        extra["attachments"] = cell.attachments
+    return nbformat.from_dict({"cell_type": cell.cell_type, "source": text, "metadata": cell.metadata} | extra)
+
+
+def _source_cell(cell: BundledCell, full: str, mark: str) -> SourceCell:
     known = cell.metadata.get("nbgrader", {})
-    released = _released(cell) if utils.is_solution(cell) else cell
-    visible = _without_hidden_tests(released)
-    kind = _kind(cell)
-    if known.get("grade_id"):
-        known["checksum"] = utils.compute_checksum(released)
-    points = float(known.get("points") or 0) if kind in ("test", "manual", "task") else 0.0
-    name = known.get("grade_id", "")
-    return SourceCell(name, kind, released.source, visible, points, released, cell.source, *_settings(cell, name))
+    kind, name = _kind(cell, known), known.get("grade_id", "")
+    process, counts = _settings(cell.metadata.get("autograder", {}), name)
+    return SourceCell(
+        id=name,
+        kind=kind,
+        text=cell.text,
+        visible=cell.visible,
+        points=float(known.get("points") or 0) if kind in ("test", "manual", "task") else 0.0,
+        cell=_node(cell, cell.text),
+        full=full,
+        hidden=tuple(_hidden_parts(cell.text, cell.visible, mark)),
+        process=process,
+        counts=counts,
+    )
 
 
-def _settings(cell: NotebookNode, name: str) -> tuple[Process, bool]:
-    """Returns what a cell's metadata say under "autograder": "process" and "counts"."""
-    own = cell.metadata.get("autograder", {})
+def _kind(cell: BundledCell, known: Mapping[str, Any]) -> Kind:
+    if known.get("task"):
+        return "task"
+    if known.get("grade"):
+        return "manual" if known.get("solution") or cell.cell_type != "code" else "test"
+    if known.get("solution"):
+        return "answer"
+    return "teacher" if cell.cell_type == "code" else "text"
+
+
+def _settings(own: Any, name: str) -> tuple[Process, bool]:
+    """Return what a cell's metadata say under "autograder": "process" and "counts"."""
     process, counts = (own.get("process", ""), own.get("counts", False)) if isinstance(own, dict) else (own, False)
     if process not in ("", "one", "two") or not isinstance(counts, bool):
         raise SourceError(
@@ -90,23 +219,46 @@ def _settings(cell: NotebookNode, name: str) -> tuple[Process, bool]:
     return process, counts
 
 
-def _kind(cell: NotebookNode) -> Kind:
-    if utils.is_task(cell):
-        return "task"
-    if utils.is_grade(cell):
-        return "manual" if utils.is_solution(cell) or cell.cell_type != "code" else "test"
-    if utils.is_solution(cell):
-        return "answer"
-    return "teacher" if cell.cell_type == "code" else "text"
+def _authors_answer(cells: tuple[BundledCell, ...]) -> str:
+    for cell in cells:
+        if "answer" in cell.metadata.get("tags", []):
+            return cell.full
+        if not is_authors(cell.metadata):
+            break
+    return ""
 
 
-def _released(cell: NotebookNode) -> NotebookNode:
-    copy = NotebookNode(cell | {"metadata": NotebookNode(cell.metadata)})
-    cleared, _ = KeepStubs().preprocess_cell(copy, {"language": "python"}, 0)
-    return cleared
+def _hidden_parts(text: str, visible: str, mark: str) -> Iterator[HiddenPart]:
+    """Yield the parts of a text that are not in what was released of it; each begins where the mark stands, if it does."""
+    lines = text.split("\n")
+    shown = _certainly_shown(lines, visible.split("\n")) if visible != text else range(len(lines))
+    parts: list[list[int]] = []
+    for number in sorted(set(range(len(lines))) - set(shown)):
+        if parts and parts[-1][-1] == number - 1 and not (mark and mark in lines[number]):
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    for part in parts:
+        name = lines[part[0]].partition(mark)[2].strip(" #:") if mark else ""
+        yield HiddenPart(part[0] + 1, part[-1] + 1, name)
 
 
-def _without_hidden_tests(cell: NotebookNode) -> str:
-    copy = NotebookNode(cell)
-    ClearHiddenTests()._remove_hidden_test_region(copy)  # nbgrader 0.9.6 has no public name for it
-    return copy.source
+def _certainly_shown(lines: list[str], shown: list[str]) -> set[int]:
+    """Return the numbers of the lines that were released, whichever of several equal lines a preprocessor removed.
+
+    A line is shown for certain if it stands at the same place when the lines are found from the start and from the end.
+    """
+    first = _found(lines, shown)
+    last = [len(lines) - 1 - number for number in reversed(_found(lines[::-1], shown[::-1]))]
+    return {one for one, other in zip(first, last, strict=True) if one == other}
+
+
+def _found(lines: list[str], wanted: list[str]) -> list[int]:
+    """Return where the wanted lines stand, one after another; nothing where they are not all there."""
+    found: list[int] = []
+    for line in wanted:
+        start = found[-1] + 1 if found else 0
+        if line not in lines[start:]:
+            return []
+        found.append(lines.index(line, start))
+    return found

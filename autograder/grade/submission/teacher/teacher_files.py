@@ -5,9 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from nbgrader.utils import find_all_files
-
-from autograder.grade.submission.submitted.submitted_files import UnreadableSubmission, plain_file, reason_of
+from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file, reason_of
 from autograder.printable import printable
 
 IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.ipynb"]  # nbgrader's own, and the sources themselves
@@ -16,6 +14,8 @@ LARGEST_FILE = 2**30  # bytes
 
 def files_beside(folder: Path) -> tuple[dict[str, bytes], list[str]]:
     """Returns the files that a teacher hands out beside the notebooks, and a note for each that is left out."""
+    from nbgrader.utils import find_all_files  # imports all of nbgrader
+
     found: dict[str, bytes] = {}
     notes = []
     for path in map(Path, sorted(find_all_files(str(folder), IGNORED))):

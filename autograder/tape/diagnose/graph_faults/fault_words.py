@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import linecache
 from collections.abc import Iterable
 
 from autograder.locale.translations import in_english
@@ -25,6 +26,8 @@ def called(cut: Cut) -> str:
     """Returns what cut the graph, as a reader wrote it."""
     if cut.how == NO_GRAD:
         return "torch.no_grad()"
+    if cut.how in ALIASES and cut.how not in cut.place.text:
+        return in_english("this line")
     return NAMES.get(cut.how, cut.how)
 
 
@@ -32,8 +35,12 @@ def how_it_cuts(cut: Cut, state: RunState) -> str:
     """Returns what a line does with a value that has a history, as a clause."""
     name = name_of(state, [tracked for tracked, _ in cut.sources.values()])
     if cut.how == NO_GRAD:
+        if (switch := switch_of(state)) == NO_GRAD:
+            return in_english(
+                "it computes with {name} while recording is off (no_grad), so the result has no history", name=name
+            )
         return in_english(
-            "it computes with {name} while recording is off (no_grad), so the result has no history", name=name
+            "it computes with {name} while {switch}, so the result has no history", name=name, switch=switch
         )
     known: dict[str, object] = {"call": called(cut), "name": name}
     if cut.how in NUMBERS:
@@ -46,10 +53,27 @@ def how_it_cuts(cut: Cut, state: RunState) -> str:
     return in_english("{sign} has no gradient, so what it makes of {name} has no history", sign=sign, name=name)
 
 
-def change_of(cut: Cut) -> str:
+def switch_of(state: RunState) -> str:
+    """Return the reason why recording is off, as a clause: by the words that the program has; "no_grad" if it has that one."""
+    text = "".join(line for file in state.statements.files for line in linecache.getlines(file))
+    if NO_GRAD in text:
+        return NO_GRAD
+    if "use_reentrant" in text and "use_reentrant=False" not in text:
+        return in_english("a reentrant checkpoint runs it, and none of its inputs requires grad")
+    known = [word for word in ("set_grad_enabled", "inference_mode") if word in text]
+    return in_english("{switch} has turned recording off", switch=known[0]) if known else in_english("recording is off")
+
+
+def change_of(cut: Cut, state: RunState) -> str:
     """Returns what to write instead of a line that cuts the graph."""
     if cut.how == NO_GRAD:
-        return in_english("Compute it outside of no_grad.")
+        if (switch := switch_of(state)) == NO_GRAD:
+            return in_english("Compute it outside of no_grad.")
+        if "checkpoint" in switch:
+            return in_english("Pass use_reentrant=False, or an input that requires grad.")
+        return in_english("Compute it while recording is on.")
+    if cut.how in ALIASES and cut.how not in cut.place.text:
+        return in_english("Use the tensors themselves, if what comes before it is to be trained.")
     if cut.how in NUMBERS:
         return in_english("Compute with the tensor itself, and use {call} only to print it.", call=called(cut))
     if cut.how == "tensor":

@@ -67,10 +67,12 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place) -> GraphFault:
         "{name} is computed here, and a later round of the loop uses it again, when the backward of {place} has freed "
         "its graph.", name=name, place=line_of(at, carried.place.file),
     )  # fmt: skip
-    kept = name if name.replace(".", "_").isidentifier() else "state"
-    change = in_english(
-        "Compute it again in each round, or cut its history before the next one: `{name} = {name}.detach()`.", name=kept
-    )
+    change = in_english("Compute it again in each round, or detach it before the next one.")
+    if name.replace(".", "_").isidentifier():
+        change = in_english(
+            "Compute it again in each round, or cut its history before the next one: `{name} = {name}.detach()`.",
+            name=name,
+        )
     return GraphFault(KIND, carried.place, sentence, change)
 
 

@@ -60,7 +60,8 @@ def _last_cut(state: RunState, before: Place) -> Cut | None:
 def _untrained(state: RunState) -> Iterator[GraphFault]:
     """Yields the lines that keep the gradient from parameters that an optimizer holds and no backward ever reached."""
     flow = state.flow
-    without = {number for number in flow.held if number not in flow.reached} if flow.calls else set()
+    reached = {*flow.reached, *(leaf.id for leaves in state.given.values() for leaf in leaves)}
+    without = {number for number in flow.held if number not in reached} if flow.calls else set()
     for cut in reversed(list(flow.cuts.values()) if without else []):
         kept_from = leaves_above(state, cut) & without
         if kept_from and not _only_looks(cut):
@@ -142,4 +143,4 @@ def _is_summand(node: ast.AST, statement: ast.AST) -> bool:
 def _fault(state: RunState, cut: Cut, follows: str) -> GraphFault:
     clause = how_it_cuts(cut, state)
     joint = "; " if follows[0].islower() else ". "
-    return GraphFault(KIND, cut.place, f"{clause}{joint}{follows}", change_of(cut))
+    return GraphFault(KIND, cut.place, f"{clause}{joint}{follows}", change_of(cut, state))

@@ -6,14 +6,28 @@ from collections.abc import Iterator
 
 from autograder.locale.translations import in_english
 from autograder.tape.diagnose.evidence import Evidence
-from autograder.tape.recording.verdict_types import GraphFault
+from autograder.tape.diagnose.graph_faults.fault_words import switch_of
+from autograder.tape.observe.gradient_flow import NO_GRAD
+from autograder.tape.recording.verdict_types import GraphFault, Place
 
 KIND = "backward without recording"
 
 
+def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]:
+    """Yield the same for a program that has no `no_grad`."""
+    places = {call.place for call in evidence.state.flow.calls if not call.recording}
+    change = in_english("Turn recording on again before the loss is computed.")
+    for place in sorted(places, key=lambda one: one.line):
+        yield GraphFault(KIND, place, in_english("backward is called while {switch}.", switch=switch), change)
+
+
 def find(evidence: Evidence) -> Iterator[GraphFault]:
     """Yields the calls of backward under no_grad, one for each line."""
-    told = set()
+    told: set[Place] = set()
+    switch = switch_of(evidence.state)
+    if switch != NO_GRAD:
+        yield from _with_recording_off(evidence, switch)
+        return
     for call in evidence.state.flow.calls:
         if call.recording or call.place in told:
             continue

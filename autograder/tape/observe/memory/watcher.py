@@ -31,6 +31,13 @@ class MemoryWatcher:
         self.changed, self.all, self.focus, self.is_under_way = changed, all_, focus, is_under_way
         self.clock = 0
         self._due: list[tuple[int, int]] = []
+        self._foreign: list[Memory] = []
+
+    def has_foreign(self) -> bool:
+        """Return whether a storage may be written past PyTorch: a foreign alias of it exists."""
+        while self._foreign and not self._foreign[-1].alive():
+            self._foreign.pop()
+        return bool(self._foreign)
 
     def begin(self, memory: Memory, *, always: bool = False) -> None:
         """Keeps a storage's content from now on; a large one only if `always`, where a node has saved a tensor in it."""
@@ -43,6 +50,7 @@ class MemoryWatcher:
         self.begin(memory, always=True)
         if not memory.exposed and memory.size:
             memory.exposed, memory.patience, memory.next_look = True, 1, self.clock
+            self._foreign.append(memory)
             heapq.heappush(self._due, (self.clock, memory.id))
 
     def statement_done(self) -> None:

@@ -9,6 +9,7 @@ from functools import partial
 
 from autograder.tape.repair.trial.cell_obstacles import obstacle_in_cell
 from autograder.tape.repair.trial.live_functions import LiveFunctions
+from autograder.tape.run.programs.cell_text import NOTEBOOK_NAMES
 from autograder.tape.run.programs.changed_imports import changed_imports
 from autograder.tape.run.programs.command_line import NO_ARGUMENTS, CommandLine, module_file
 from autograder.tape.run.programs.notebook_change import changed_notebook
@@ -92,7 +93,8 @@ def factory_of_file(
     source, notebook = read_source(path), None
     if os.fspath(path).endswith(".ipynb"):
         notebook, source, part = source, notebook_text(source, os.fspath(path), part), None
-    make = partial(from_file_text, path=path, function=part, started=started)
+    names = {} if notebook is None else NOTEBOOK_NAMES
+    make = partial(from_file_text, path=path, function=part, started=started, names=names)
     return ProgramFactory(make(source), make, notebook=notebook)
 
 

@@ -55,6 +55,7 @@ class TrialRun(Listener):
         error: the exception's text, or None.
         calls: what each backward started from and gave.
         values: the tensors that names held when their function returned, keyed "name" or "function.name"; and the results.
+        numbers: the fractions among them, until the run has ended.
         leaves: the names among them that held a leaf which requires grad, each with the leaf's `id`.
         trained: the values at the end of every leaf that a backward reached; `left` what is in their `.grad` then.
         least, until: after so many backward calls, and that time (by `time.monotonic`), the run may end.
@@ -64,6 +65,7 @@ class TrialRun(Listener):
     error: str | None = None
     calls: list[CallValues] = field(default_factory=list)
     values: dict[str, Tensor] = field(default_factory=dict)
+    numbers: dict[str, float] = field(default_factory=dict)
     leaves: dict[str, int] = field(default_factory=dict)
     trained: list[Tensor] = field(default_factory=list)
     left: list[Tensor] = field(default_factory=list)
@@ -125,12 +127,14 @@ class TrialRun(Listener):
         if isinstance(value, Tensor) and is_transformed(value):
             return
         if isinstance(value, Tensor):
+            self.numbers.pop(name, None)
             self.values[name] = snapshot(value)
             if value.is_leaf and value.requires_grad:
                 self.leaves[name] = id(value)
                 self.keep(f"{name}.grad", value.grad)
         elif isinstance(value, float):
-            self.values[name] = torch.tensor(value, dtype=torch.float64)
+            self.values.pop(name, None)
+            self.numbers[name] = value  # made a tensor at the end: a function may return it a million times
         else:
             for inside, one in members(value):
                 self.keep(name + inside, one)
@@ -156,6 +160,7 @@ def run_trial(program: Program, trial: TrialRun, *, calls: int | None = None) ->
     if run.error is not None:
         trial.error = f"{type(run.error).__name__}: {message_of(run.error)} (line {run.line})"
     trial.keep("result", run.returned)
+    trial.values |= {name: torch.tensor(value, dtype=torch.float64) for name, value in trial.numbers.items()}
     return trial
 
 

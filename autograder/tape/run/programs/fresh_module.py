@@ -104,6 +104,13 @@ def run_chosen(module: types.ModuleType, function: str | None, shown: str, backw
     chosen: object = module
     for part in function.split("."):
         chosen = getattr(chosen, part, None)
+    if inspect.isclass(chosen):
+        raise ProgramError(
+            in_english(
+                "{shown}::{function} is a class. Name a function, or a static method as {function}.METHOD.",
+                shown=shown, function=function,
+            )
+        )  # fmt: skip
     if not callable(chosen):
         known = [name for name, value in vars(module).items() if inspect.isfunction(value)]
         raise ProgramError(

@@ -8,7 +8,8 @@ from difflib import SequenceMatcher
 from typing import Any
 
 from autograder.locale.translations import in_english
-from autograder.tape.run.programs.notebook_text import HEADER, code_of_cell, source_of
+from autograder.tape.run.programs.cell_text import python_of_cell
+from autograder.tape.run.programs.notebook_text import HEADER, source_of
 
 _HEADER = re.compile(rf"^{re.escape(HEADER)}(\d+)\]\n", re.MULTILINE)
 
@@ -39,12 +40,23 @@ def place_in_cell(text: str, line: int) -> str:
 
 
 def _with_magics(before: str, after: str) -> str:
-    """Returns a cell's changed code with the magics of its source, which are comments in the code."""
-    raw, old, new = before.splitlines(), code_of_cell(before).splitlines(), after.split("\n")
+    """Return a cell's changed code with the magics of its source, which the code does not have."""
+    raw, old, new = before.replace("\r\n", "\n").split("\n"), python_of_cell(before).split("\n"), after.split("\n")
     lines: list[str] = []
     for kind, start, stop, new_start, new_stop in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
-        lines += raw[start:stop] if kind == "equal" else new[new_start:new_stop]
+        changed = new[new_start:new_stop]
+        if kind == "equal":
+            changed = raw[start:stop]
+        elif len(changed) == stop - start:
+            changed = [_like(*three) for three in zip(raw[start:stop], old[start:stop], changed, strict=True)]
+        lines += changed
     return "\n".join(lines)
+
+
+def _like(raw: str, old: str, new: str) -> str:
+    """Return a changed line behind the magic that ran it, if there is one, such as `%time `."""
+    code = old.strip()
+    return raw.removesuffix(code) + new.strip() if raw != old and raw.endswith(code) else new
 
 
 def _as_before(old: Any, source: str) -> Any:

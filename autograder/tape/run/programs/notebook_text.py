@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from autograder.locale.translations import in_english
+from autograder.tape.run.programs.cell_text import python_of_cell
 from autograder.tape.run.programs.source_text import ProgramError
 
-# Cell magics whose body is Python that runs in the notebook's own names; the body of any other is left out.
-_PYTHON_MAGICS = ("time", "timeit", "capture", "prun", "explain")
 HEADER = "# In ["  # begins the line above each cell's code, which ends in the cell's number and "]"
-_LINE_MAGIC = re.compile(r"^\s*[%!?]|\?\s*$")
 
 
 def notebook_text(content: str, file: str, cell: str | None = None) -> str:
     """Returns the text of the code cells up to and including `cell`, each under a comment with its number.
 
-    Magics and `!commands` become comments.
+    `python_of_cell` replaces magics and `!commands`.
 
     Args:
         content: the notebook, as JSON (nbformat 4).
@@ -30,7 +27,7 @@ def notebook_text(content: str, file: str, cell: str | None = None) -> str:
     """
     cells = _code_cells(content, file)
     last = len(cells) if cell is None else _number(cells, cell, file)
-    parts = [f"{HEADER}{number}]\n{code_of_cell(source_of(one))}" for number, one in enumerate(cells[:last], 1)]
+    parts = [f"{HEADER}{number}]\n{python_of_cell(source_of(one))}" for number, one in enumerate(cells[:last], 1)]
     return "\n\n".join(parts) + "\n"
 
 
@@ -64,19 +61,3 @@ def source_of(cell: dict[str, Any]) -> str:
     """Returns a cell's source as one text."""
     source = cell.get("source", "")
     return source if isinstance(source, str) else "".join(source)
-
-
-def code_of_cell(source: str) -> str:
-    """Returns a cell's source as Python, line by line: magics and `!commands` become comments."""
-    lines = source.splitlines()
-    magic = re.match(r"\s*%%(\w+)", source)
-    if magic and magic[1] not in _PYTHON_MAGICS:
-        return "\n".join(f"# {line}" for line in lines)
-    return "\n".join(_without_magic(line) for line in lines)
-
-
-def _without_magic(line: str) -> str:
-    if not _LINE_MAGIC.search(line) or line.lstrip().startswith("#"):
-        return line
-    indent = line[: len(line) - len(line.lstrip())]
-    return f"{indent}pass  # {line.lstrip()}" if indent else f"# {line}"

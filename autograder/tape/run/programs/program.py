@@ -6,9 +6,10 @@ import ast
 import linecache
 import os
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from autograder.tape.run.programs.command_line import NO_ARGUMENTS, CommandLine, packaged_name, place_in_package
 from autograder.tape.run.programs.fresh_module import importable, run_chosen, run_module
@@ -118,9 +119,13 @@ def from_file(path: str | os.PathLike, function: str | None = None, started: Com
 
 
 def from_file_text(
-    source: str, path: str | os.PathLike, function: str | None = None, started: CommandLine = NO_ARGUMENTS
+    source: str,
+    path: str | os.PathLike,
+    function: str | None = None,
+    started: CommandLine = NO_ARGUMENTS,
+    names: Mapping[str, object] = MappingProxyType({}),
 ) -> Program:
-    """Returns the program that a file would be if it held `source`; nothing is read from it or written to it.
+    """Returns the program that a file would be if it held `source`, whose globals start with `names`.
 
     Raises:
         ProgramError: the text is not Python.
@@ -136,7 +141,7 @@ def from_file_text(
 
     def call(backwards: Callable[[], int]) -> object:
         module = types.ModuleType("__main__" if function is None else name)
-        module.__file__ = absolute
+        module.__dict__.update(names, __file__=absolute)
         place_in_package(module, name, absolute)
         with importable(module, folders), started.given_to(absolute if started.module else shown):
             run_module(code, module, shown, guarded=function is not None)

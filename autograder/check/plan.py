@@ -1,0 +1,151 @@
+"""One call of a check, in two steps: a plan, which knows no answer, and its comparison with a student's answer.
+
+In a notebook a call does both. A grader plans a test cell once and compares the plans with the answers of every student.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from types import FrameType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeVar
+
+from autograder.check.learner import LearnerNames, current_names, use_names
+
+if TYPE_CHECKING:
+    from autograder.check.subject.call_report import Call
+
+Program = TypeVar("Program", bound=Callable[[], Any])
+
+
+class Unplannable(Exception):
+    """A check needs a student's answer before it can be compared: its cell has to run for each student."""
+
+
+class Plan(ABC):
+    """One call of a check.
+
+    Attributes:
+        name: the exercise, or the student's variable that holds a prediction.
+        asks: what `compare` looks up by this name: a function or class to call, a program to run, or a value; None for
+            nothing.
+        asks_more: whether `compare` may make a call that is not among `calls`.
+    """
+
+    name: str
+    asks_more = False
+    asks: ClassVar[Literal["subject", "program", "value"] | None] = None
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        """The calls of the subject that `compare` makes for a right answer, in order; it stops after a wrong one.
+
+        The call that measures memory is not among them: it keeps all memory that it takes, and only a right answer needs it.
+        """
+        return ()
+
+    def prepare(self) -> None:
+        """Compute all cached properties now: the work that does not depend on an answer. `compare` needs some of them only."""
+        for kind in type(self).__mro__:
+            for name, attribute in vars(kind).items():
+                if isinstance(attribute, functools.cached_property):
+                    getattr(self, name)
+
+    @abstractmethod
+    def compare(self, names: LearnerNames) -> None:
+        """Prints one line if the answer among these names is right, and raises the reason if it is not.
+
+        The result depends on the plan and the answer only: a plan can be compared with many answers, and again with one.
+
+        Raises:
+            Unsolved: why the answer does not pass.
+        """
+
+
+class Plans(list[Plan]):
+    """The plans of one test cell.
+
+    Attributes:
+        lines: of the cell, 1-based, at which each check is called.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[int] = []
+
+
+_plans: ContextVar[Plans | None] = ContextVar("plans", default=None)
+
+
+@contextlib.contextmanager
+def planning() -> Iterator[Plans]:
+    """A block in which checks compare nothing: each call appends its prepared plan to the list and returns as if it passed.
+
+    Raises:
+        Unplannable: a check, or the code between checks, needs an answer.
+        BrokenExercise: the exercise's own program raises an error.
+    """
+    plans = Plans()
+    token = _plans.set(plans)
+    try:
+        with use_names(_NoNames()):
+            yield plans
+    finally:
+        _plans.reset(token)
+
+
+class _NoNames:
+    """The student's names while checks are planned."""
+
+    def subject(self, name: str) -> NoReturn:
+        raise Unplannable(f"{name} is looked up before there is an answer")
+
+    value = subject
+
+
+def plan_or_compare(plan: Plan) -> None:
+    """Appends a plan inside `planning`; elsewhere compares it with the current names."""
+    plans = _plans.get()
+    if plans is None:
+        plan.compare(current_names())
+        return
+    try:
+        plan.prepare()
+    except NameError as error:
+        require_known_names(type(error).__name__, str(error))
+        raise
+    plans.append(plan)
+    plans.lines.append(_line_of_cell())
+
+
+def _line_of_cell() -> int:
+    """Return the line at which the running cell is; 0 outside of a cell."""
+    frame: FrameType | None = sys._getframe()
+    while frame is not None and frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    return frame.f_lineno if frame is not None else 0
+
+
+def decorator(plan_of: Callable[[Program], Plan]) -> Callable[[Program], Program]:
+    """Returns a decorator that plans or compares for the function below it, and returns that function."""
+
+    def decorate(program: Program) -> Program:
+        plan_or_compare(plan_of(program))
+        return program
+
+    return decorate
+
+
+def require_known_names(error: str, told: str) -> None:
+    """Raises Unplannable if a program has met an unknown name while checks are planned: a student's answer may define it.
+
+    Args:
+        error: the type of the exception that ended the program.
+        told: its message.
+    """
+    if error == "NameError" and _plans.get() is not None:
+        raise Unplannable(told)

@@ -1,0 +1,60 @@
+"""The command `validate-source`: how the tests of a source will be judged, and which of them are weak."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from autograder.commands.number_options import count
+from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from autograder.locale.translations import translated
+
+
+def add_to(verbs: Any) -> None:
+    """Add the command and its options to the parser's verbs."""
+    validate = verbs.add_parser(
+        "validate-source",
+        aliases=["rehearse"],
+        help=translated("grade a source's own answers: can each test be judged, and how?"),
+    )
+    validate.add_argument("assignment", help="a lesson's name")
+    validate.add_argument(
+        "--course", type=Path, metavar="DIR", help="holds source/ASSIGNMENT (default: class/ in a clone, else here)"
+    )
+    validate.add_argument("--jobs", type=count, default=0, help="notebooks at once (default: one for each core)")
+    validate.add_argument("--isolation", choices=tuple(LEVELS), default=STRONGEST, help="as for `grade`")
+    validate.add_argument(
+        "--two-processes",
+        action="store_true",
+        help="a test that cannot be judged outside the submission's process gives points to nobody",
+    )
+    validate.add_argument(
+        "--mutants",
+        type=count,
+        metavar="N",
+        default=40,
+        help="grade N mutants of the model answers, and trivial answers that solve nothing (default: 40; 0: neither)",
+    )
+    validate.set_defaults(run=_validate)
+
+
+def _validate(chosen: argparse.Namespace) -> int:
+    from autograder.course.paths import CLASS
+    from autograder.grade.batch.validation import validate_assignment
+    from autograder.grade.validation.source_report import print_report, shown_steps
+
+    with shown_steps() as on_step:
+        found = validate_assignment(
+            chosen.assignment,
+            chosen.course or CLASS,
+            chosen.isolation,
+            chosen.jobs,
+            two_processes=chosen.two_processes,
+            mutants=chosen.mutants,
+            on_step=on_step,
+        )
+    for report, mutation in found:
+        print_report(report, mutation)
+    weak = any(mutation and (mutation.paid or mutation.over_maximum) for _, mutation in found)
+    return 1 if weak or any(report.findings for report, _ in found) else 0

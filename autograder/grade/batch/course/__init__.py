@@ -1,1 +1,0 @@
-"""A course's folder: its settings, its classes, and what each student handed in."""

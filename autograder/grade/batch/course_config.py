@@ -1,0 +1,152 @@
+"""What a course's own nbgrader_config.py says: where its files lie, and what one submission may use."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from nbgrader.coursedir import CourseDirectory
+from nbgrader.preprocessors import Execute
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError
+from traitlets import TraitError
+from traitlets.config import Config, PyFileConfigLoader
+
+from autograder.course.paths import SOLUTIONS
+from autograder.errors import InputError
+from autograder.grade.wire.limits import Limits, limit_fields
+
+FILE = "nbgrader_config.py"
+STEPS = ("submitted", "autograded", "feedback")
+OUTSIDE_ONLY = "two_processes"
+"""The setting by which a test that cannot be judged outside the submission's process gives points to nobody."""
+
+
+class CourseConfigError(InputError):
+    """A course's nbgrader_config.py cannot be used; the message names the setting."""
+
+
+@dataclass(frozen=True)
+class CourseFolders:
+    """Where a course's files lie.
+
+    Attributes:
+        root: the folder that relative paths start from.
+        sources: holds a folder for each assignment.
+        steps: nbgrader's folders "submitted", "autograded" and "feedback".
+        gradebook: its URL, with an absolute path.
+        course_id: nbgrader's id of the course.
+        is_configured: whether the course has a configuration of its own.
+    """
+
+    root: Path
+    sources: Path
+    steps: dict[str, Path]
+    gradebook: str
+    course_id: str
+    is_configured: bool
+
+    @property
+    def source_folders(self) -> tuple[Path, ...]:
+        """Where sources may lie, the first that has one counts: the clone's lessons may be graded in a class that has none."""
+        return (self.sources,) if self.is_configured else (self.sources, SOLUTIONS)
+
+
+def read_config(folder: Path) -> Config | None:
+    """Returns what the nbgrader_config.py of a folder sets, None if there is no such file.
+
+    Raises:
+        CourseConfigError: running it fails.
+    """
+    if not (folder / FILE).is_file():
+        return None
+    if str(folder) not in sys.path:
+        sys.path.append(
+            str(folder)
+        )  # it may name plugins beside it, as for nbgrader's own commands (baseapp.py, 0.9.6)
+    try:
+        with contextlib.chdir(folder):
+            return PyFileConfigLoader(FILE, path=str(folder)).load_config()
+    except Exception as error:  # noqa: BLE001 - it is the teacher's program and may raise anything
+        raise CourseConfigError(f"{folder / FILE} cannot be used ({type(error).__name__}: {error})") from None
+
+
+def read_course(folder: Path) -> CourseFolders:
+    """Returns where the files of the course in a folder lie: nbgrader's layout, or what nbgrader_config.py says.
+
+    Raises:
+        CourseConfigError: the configuration cannot be used.
+    """
+    config = read_config(folder)
+    settings = Config() if config is None else config
+    if "root" not in settings.CourseDirectory:
+        settings.CourseDirectory.root = str(folder)
+    try:
+        course = CourseDirectory(config=settings)
+        root = folder / course.root
+        steps = {step: root / getattr(course, f"{step}_directory") for step in STEPS}
+    except TraitError as error:
+        raise CourseConfigError(f"{folder / FILE}: {error}") from None
+    if course.directory_structure != CourseDirectory.directory_structure.default_value:
+        raise CourseConfigError(
+            f"{folder / FILE}: the directory_structure is {course.directory_structure!r}; `grade` works with nbgrader's "
+            f"own, STEP/STUDENT/ASSIGNMENT. Grade in a course of that form, or with `nbgrader autograde`"
+        )
+    gradebook = _absolute(course.db_url, root)
+    course_id = course.course_id or "default_course"
+    return CourseFolders(root, root / course.source_directory, steps, gradebook, course_id, config is not None)
+
+
+def _absolute(address: str, root: Path) -> str:
+    """Returns the gradebook's URL; of a SQLite file with an absolute path, in a folder that exists."""
+    try:
+        url = make_url(address)
+        url.get_dialect().import_dbapi()
+    except (ArgumentError, NoSuchModuleError, ImportError) as error:
+        raise CourseConfigError(f"CourseDirectory.db_url cannot be used: {error}") from None
+    if url.get_backend_name() == "postgresql":
+        return address
+    if url.get_backend_name() != "sqlite" or not url.database:
+        raise CourseConfigError(
+            f"the gradebook is {url.render_as_string()}; `grade` writes gradebooks in a SQLite file, "
+            "such as sqlite:///gradebook.db, or in PostgreSQL"
+        )
+    path = root / url.database
+    path.parent.mkdir(parents=True, exist_ok=True)  # SQLite makes a missing file, not a missing folder
+    return f"sqlite:///{path}"
+
+
+def limits_of(settings: Config, chosen: dict[str, float]) -> Limits:
+    """Return what one submission may use.
+
+    Args:
+        settings: the course's configuration.
+        chosen: settings for this run, by the same names as in `c.Autograder`, which they override.
+
+    Raises:
+        CourseConfigError: a setting has a name that is not known, or a value that cannot be used.
+    """
+    fields, own = limit_fields(), settings.get("Autograder", Config())
+    known = [*fields, OUTSIDE_ONLY]
+    if unknown := sorted(set(own) - set(known)):
+        raise CourseConfigError(f"c.Autograder.{unknown[0]} means nothing; there are {', '.join(known)}")
+    given = {name: value for name, value in {**own, **chosen}.items() if name in fields and value is not None}
+    try:
+        values = {fields[name].name: fields[name].value(value) for name, value in given.items()}
+        timeout = Execute(config=settings).timeout
+    except (ValueError, TraitError) as error:
+        raise CourseConfigError(f"the limits cannot be used: {error}") from None
+    limits = msgspec.structs.replace(Limits(), **values)
+    if "cell_seconds" in given:
+        return limits
+    # None or a negative number is nbgrader's "no limit" for a cell.
+    seconds = float(timeout) if timeout and timeout > 0 else limits.submission_seconds
+    return msgspec.structs.replace(limits, cell_seconds=seconds)
+
+
+def forbids_one_process(settings: Config) -> bool:
+    """Return whether the course's configuration lets no test run in the submission's own process."""
+    return bool(settings.get("Autograder", Config()).get(OUTSIDE_ONLY, False))

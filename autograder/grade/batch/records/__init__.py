@@ -1,1 +1,0 @@
-"""The gradebook: nbgrader's rows, our own beside them, and who may write."""

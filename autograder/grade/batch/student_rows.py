@@ -1,0 +1,211 @@
+"""The result of a batch: a row for each student as data, as a table for people, and as JSON for programs."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
+
+from autograder.grade.batch.gradebook import Score
+from autograder.grade.batch.student_submission import StudentSubmission
+from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
+from autograder.printable import printable
+
+
+class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
+    """One student's line of the report.
+
+    Attributes:
+        cells: the grade of each graded cell, by notebook and the cell's id.
+        ended: why programs ended before their last cell.
+        notes: what else a teacher should know.
+        problems: what a teacher has to look at, one line each: where, and why.
+        score: what the gradebook says: with marks that a person entered, without the late penalty; None if it has no entry.
+        late_penalty: the points taken off because the work was late.
+        waiting: how many cells a person has still to grade.
+        in_gradebook: whether the grade is there; it is not if the folder's name cannot be a student's id.
+        unchanged: whether this is an earlier grade that still holds.
+        excused: whether the course's policy.toml says that the assignment does not count.
+        seconds: how long grading took.
+    """
+
+    student: str
+    points: float
+    max_points: float
+    cells: dict[str, dict[str, CellGrade]]
+    ended: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    score: float | None = None
+    late_penalty: float = 0.0
+    waiting: int = 0
+    in_gradebook: bool = True
+    unchanged: bool = False
+    excused: bool = False
+    seconds: float = 0.0
+
+
+class MovedGrade(msgspec.Struct, frozen=True):
+    """A student whose mark would move.
+
+    Attributes:
+        before: the points now, after the late penalty; None for nothing graded yet.
+        after: the points that a run would give.
+        reasons: what moves them, one line each.
+    """
+
+    student: str
+    before: float | None
+    after: float
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class BatchProgress:
+    """How many of the students have their grade."""
+
+    done: int
+    total: int
+
+
+def row_of(work: StudentSubmission, course_notes: list[str], problem: str) -> StudentRow:
+    """Returns the row of a student whose notebooks all have their grades.
+
+    Args:
+        work: what was handed in.
+        course_notes: what a teacher should know of the course's own files.
+        problem: why the autograded folder could not be written; "" if it was.
+    """
+    notebooks = work.grades.values()
+    return StudentRow(
+        student=work.student if work.has_id else printable(work.student),
+        in_gradebook=work.has_id,
+        points=sum(graded.points for graded in notebooks),
+        max_points=sum(cell.max_points for notebook in notebooks for cell in notebook.cells.values()),
+        cells={name: graded.cells for name, graded in work.grades.items()},
+        ended=tuple(graded.ended for graded in notebooks if graded.ended),
+        notes=tuple([*work.notes, *(note for graded in notebooks for note in graded.notes), *course_notes]),
+        problems=tuple([*_problems(work.grades), *([problem] if problem else [])]),
+        seconds=sum(graded.seconds for graded in notebooks),
+    )
+
+
+def _problems(grades: dict[str, NotebookGrade]) -> Iterator[str]:
+    for notebook, graded in grades.items():
+        if graded.ended:
+            yield f"{notebook}: {graded.ended}"
+        for cell, grade in graded.cells.items():
+            if grade.status == "timed out":
+                yield f"{notebook}, cell {cell}: {grade.reason}"
+
+
+def with_score(row: StudentRow, score: Score | None, time_problem: str | None, excused: bool) -> StudentRow:
+    """Return the row with the gradebook's score, the problem with the time of submission, and the policy's excuse."""
+    problems = (*row.problems, *([time_problem] if time_problem else []))
+    row = msgspec.structs.replace(row, excused=excused, problems=problems)
+    if score is None or not row.in_gradebook:
+        return row
+    return msgspec.structs.replace(row, score=score.total, late_penalty=score.late_penalty, waiting=score.waiting)
+
+
+def with_problems(row: StudentRow, lines: list[str]) -> StudentRow:
+    """Returns the row with those problems of its feedback that begin with the student's name."""
+    own = [line.removeprefix(f"{row.student}: ") for line in lines if line.startswith(f"{row.student}: ")]
+    return msgspec.structs.replace(row, problems=(*row.problems, *own))
+
+
+def unchanged_row(student: str, cells: str) -> StudentRow:
+    """Returns the row that was stored as JSON with an earlier grade."""
+    return msgspec.structs.replace(msgspec.json.decode(cells, type=StudentRow), student=student, unchanged=True)
+
+
+def as_json(rows: list[StudentRow]) -> str:
+    """Returns one JSON object in ASCII: `version`, and `students` with points, reasons and seconds of every graded cell."""
+    return json.dumps({"version": 1, "students": msgspec.to_builtins(rows)}, indent=2)
+
+
+def as_table(rows: list[StudentRow]) -> Table:
+    """Returns a table with a line for each student: the score, and what a teacher should know."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("student", "score", "of", "remarks"):
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        score = row.points if row.score is None else row.score
+        table.add_row(*map(_text, (row.student, f"{score:g}", f"{row.max_points:g}", "; ".join(_remarks(row)))))
+    return table
+
+
+def look_here(rows: list[StudentRow]) -> list[str]:
+    """Returns a line for each thing that a teacher has to look at: who, which notebook or cell, and why."""
+    return [f"{printable(row.student)}, {printable(problem)}" for row in rows for problem in row.problems]
+
+
+def print_report(rows: list[StudentRow]) -> None:
+    """Writes the table, and below it what to look at, to standard output."""
+    console = Console()
+    console.print(as_table(rows), highlight=False)
+    if lines := look_here(rows):
+        console.print(Text("\nLook here:"))
+        for line in lines:
+            console.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def moved_as_json(moved: list[MovedGrade]) -> str:
+    """Returns one JSON object in ASCII: `version`, and `moved` with the points before and after, and the reasons."""
+    return json.dumps({"version": 1, "moved": msgspec.to_builtins(moved)}, indent=2)
+
+
+def print_moved(moved: list[MovedGrade]) -> None:
+    """Writes whose marks a run would move to standard output."""
+    console = Console()
+    if not moved:
+        console.print(Text("No mark would move. Nothing was written."))
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("student", "now", "then", "why"):
+        table.add_column(heading, overflow="fold")
+    for one in moved:
+        before = "-" if one.before is None else f"{one.before:g}"
+        table.add_row(*map(_text, (one.student, before, f"{one.after:g}", "; ".join(one.reasons))))
+    console.print(table, highlight=False)
+    console.print(Text(f"\n{len(moved)} marks would move. Nothing was written; without --dry-run they do."))
+
+
+def _text(words: str) -> Text:
+    # Never markup: rich would read "[/bold]" in a student's text as an instruction.
+    return Text(printable(words) if words else "")
+
+
+def _remarks(row: StudentRow) -> list[str]:
+    """Returns what stands beside a student's score; where it is not the sum of the tests, why."""
+    by_hand = 0.0 if row.score is None else row.score + row.late_penalty - row.points
+    return [
+        *([f"{row.points:g} by the tests and {by_hand:+g} by a person"] if by_hand else []),
+        *([f"{-row.late_penalty:g} because it was late"] if row.late_penalty else []),
+        *([f"{row.waiting} to be graded by a person"] if row.waiting else []),
+        *(["excused"] if row.excused else []),
+        *row.notes,
+        *(["unchanged"] if row.unchanged else []),
+    ]
+
+
+@contextlib.contextmanager
+def progress_bar() -> Iterator[Callable[[BatchProgress], None]]:
+    """Yields a function that draws a batch's progress and the time left on standard error, if that is a terminal."""
+    console = Console(stderr=True)
+    columns = (TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    # No thread may be running when the batch forks its processes, so the bar is redrawn only when it moves.
+    with Progress(*columns, console=console, auto_refresh=False, disable=not console.is_terminal) as bar:
+        task = bar.add_task("grading", total=None)
+
+        def draw(progress: BatchProgress) -> None:
+            bar.update(task, completed=progress.done, total=progress.total, refresh=True)
+
+        yield draw

@@ -1,0 +1,176 @@
+"""Everything that one student submitted for one assignment, and the autograded folder that is written from it."""
+
+from __future__ import annotations
+
+import contextlib
+import datetime
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from autograder.grade.batch.classroom import Classroom
+from autograder.grade.submission.notebook_grade import NotebookGrade
+from autograder.grade.submission.submission_run import unreadable
+from autograder.grade.submission.submitted_files import (
+    UnreadableSubmission,
+    attachments,
+    digest,
+    is_about_the_machine,
+    notebook_bytes,
+    without_clashes,
+)
+from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.wire.limits import Limits
+from autograder.printable import printable
+
+WRITING = ".autograder-writing"  # a fixed name: one made from the assignment's could be longer than a name may be
+LONGEST_LIST = 10
+
+
+class StudentSubmission:
+    """One student's work while it is graded.
+
+    Attributes:
+        notebooks: the bytes of each notebook of the assignment that can be read, by name.
+        files: the other submitted files, by relative path.
+        grades: by notebook; those that cannot be read have theirs from the start.
+        graded_by: by notebook, the worker and the kind of machine that graded it.
+        digest: hash of all submitted files.
+        notes: what a teacher should know.
+    """
+
+    def __init__(
+        self,
+        classroom: Classroom,
+        student: str,
+        sources: dict[str, AssignmentSource],
+        course_files: dict[str, bytes],
+        limits: Limits,
+    ) -> None:
+        self.student, self._classroom, self._sources = student, classroom, sources
+        self._course_files = course_files
+        self.notebooks: dict[str, bytes] = {}
+        self.grades: dict[str, NotebookGrade] = {}
+        self.graded_by: dict[str, dict[str, str]] = {}
+        folder = classroom.submitted(student)
+        obstacle = _obstacle(folder, student)
+        found, notes = ({}, []) if obstacle else attachments(folder, limits)
+        written = {*course_files, "timestamp.txt", *(f"{name}.ipynb" for name in sources)}
+        self.files, clashes = without_clashes(found, written)
+        self.notes = [*notes, *clashes, *([] if obstacle else _unknown_notebooks(folder, sources))]
+        for name, source in sources.items():
+            try:
+                if obstacle:
+                    raise UnreadableSubmission(obstacle)
+                self.notebooks[name] = notebook_bytes(folder / f"{name}.ipynb", limits)
+            except UnreadableSubmission as error:
+                self.grades[name] = unreadable(source, str(error))
+        reasons = [f"{name}: {graded.ended}" for name, graded in self.grades.items()]
+        self.digest = digest(repr((self.notebooks, reasons, self.notes)).encode(), self.files)
+        self.timestamp: datetime.datetime | None = classroom.submission_time(student).time
+
+    @property
+    def complete(self) -> bool:
+        """Whether every notebook has its grade."""
+        return self.grades.keys() == self._sources.keys()
+
+    @property
+    def has_id(self) -> bool:
+        """Whether the folder's name can be a student's id: SQLite, and so nbgrader's gradebook, holds only UTF-8."""
+        return is_utf8(self.student)
+
+    def write_folder(self) -> None:
+        """Writes the autograded folder, whole or not at all: the notebooks, the student's files, and the teacher's over them.
+
+        A file of the student's that cannot be written there, as its path is too long, say, is noted and left out.
+
+        Raises:
+            OSError: the folder cannot be written.
+        """
+        replace_folder(self._classroom.autograded(self.student), self._write_into)
+
+    def _write_into(self, folder: Path) -> None:
+        for name, data in (self._course_files | self._notebooks()).items():
+            write_file(folder / name, data)
+        for name in sorted(self.files.keys() - self._course_files.keys()):
+            try:
+                write_file(folder / name, self.files[name])
+            except OSError as error:
+                if is_about_the_machine(error):
+                    raise
+                self.notes.append(f"{printable(name)} is not in the autograded folder: {error.strerror}")
+
+    def _notebooks(self) -> dict[str, bytes]:
+        files = {f"{name}.ipynb": graded.notebook.encode() for name, graded in self.grades.items()}
+        if self.timestamp is not None:
+            files["timestamp.txt"] = f"{self.timestamp} UTC".encode()
+        return files
+
+
+def is_utf8(text: str) -> bool:
+    """Returns whether the text can be encoded; file names that are not UTF-8 cannot."""
+    with contextlib.suppress(UnicodeEncodeError):
+        text.encode()
+        return True
+    return False
+
+
+def _obstacle(folder: Path, student: str) -> str:
+    """Returns why nothing in a submitted folder can be read, "" if it can."""
+    if not is_utf8(student):
+        return "the name of the student's folder is not UTF-8, which no gradebook can hold; rename the folder"
+    try:
+        for path in (folder.parent, folder):
+            if path.is_symlink():
+                return f"{printable(path.name)} is a link, not a folder"
+        os.scandir(folder).close()
+    except NotADirectoryError:
+        return f"{printable(folder.name)} is a file, not a folder"
+    except OSError as error:
+        return f"the folder {printable(folder.name)} cannot be opened ({error.strerror})"
+    return ""
+
+
+def _unknown_notebooks(folder: Path, sources: dict[str, AssignmentSource]) -> list[str]:
+    names = sorted(path.stem for path in folder.glob("*.ipynb") if path.stem not in sources)
+    notes = [f"{printable(name)}.ipynb is not a notebook of this assignment and was left out" for name in names]
+    more = len(notes) - LONGEST_LIST
+    return [*notes[:LONGEST_LIST], *([f"{more} more notebooks were left out"] if more > 0 else [])]
+
+
+def replace_folder(target: Path, write: Callable[[Path], None]) -> None:
+    """Write a folder, whole or not at all.
+
+    Args:
+        target: the folder; whatever is there is removed.
+        write: called with an empty folder to fill.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    fresh = target.with_name(WRITING)
+    _remove(fresh)
+    fresh.mkdir(parents=True)
+    try:
+        write(fresh)
+        _remove(target)
+        fresh.replace(target)
+    except OSError:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise
+
+
+def write_file(path: Path, data: bytes, mode: int = 0o444) -> None:
+    """Write a file, and the folders above it; nbgrader leaves graded files read-only."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    os.chmod(path, mode)
+
+
+def _remove(path: Path) -> None:
+    """Remove a folder or a file; of a link the link itself."""
+    if path.is_symlink() or not path.is_dir():
+        path.unlink(missing_ok=True)
+    else:
+        shutil.rmtree(path)

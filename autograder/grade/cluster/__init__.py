@@ -1,0 +1,1 @@
+"""Grades a class on the workers of a Dask cluster."""

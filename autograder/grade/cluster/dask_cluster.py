@@ -1,0 +1,312 @@
+"""The client's side of a cluster: connects to it, sends each job as a Dask future, and sees to it that every job ends once."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import json
+import logging
+import math
+import os
+import re
+import secrets
+import sys
+import time
+import tomllib
+import warnings
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from distributed import Client, Future, KilledWorker, Security, as_completed
+from distributed.comm import connect
+
+from autograder.errors import InputError, UnfinishedError
+from autograder.grade.cluster.cluster_worker import GradingPlugin, grade_on_worker, is_exposed, worker_report
+from autograder.grade.sandbox.isolation.levels import STRONGEST
+from autograder.grade.where.course_bundle import CourseBundle
+from autograder.grade.where.grading_job import Graders, GradingTerms, Job, JobResult, validated
+from autograder.grade.where.machine_facts import handshake_versions
+
+ROLES = ("client", "scheduler", "worker")
+CONNECT_SECONDS = 10
+WORKER_SECONDS = 300.0  # to wait for a worker
+TRIES_ALONE = 2
+WORKER_FAILURES = 3  # in a row, after which a worker gets no more jobs
+SUBMITTED = {"allow_other_workers": False, "pure": False, "retries": 2}
+
+
+@contextlib.contextmanager
+def choose_cluster(choice: str, course: Path, folder: Path | None, level: str, jobs: int) -> Iterator[DaskCluster]:
+    """Yield the cluster that `--cluster` names; one that is started for it ends with the block. `folder` has certificates.
+
+    Raises:
+        InputError: the choice names no cluster, or one that cannot be reached, or that strangers can use.
+    """
+    if level != STRONGEST and not choice.startswith("local:"):
+        raise InputError(f"--cluster needs --isolation {STRONGEST}: otherwise submissions reach the scheduler's port")
+    table = _table(choice, course, jobs)
+    folder = folder or (course / table.pop("certificates") if "certificates" in table else None)
+    security: Any = _security(folder) if folder else None
+    for name in list(logging.root.manager.loggerDict):  # Dask sets the level of each of its loggers (2026.8)
+        if name.partition(".")[0] in ("distributed", "asyncio"):
+            logging.getLogger(name).setLevel(logging.CRITICAL)
+    with contextlib.ExitStack() as opened:
+        address, patience = table.get("address"), WORKER_SECONDS
+        if address is None:
+            cluster = opened.enter_context(_started({"security": security or True} | table))
+            address, security, patience = (
+                cluster.scheduler_address,
+                cluster.security,
+                math.inf,
+            )  # a batch system takes its time
+        yield DaskCluster(opened.enter_context(_connected(address, security or Security())), jobs, patience)
+
+
+def _table(choice: str, course: Path, jobs: int) -> dict[str, Any]:
+    """Return a scheduler's `address`, or the `class` of a cluster with its arguments."""
+    if found := re.fullmatch(r"local:([1-9]\d{0,2})", choice):
+        threads = jobs or max(1, len(os.sched_getaffinity(0)) // int(found[1]))
+        local = {"n_workers": int(found[1]), "threads_per_worker": threads, "silence_logs": logging.CRITICAL}
+        return {"class": "distributed.LocalCluster", "host": "127.0.0.1", "dashboard_address": None} | local
+    if "://" in choice:
+        return {"address": choice}
+    file = Path(choice) if Path(choice).is_file() else course / "cluster.toml"
+    try:
+        text = file.read_text("utf-8")
+        table = json.loads(text) if text.startswith("{") else tomllib.loads(text)
+    except (OSError, ValueError) as error:
+        problem = f"neither an address such as tls://host:8786, nor local:2, nor a file that can be read ({error})"
+        raise InputError(f"--cluster {choice!r} is {problem}") from None
+    table = table if file == Path(choice) else table.get(choice, {})
+    if "kind" in table:  # cluster.toml had tables of this form
+        table |= {"class": f"dask_jobqueue.{table.pop('kind')}", "n_workers": table.pop("workers", 1)}
+        table |= table.pop("settings", {})
+    if not isinstance(table.get("address", table.get("class")), str):
+        problem = "neither a scheduler's `address` nor a cluster's `class`, such as dask_jobqueue.SLURMCluster"
+        raise InputError(f"--cluster {choice!r}: {file} names {problem}")
+    return table
+
+
+def _started(table: dict[str, Any]) -> Any:
+    module, _, name = table.pop("class").rpartition(".")
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return getattr(importlib.import_module(module), name)(**table)
+    except Exception as error:  # noqa: BLE001 - each class checks its own arguments
+        raise InputError(f"{module}.{name} does not start with these arguments ({_first_line(error)})") from None
+
+
+def _security(folder: Path) -> Security:
+    files = {kind: str(folder / f"{kind}.pem") for kind in ("ca", "cert", "key")}
+    if missing := [file for file in files.values() if not Path(file).is_file()]:
+        raise InputError(f"there is no {missing[0]}; docs/cluster.md shows how to make certificates")
+    pairs = {f"tls_{role}_{kind}": files[kind] for role in ROLES for kind in ("cert", "key")}
+    return Security(require_encryption=True, tls_ca_file=files["ca"], **pairs)
+
+
+@contextlib.contextmanager
+def _connected(address: str, security: Security) -> Iterator[Client]:
+    _refuse_exposed(address)
+    options = security.get_connection_args("client")
+    if address.startswith("tls:") and options["ssl_context"] is None:
+        raise InputError(f"{address} needs certificates: --certificates DIR, or Dask's configuration (docs/cluster.md)")
+    try:
+        # Dask's client waits without end for a listener that stays silent (2026.8).
+        hands = asyncio.wait_for(connect(address, timeout=CONNECT_SECONDS, **options), CONNECT_SECONDS + 2)
+        asyncio.run(hands).abort()
+        client = Client(address, security=security, timeout=CONNECT_SECONDS, set_as_default=False)
+    except Exception as error:  # noqa: BLE001 - Dask raises what the network and OpenSSL do, wrapped in various ways
+        reason = f"{_first_line(error)}). Start one with `dask scheduler`, or correct the address"
+        raise InputError(f"no Dask scheduler can be used at {address} ({reason}") from None
+    with contextlib.closing(client):
+        _refuse_exposed(client.scheduler_info(n_workers=0)["address"])
+        yield client
+
+
+def _refuse_exposed(address: str) -> None:
+    if is_exposed(address):
+        raise InputError(
+            f"strangers can run programs as you through {address}; docs/cluster.md shows how to use tls://"
+        )
+
+
+def _first_line(error: Exception) -> str:
+    # dask-jobqueue lists all settings, keys included, after the first line (0.9).
+    return f"{type(error).__name__}: {error}".partition("\n")[0]
+
+
+def _say(sentence: str) -> None:
+    print(f"autograder: {sentence}", file=sys.stderr, flush=True)
+
+
+def _stopped(reason: str) -> UnfinishedError:
+    return UnfinishedError(f"{reason}. What was graded so far is kept; run again with --resume")
+
+
+@dataclass
+class _Worker:
+    name: str
+    slots: int
+    problem: str | None  # why it gets no job
+    failures: int = 0  # in a row
+
+
+@dataclass
+class _Attempt:
+    job: Job  # with a random token for the student's name
+    student: str
+    failures: int = 0
+    workers: set[str] = field(default_factory=set)
+
+
+class DaskCluster(Graders):
+    """A cluster as the place where a class is graded. It waits for a worker as many seconds as `patience` says."""
+
+    def __init__(self, client: Client, jobs: int, patience: float) -> None:
+        self._client, self._jobs, self._patience, self._next_look = client, jobs, patience, 0.0
+
+    @contextlib.contextmanager
+    def graders(self, terms: GradingTerms) -> Iterator[DaskCluster]:
+        """Yield the cluster, made able to grade by these terms; raise what `batches` does."""
+        course = CourseBundle.of(terms)
+        self._terms, self._plugin = terms, f"autograder-{course.name}"
+        facts = (msgspec.msgpack.encode(course), course.level, handshake_versions(), self._jobs)
+        self._workers, self._fit = dict[str, _Worker](), set[str]()
+        self._at_work, self._suspects = dict[str, _Attempt](), list[_Attempt]()
+        self._done = as_completed(loop=self._client.loop, with_results=True, raise_errors=False)
+        with contextlib.suppress(Exception):  # a worker without this package, which its report shows
+            self._client.register_plugin(GradingPlugin(self._plugin, *facts))
+        try:
+            self._look()
+            yield self
+        finally:
+            self._done.clear()
+            if self._client.status == "running":  # otherwise the scheduler is lost, and Dask would wait for it
+                with contextlib.suppress(Exception):
+                    self._client.unregister_worker_plugin(self._plugin)
+
+    def batches(self, jobs: Iterable[Job]) -> Iterator[list[JobResult]]:
+        """Yield every job's result as soon as it is there. A job without a grade runs again at the end, alone.
+
+        Raises:
+            UnfinishedError: no worker can grade, or all of them or the scheduler are lost.
+        """
+        waiting, results = iter(jobs), list[JobResult]()
+        while True:
+            # New jobs before the results: the caller writes these to disk, and the workers should work during that time.
+            # Each worker has as many jobs in reserve as it grades at once, so that it does not wait for the network.
+            room = 2 * sum(self._workers[address].slots for address in self._fit) - len(self._at_work)
+            for job in islice(waiting, max(0, room)):
+                self._send(_Attempt(msgspec.structs.replace(job, student=secrets.token_hex(12)), job.student))
+            if results:
+                yield results
+            if not self._at_work and not self._suspects:
+                return
+            if not self._at_work:
+                self._send(self._suspects.pop(0))
+            results = self._results()
+
+    def _send(self, attempt: _Attempt) -> None:
+        healthy = {address for address in self._fit if not self._workers[address].failures}
+        attempt.workers = (attempt.failures and healthy) or self._fit
+        key = f"grade-{secrets.token_hex(8)}"  # the dashboard shows it
+        words = (self._plugin, msgspec.msgpack.encode(attempt.job))
+        with _reachable_scheduler():
+            future = self._client.submit(grade_on_worker, *words, key=key, workers=sorted(attempt.workers), **SUBMITTED)
+        self._at_work[key] = attempt
+        self._done.add(future)
+
+    def _results(self) -> list[JobResult]:
+        """Wait until there are results, or it is time to look at the workers."""
+        while not self._done.has_ready() and time.monotonic() < self._next_look:
+            time.sleep(0.02)
+        done = self._done.next_batch(block=False)
+        results = [result for future, value in done for result in self._take(future, value)]
+        return results + (self._look() if time.monotonic() >= self._next_look or not self._fit else [])
+
+    def _take(self, future: Future, value: Any) -> list[JobResult]:
+        attempt = self._at_work.pop(str(future.key), None)
+        if attempt is None:
+            return []  # its workers were lost, and it is a suspect already
+        if future.cancelled():  # by Dask, when the scheduler is lost
+            raise _stopped("the scheduler is lost")
+        if future.status == "error":
+            killed = isinstance(value[1], KilledWorker)
+            return self._failed(attempt, "it ended its workers" if killed else f"{type(value[1]).__name__}: {value[1]}")
+        worker, result = self._workers[value[0]], self._decoded(value[1], attempt.job)
+        if not isinstance(result, str):
+            worker.failures = 0
+            return [msgspec.structs.replace(result, student=attempt.student, worker=worker.name)]
+        worker.failures += attempt.failures == 0  # when it runs alone, the failure is the job's
+        if worker.failures == WORKER_FAILURES:
+            worker.problem = f"failed {WORKER_FAILURES} times in a row ({result})"
+            self._fit.discard(value[0])
+            _say(f"worker {worker.name} gets no more submissions: it {worker.problem}")
+        return self._failed(attempt, result)
+
+    def _decoded(self, answer: bytes | str, job: Job) -> JobResult | str:
+        """Return the result in a worker's answer, or why there is no grade."""
+        if isinstance(answer, str):
+            return answer
+        try:
+            result = validated(msgspec.msgpack.decode(answer, type=JobResult), self._terms.sources[job.notebook])
+        except (msgspec.MsgspecError, ValueError) as error:
+            return f"the worker's answer cannot be used: {error}"
+        if result.student != job.student:
+            return "the worker's answer is for another job"
+        return result.failure if result.grade is None else result
+
+    def _failed(self, attempt: _Attempt, reason: str) -> list[JobResult]:
+        """Have a job run alone at the end; return its result if it has had its tries."""
+        attempt.failures += 1
+        if attempt.failures <= TRIES_ALONE:
+            self._suspects.append(attempt)
+            return []
+        return [JobResult(attempt.student, attempt.job.notebook, None, f"grading it failed, at last alone: {reason}")]
+
+    def _look(self) -> list[JobResult]:
+        """Find out which workers may grade, and wait for one; return the results of jobs that lost their last workers."""
+        until = time.monotonic() + self._patience
+        self._ask_new_workers()
+        if not self._present:
+            _say("waiting for a worker; Ctrl-C ends this")
+        while not self._fit:
+            if self._present and self._present <= self._workers.keys():
+                problems = "; ".join(f"{self._workers[one].name} {self._workers[one].problem}" for one in self._present)
+                raise _stopped(f"no worker of the cluster can grade: {problems}")
+            if time.monotonic() > until:
+                raise _stopped("the scheduler has no workers; start some with `dask worker`")
+            time.sleep(1)
+            self._ask_new_workers()
+        self._next_look = time.monotonic() + 1
+        lost = [key for key, attempt in self._at_work.items() if not attempt.workers & self._fit]
+        return [result for key in lost for result in self._failed(self._at_work.pop(key), "its worker was lost")]
+
+    def _ask_new_workers(self) -> None:
+        with _reachable_scheduler():
+            self._present = set(self._client.nthreads(callback_timeout=30))
+        new, reports = sorted(self._present - self._workers.keys()), dict[str, Any]()
+        with contextlib.suppress(TimeoutError, ValueError):  # one does not answer, or has just gone
+            reports = self._client.run(worker_report, self._plugin, workers=new, on_error="return", callback_timeout=30)
+        for address, report in reports.items():
+            if isinstance(report, Exception):
+                report = {"name": address, "slots": 0, "problem": f"has no autograder like the one here ({report})"}
+            if report is not None:
+                worker = self._workers[address] = _Worker(**report)
+                if worker.problem:
+                    _say(f"worker {worker.name} gets no submission: it {worker.problem}")
+        self._fit = {one for one in self._present & self._workers.keys() if not self._workers[one].problem}
+
+
+@contextlib.contextmanager
+def _reachable_scheduler() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # noqa: BLE001 - Dask raises various errors when its connection is lost
+        raise _stopped(f"the scheduler does not answer any more ({type(error).__name__})") from None

@@ -1,0 +1,319 @@
+"""Every place in `grade` that overrides, replaces or copies internals of nbgrader. Imports nothing of `grade`, and no PyTorch.
+
+Elsewhere `grade` uses nbgrader's public names: gradebook models, `nbgrader.utils`, and preprocessors and plugins by the methods
+that are documented for overriding. The overrides of IPython's shell are in `autograder/grade/sandbox/shell.py` (IPython 9.18).
+`tests/grade/test_nbgrader_adapter.py` tests each row of this table, and that no other module reads a private name.
+
+| here                 | nbgrader (checked with 0.9.6)                                                             |
+|----------------------|-------------------------------------------------------------------------------------------|
+| `open_gradebook`     | `api.Gradebook.__init__` starts the program `alembic`, and sets no time to wait for locks |
+| `transaction`        | methods of `api.Gradebook` commit one by one                                              |
+| `fill_grades`        | `SaveAutoGrades._add_score` and `_add_comment`                                            |
+| `add_grades`         | `GetGrades._get_score` and `_get_comment`                                                 |
+| `wanted_cells`       | `SaveCells.preprocess_cell`                                                               |
+| `update_structure`   | `SaveCells._create_notebook` and `Gradebook.add_submission`                               |
+| `add_assignment`     | `GenerateAssignment` copies every file, and logs its reason as a traceback                |
+| `KnownTests`         | replaces `InstantiateTests`, which starts a kernel                                        |
+| `AutotestsBy`        | `InstantiateTests.preprocess` and `_execute_code_snippet`                                 |
+| `late_plugin`        | `AssignLatePenalties.init_plugin`                                                         |
+| `seconds_late`       | `SubmittedAssignment.total_seconds_late` fails without a due date                         |
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from nbformat import NotebookNode
+from nbgrader import utils
+from nbgrader.api import (
+    BaseCell,
+    Comment,
+    Grade,
+    Gradebook,
+    GradeCell,
+    MissingEntry,
+    Notebook,
+    SolutionCell,
+    SourceCell,
+    SubmittedAssignment,
+    SubmittedNotebook,
+    TaskCell,
+)
+from nbgrader.apps import NbGraderAPI
+from nbgrader.plugins import BasePlugin
+from nbgrader.preprocessors import AssignLatePenalties, InstantiateTests, NbGraderPreprocessor
+from sqlalchemy.engine import make_url
+from traitlets import Dict
+from traitlets.config import Config
+
+LOCK_SECONDS = 60.0  # to wait while another program keeps a SQLite gradebook locked
+
+
+def open_gradebook(address: str, course_id: str) -> Gradebook:
+    """Return the gradebook, which is created if it does not exist; the caller closes it."""
+    path = os.environ.get("PATH", "")
+    scripts = str(Path(sys.executable).parent)  # of the environment, with `alembic`
+    if scripts not in path.split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join([scripts, path])
+    url = make_url(address)
+    if url.get_backend_name() == "sqlite":
+        url = url.update_query_dict({"timeout": str(LOCK_SECONDS)})
+    return Gradebook(url.render_as_string(hide_password=False), course_id)
+
+
+@contextlib.contextmanager
+def transaction(book: Gradebook) -> Iterator[Any]:
+    """A block that is committed as a whole, or not at all if it raises; yields the session."""
+    session = book.db()
+    commit = session.commit
+    session.commit = lambda: None
+    try:
+        yield session
+        commit()
+    except BaseException:
+        session.rollback()
+        raise
+    finally:
+        del session.commit
+
+
+def fill_grades(
+    notebook: SubmittedNotebook,
+    points: Mapping[str, float | None],
+    comments: Mapping[str, str | None],
+    *,
+    unchanged: bool,
+) -> None:
+    """Set the automatic points and comments of a submitted notebook; manual ones are kept.
+
+    Args:
+        notebook: its rows in the gradebook.
+        points: by cell; None if a person has to decide.
+        comments: by cell, for each answer and task in the submission.
+        unchanged: whether the same submission was graded before. Then, unlike in nbgrader, a cell with manual points does
+            not wait for a person again.
+    """
+    source = notebook.notebook
+    # All names at once: `grade.name` and `comment.name` ask the database for each.
+    names = {cell.id: cell.name for cell in (*source.grade_cells, *source.solution_cells, *source.task_cells)}
+    for grade in notebook.grades:
+        automatic, is_marked = points[names[grade.cell_id]], grade.manual_score is not None
+        if not (is_marked and unchanged and grade.auto_score == automatic):
+            grade.needs_manual_grade = is_marked or automatic is None
+        grade.auto_score = automatic
+    for comment in notebook.comments:
+        if (name := names[comment.cell_id]) in comments:
+            comment.auto_comment = comments[name]
+
+
+def add_grades(notebook: NotebookNode, submitted: SubmittedNotebook) -> dict[str, float]:
+    """Put scores and comments of the gradebook into the metadata of a graded notebook's cells.
+
+    Unlike in nbgrader, each graded cell also says whether it waits for a person.
+
+    Returns:
+        The notebook's "score" after the late penalty, "max_score" and "late_penalty".
+    """
+    comments = {comment.name: comment.comment for comment in submitted.comments}
+    grades = {grade.name: grade for grade in submitted.grades}
+    for cell in notebook.cells:
+        known = cell.metadata.get("nbgrader", {})
+        if utils.is_solution(cell) or utils.is_task(cell):
+            known["comment"] = comments.get(known.get("grade_id"))
+        if (utils.is_grade(cell) or utils.is_task(cell)) and known.get("grade_id") in grades:
+            grade = grades[known["grade_id"]]
+            waiting = bool(grade.needs_manual_grade and grade.manual_score is None)
+            known.update(score=grade.score, points=grade.max_score, waiting=waiting)
+    penalty = submitted.late_submission_penalty or 0.0
+    return {"score": submitted.score - penalty, "max_score": submitted.max_score, "late_penalty": penalty}
+
+
+CellKind = type[GradeCell] | type[SolutionCell] | type[TaskCell] | type[SourceCell]
+CELLS = {GradeCell: "grade_cells", SolutionCell: "solution_cells", TaskCell: "task_cells", SourceCell: "source_cells"}
+
+
+def wanted_cells(cells: list[NotebookNode]) -> dict[tuple[CellKind, str], NotebookNode]:
+    """Return the cells that nbgrader keeps of a source, by the kind of their rows in the gradebook and their ids."""
+    found = {}
+    for cell in cells:
+        graded, answer, task = utils.is_grade(cell), utils.is_solution(cell), utils.is_task(cell)
+        known = graded or answer or task or utils.is_locked(cell)
+        for kind, applies in ((GradeCell, graded), (SolutionCell, answer), (TaskCell, task), (SourceCell, known)):
+            if applies:
+                found[kind, cell.metadata.nbgrader["grade_id"]] = cell
+    return found
+
+
+def recorded_cells(notebook: Notebook) -> dict[tuple[CellKind, str], Any]:
+    """Return the rows of a notebook's cells, as `wanted_cells`."""
+    return {(kind, row.name): row for kind, name in CELLS.items() for row in getattr(notebook, name)}
+
+
+def changed_cells(
+    book: Gradebook, assignment: str, sources: Mapping[str, list[NotebookNode]]
+) -> tuple[list[str], list[str]]:
+    """Return the ids of cells that the sources of an assignment with submissions have lost and gained.
+
+    Without submissions `add_assignment` handles such changes; then both are empty.
+    """
+    try:
+        recorded = {notebook.name: notebook for notebook in book.find_assignment(assignment).notebooks}
+    except MissingEntry:
+        return [], []
+    if not book.find_assignment(assignment).submissions:
+        return [], []
+    before = {(name, *key) for name, notebook in recorded.items() for key in recorded_cells(notebook)}
+    after = {(name, *key) for name, cells in sources.items() for key in wanted_cells(cells)}
+    prefix = len(recorded.keys() | sources.keys()) > 1
+
+    def ids(cells: set[tuple[Any, ...]]) -> list[str]:
+        return sorted({f"{notebook}/{cell}" if prefix else cell for notebook, _, cell in cells})
+
+    return ids(before - after), ids(after - before)
+
+
+def update_structure(book: Gradebook, assignment: str, sources: Mapping[str, list[NotebookNode]]) -> None:
+    """Add and remove notebooks and cells of an assignment that has submissions; inside a transaction.
+
+    Grades of removed cells are deleted, all others are kept. `add_assignment` then stores the cells' texts and points.
+
+    Args:
+        book: the gradebook.
+        assignment: its name.
+        sources: the cells of each source notebook, by its name.
+    """
+    recorded = {notebook.name: notebook for notebook in book.find_assignment(assignment).notebooks}
+    for name in recorded.keys() - sources.keys():
+        book.remove_notebook(name, assignment)
+    for name, cells in sources.items():
+        notebook = recorded.get(name) or book.add_notebook(name, assignment)
+        _update_cells(book, notebook, wanted_cells(cells))
+        submitted = {row.assignment_id: row for row in notebook.submissions}
+        for submission in book.find_assignment(assignment).submissions:
+            row = submitted.get(submission.id) or SubmittedNotebook(notebook=notebook, assignment=submission)
+            _add_grades(book, notebook, row)
+
+
+def _update_cells(book: Gradebook, notebook: Notebook, wanted: dict[tuple[CellKind, str], NotebookNode]) -> None:
+    recorded = recorded_cells(notebook)
+    for key in recorded.keys() - wanted.keys():
+        row = recorded[key]
+        for entry in (*row.grades, *row.comments) if isinstance(row, BaseCell) else ():
+            book.db.delete(entry)
+        book.db.delete(row)
+    for kind, name in wanted.keys() - recorded.keys():
+        cell = wanted[kind, name]
+        about: dict[str, Any] = {} if kind is SolutionCell else {"cell_type": cell.cell_type}
+        if kind in (GradeCell, TaskCell):
+            about["max_score"] = float(cell.metadata.nbgrader["points"])
+        book.db.add(kind(name=name, notebook=notebook, **about))
+    book.db.flush()
+    book.db.expire_all()
+
+
+def _add_grades(book: Gradebook, notebook: Notebook, submitted: SubmittedNotebook) -> None:
+    """Add rows for those cells that a submitted notebook has none for."""
+    graded = {grade.cell_id for grade in submitted.grades}
+    commented = {comment.cell_id for comment in submitted.comments}
+    for cell in (*notebook.grade_cells, *notebook.task_cells):
+        if cell.id not in graded:
+            book.db.add(Grade(cell_id=cell.id, notebook=submitted, needs_manual_grade=False))
+    for cell in (*notebook.solution_cells, *notebook.task_cells):
+        if cell.id not in commented:
+            book.db.add(Comment(cell_id=cell.id, notebook=submitted))
+
+
+class KnownTests(NbGraderPreprocessor):
+    """Replaces InstantiateTests for sources whose AUTOTEST lines have been turned into tests before."""
+
+    cells = Dict(help="The text of each test, by the notebook's name and the cell's grade_id.").tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Return the notebook with the tests."""
+        known = self.cells.get(resources["nbgrader"]["notebook"], {})
+        for cell in nb.cells:
+            if utils.is_grade(cell) and cell.cell_type == "code":
+                cell.source = known.get(cell.metadata.nbgrader["grade_id"], cell.source)
+        return nb, resources
+
+
+class AutotestsBy(InstantiateTests):
+    """Turns AUTOTEST lines into tests without a kernel; its settings are those of `c.InstantiateTests`.
+
+    Attributes:
+        run_code: runs a text and returns its displayed value as text, None if it displays none.
+    """
+
+    run_code: Callable[[str], str | None]
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Return the notebook with tests instead of AUTOTEST lines."""
+        kernel = nb.metadata.get("kernelspec", {}).get("name", "")
+        if kernel not in self.comment_strs or kernel not in self.sanitizers:
+            raise ValueError(f"the notebook's kernel is {kernel!r}, which c.InstantiateTests does not know")
+        resources["kernel_name"] = kernel
+        self._load_test_template_file(resources)
+        self.global_tests_loaded, self.sanitizer = True, self.sanitizers[kernel]
+        return NbGraderPreprocessor.preprocess(self, nb, resources)
+
+    def _execute_code_snippet(self, code: str) -> str | None:
+        shown = self.run_code(code)
+        return None if shown is None else self.sanitizer(shown)
+
+
+def add_assignment(
+    config: Config, assignment: str, notebooks: list[Path], tests: dict[str, dict[str, str]]
+) -> str | None:
+    """Store an assignment's cells in the gradebook with `nbgrader generate_assignment`.
+
+    Args:
+        config: the course's; it is changed.
+        assignment: its name.
+        notebooks: the source notebooks. Other files stay behind: nbgrader would read pipes and devices to their end.
+        tests: the text of each test, by the notebook's name and the cell's grade_id.
+
+    Returns:
+        nbgrader's reason if it refuses the source, else None.
+    """
+    stages = config.GenerateAssignment.preprocessors
+    config.GenerateAssignment.preprocessors = [KnownTests if stage is InstantiateTests else stage for stage in stages]
+    config.KnownTests.cells = tests
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder, "source", assignment)
+        place.mkdir(parents=True)
+        for path in notebooks:
+            shutil.copy(path, place)
+        config.CourseDirectory.source_directory = str(place.parent)
+        config.CourseDirectory.release_directory = str(Path(folder, "release"))
+        api = NbGraderAPI(config=config)
+        api.log.setLevel(logging.ERROR)
+        result = api.generate_assignment(assignment, force=True, create=True)
+    if result["success"]:
+        return None
+    return _last_error(result.get("log") or "") or _last_error(result.get("error") or "") or "it gave no reason"
+
+
+def _last_error(text: str) -> str:
+    """Return the end of the last traceback in nbgrader's log, which indents it, or else the last line."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return next((line.strip() for line in reversed(lines) if line.startswith("    ")), "".join(lines[-1:]))
+
+
+def late_plugin(config: Config) -> BasePlugin:
+    """Return the plugin for late penalties that a course configures."""
+    preprocessor = AssignLatePenalties(config=config)
+    preprocessor.init_plugin()
+    return preprocessor.plugin_inst
+
+
+def seconds_late(submission: SubmittedAssignment) -> float:
+    """Return how late work is, 0.0 without a due date."""
+    return float(submission.total_seconds_late) if submission.assignment.duedate else 0.0

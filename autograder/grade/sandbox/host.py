@@ -1,0 +1,285 @@
+"""The host: one warm process with PyTorch and IPython loaded, from which every other process of the grader is forked.
+
+    host ── server ── worker      runs one submission's cells; isolated
+         ── judge server ── judge runs one submission's plain-data tests; isolated
+         ── planner ── lanes      hold the sources and the plans, and drive workers and judges
+
+The host and its servers never hold a test, a model answer, an expected value or the seed, so no process that they fork does.
+The arguments are the descriptor of the control socket and the name of the isolation level.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import NoReturn
+
+from autograder.check.programs.demonstrations import take_for_granted
+from autograder.grade.sandbox import namespaces, seccomp
+from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
+from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation.package_folders import package_folders
+from autograder.grade.sandbox.orders import Fork, Greet, Order, Ready, Role, Start
+from autograder.grade.sandbox.warmup import import_igraph, import_modules, import_nbformat, warm_up
+from autograder.grade.wire.channel import ChannelError, receive, send
+from autograder.grade.wire.limits import Limits
+
+PLANNER = "autograder.grade.where.lane"
+"""The module of the planner and the lanes. It builds on this one, so this one imports it by name, in a process of its own."""
+
+
+@dataclass(frozen=True)
+class _Isolation:
+    """The isolation that is set in each worker.
+
+    Attributes:
+        level: of the host.
+        has_namespaces: whether the worker gets namespaces of its own.
+        system_calls: the filter, as instructions for the kernel.
+        keyctl: the number of the system call for keyrings.
+    """
+
+    level: IsolationLevel
+    has_namespaces: bool
+    system_calls: bytes
+    keyctl: int
+
+
+class _Server:
+    """Forks one worker after another; runs no code of a submission, and holds nothing that a submission may not read."""
+
+    def __init__(self, control: socket.socket, isolation: _Isolation) -> None:
+        self.control, self.isolation, self.child = control, isolation, 0
+        self.folder: str | None = None
+
+    def serve(self) -> None:
+        while True:
+            try:
+                # One byte carries the descriptor; the message follows it.
+                _, descriptors, _, _ = socket.recv_fds(self.control, 1, 1)
+                request = receive(self.control, Order, largest=1 << 16).order
+                problem = None
+                if isinstance(request, Greet):
+                    self.control.sendall(b"p")
+                elif isinstance(request, Start):
+                    problem = self._start(request, descriptors[0])
+                else:
+                    self._stop()
+                send(self.control, Ready(self.isolation.has_namespaces, problem))
+            except (ChannelError, OSError):
+                self._stop()
+                return
+
+    def _start(self, request: Start, descriptor: int) -> str | None:
+        import_modules(request.modules)
+        take_for_granted()
+        gc.freeze()  # see `main`
+        if not self.isolation.level.separates_submissions:
+            self.folder = tempfile.mkdtemp(prefix="submission-")
+        try:
+            self.child = os.fork()
+        except OSError as error:
+            return str(error)
+        finally:
+            if self.child:
+                os.close(descriptor)
+        if self.child == 0:
+            _become_worker(request, descriptor, f"{self.folder or '/tmp'}/home/work", self.isolation)
+        return None
+
+    def _stop(self) -> None:
+        if self.child:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.child, signal.SIGKILL)
+            os.waitpid(self.child, 0)
+            self.child = 0
+        _end_survivors()
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            self.folder = None
+
+
+def _become_worker(request: Start, descriptor: int, folder: str, isolation: _Isolation) -> NoReturn:
+    """Serves one submission in the forked process, which then ends."""
+    try:
+        namespaces.end_with_parent()
+        _keep_only(descriptor)
+        used = namespaces.address_space()  # before /proc is replaced
+        if isolation.has_namespaces:
+            namespaces.enter_own_namespaces()
+            namespaces.limit_processes(request.limits.processes)
+            _first_process(request.limits)
+        else:
+            os.setsid()
+            if isolation.level.has_own_user:
+                namespaces.limit_processes(request.limits.processes)
+        namespaces.limit(request.limits, used)
+        _isolate(isolation)
+        _close_log()
+        _work(descriptor, Path(folder))
+    except BaseException as error:  # noqa: BLE001 - whatever happened, this process must not continue as a second server
+        os.write(2, f"worker: {error!r}\n".encode())
+    finally:
+        os._exit(1)
+
+
+def _first_process(limits: Limits) -> None:
+    """Forks twice: the first child is process 1 of the new namespace, with which all others end; its child is the worker."""
+    _leave_to_child()
+    namespaces.hide_the_rest(limits.disk_bytes, package_folders())
+    _leave_to_child()
+    namespaces.show_memory_to_lanes()
+
+
+def _leave_to_child() -> None:
+    child = os.fork()
+    if child:
+        _, status = os.waitpid(child, 0)
+        os._exit(os.waitstatus_to_exitcode(status) & 0xFF)
+    namespaces.end_with_parent()
+
+
+def _isolate(isolation: _Isolation) -> None:
+    """Takes from this process, for good, the rights that no submission may have. From here on it is not trusted."""
+    namespaces.leave_keyrings(isolation.keyctl)  # first: the filter forbids it
+    namespaces.give_up_privileges()
+    seccomp.set_filter(isolation.system_calls)
+
+
+def _work(descriptor: int, folder: Path) -> None:
+    from autograder.grade.sandbox import worker
+    from autograder.grade.sandbox.shell import Shell
+
+    folder.mkdir(parents=True, exist_ok=True)
+    os.chdir(folder)
+    os.environ.update(HOME=str(folder.parent), TMPDIR=str(folder.parent), IPYTHONDIR=str(folder.parent / ".ipython"))
+    tempfile.tempdir = None
+    worker.forget_the_server()
+    with socket.socket(fileno=descriptor) as connection:
+        worker.serve(connection, Shell.instance(), folder)
+    os._exit(0)
+
+
+def _keep_only(descriptor: int) -> None:
+    """Closes every other file, but for the log, which reports what goes wrong until the worker is ready."""
+    for number in [int(name) for name in os.listdir("/proc/self/fd")]:
+        if number > 2 and number != descriptor:
+            with contextlib.suppress(OSError):
+                os.close(number)
+
+
+def _close_log() -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for number in (0, 1, 2):
+        os.dup2(nothing, number)
+    os.close(nothing)
+
+
+def _possible_isolation(level: IsolationLevel) -> _Isolation:
+    """Return the isolation that this machine allows at the level, each part tried once in a process that ends.
+
+    Raises:
+        FilterError: the machine allows no filter for system calls, without which nothing is run.
+    """
+    system_calls = seccomp.compile_filter(network=not level.has_own_user)
+    isolation = _Isolation(level, False, system_calls, seccomp.call_number("keyctl"))
+    if problem := _problem_in_fork(lambda: _isolate(isolation)):
+        raise seccomp.FilterError(problem)
+    return replace(isolation, has_namespaces=level.separates_submissions and not _problem_in_fork(_try_namespaces))
+
+
+def _try_namespaces() -> None:
+    namespaces.enter_own_namespaces()
+    _leave_to_child()
+    namespaces.hide_the_rest(1 << 20, package_folders())
+
+
+def _problem_in_fork(trial: Callable[[], None]) -> str:
+    """Return the message of the error that `trial` raised in a fork of this process; "" if it raised none."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            trial()
+        except Exception as error:  # noqa: BLE001 - the parent reports it
+            os.write(writing, str(error).encode())
+            os._exit(1)
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as problem:
+        words = problem.read().decode("utf-8", "replace")
+    return words if os.waitpid(child, 0)[1] else ""
+
+
+def _end_survivors() -> None:
+    """Ends the processes that a submission left behind if no namespace does so: orphans are this process's children by now."""
+    while True:
+        for name in os.listdir("/proc"):
+            if name.isdigit() and _parent(name) == os.getpid():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(name), signal.SIGKILL)
+        try:
+            os.waitpid(-1, 0)
+        except ChildProcessError:
+            return
+
+
+def _parent(process: str) -> int | None:
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    except (OSError, IndexError):
+        return None
+
+
+def main() -> None:
+    """Forks until the main process closes the control socket."""
+    control, level = socket.socket(fileno=int(sys.argv[1])), LEVELS[sys.argv[2]]
+    isolation = _possible_isolation(level)
+    os.environ.update(OMP_NUM_THREADS="1", MKL_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+    gc.disable()  # a collection after the fork would copy every page it touches
+    import_nbformat()
+    import_igraph()
+    warm_up()
+    gc.collect()
+    gc.freeze()
+    gc.enable()
+    namespaces.join_pages()
+    namespaces.lock_memory_from_others()
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel removes those that end
+    with contextlib.suppress(ChannelError, OSError):
+        while True:
+            _, descriptors, _, _ = socket.recv_fds(control, 1, 1)
+            order = receive(control, Fork, largest=1 << 10)
+            if os.fork() == 0:
+                control.close()
+                _begin(order.role, socket.socket(fileno=descriptors[0]), isolation)
+            os.close(descriptors[0])
+
+
+def _begin(role: Role, control: socket.socket, isolation: _Isolation) -> NoReturn:
+    """Serves a control socket in the forked process, which then ends."""
+    try:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        namespaces.end_with_parent()
+        if role == "planner":
+            importlib.import_module(PLANNER).serve(control)
+        else:
+            isolation.level.become(role)
+            namespaces.end_with_parent()  # a change of the user id forgets it
+            namespaces.adopt_orphans()
+            namespaces.lock_memory_from_others()
+            _Server(control, isolation).serve()
+    except BaseException as error:  # noqa: BLE001 - this process must not continue as a second host
+        os.write(2, f"{role}: {error!r}\n".encode())
+    finally:
+        os._exit(0)

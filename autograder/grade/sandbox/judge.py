@@ -1,0 +1,251 @@
+"""Runs a plain-data test: the teacher's Python, which reads the student's values and calls the student's functions through the lane."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import itertools
+import os
+import random
+import sys
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from autograder.check.learner import use_names
+from autograder.check.message import NotAttempted, Unsolved
+from autograder.check.subject.call_report import Call, ProgramText, Report
+from autograder.check.subject.inputs import use_seed
+from autograder.grade.clean.drawn_recordings import checked_recording
+from autograder.grade.sandbox.partial_credit import points_of
+from autograder.grade.sandbox.shell import CellRun, CellTimeoutError, Shell
+from autograder.grade.sandbox.student_functions import Calls, StudentError, function_proxy
+from autograder.grade.wire import messages
+from autograder.grade.wire.plain_values import NotPlain, decode
+from autograder.locale.languages import speaking
+from autograder.locale.translations import in_english
+from autograder.tape.recording.schema import Recording
+
+FIRST_GROUP = 1 << 40  # groups of calls that a judge asks for; smaller numbers are the lane's
+Ask = Callable[[Any], messages.Replied]
+_groups = itertools.count()
+
+
+class Unreachable(Unsolved):
+    """A name of the student's cannot be used by a test; the message says why."""
+
+
+class NotJudged(Exception):
+    """A value cannot cross between the processes, which says nothing about the answer; the test is left to a person."""
+
+
+class Judge:
+    """Runs tests in the shell of this process, which no code of a submission shares.
+
+    Args:
+        shell: has the names that the teacher's cells and earlier tests have bound.
+        ask: sends a request to the student's process, and returns the reply.
+        language: of the messages.
+    """
+
+    def __init__(self, shell: Shell, ask: Ask, language: str = "en") -> None:
+        self._shell, self._ask, self._language = shell, ask, language
+
+    def run(self, request: messages.RunTest) -> messages.TestRan:
+        """Return the result of a test.
+
+        If a student's function writes into an argument of the test's, the test runs again, in a fork, with such writes let
+        through, as in one kernel; the lower points count. So a submission can neither fool a test by changing its inputs, nor
+        pass one that forbids to change them.
+        """
+        calls = Calls(self._call_student)
+        result = self._run(request, calls)
+        if result.status == "passed" and calls.wrote_arguments:
+            result = _lower(result, _in_fork(lambda: self._run(request, Calls(self._call_student, writes_back=True))))
+        return msgspec.structs.replace(result, wrote_arguments=calls.wrote_arguments)
+
+    def _run(self, request: messages.RunTest, calls: Calls) -> messages.TestRan:
+        names = _StudentNames(self._ask, request.picture_seconds)
+        try:
+            given = self._bind(request, calls)
+        except NotJudged as error:
+            return _not_judged(str(error))
+        with use_names(names), use_seed(request.seed), speaking(self._language):
+            ran = self._shell.run(request.text, request.seconds)
+        for name, value in given.items():
+            if self._shell.user_ns.get(name) is value:
+                del self._shell.user_ns[name]
+        if calls.refusal:
+            return _not_judged(calls.refusal)
+        if isinstance(ran.error, NotPlain):  # such as `backward()` through a tensor that the student's process computed
+            return _not_judged(in_english("the test needs a value that cannot cross: {kind}", kind=str(ran.error)))
+        return _result(request, ran)
+
+    def _call_student(self, name: str, arguments: bytes) -> bytes:
+        try:
+            return _answer(self._ask(messages.CallStudent(name, arguments)), messages.StudentReturned).reply
+        except Unreachable as error:
+            reason = str(error)
+        if reason.startswith("CellTimeoutError: "):
+            raise CellTimeoutError(reason.partition(": ")[2])
+        raise StudentError(in_english("{name} was not called: {reason}", name=name, reason=reason))
+
+    def _bind(self, request: messages.RunTest, calls: Calls) -> dict[str, Any]:
+        """Binds the student's names for a test, and returns them with their values."""
+        given: dict[str, Any] = {}
+        for name, found in request.names.items():
+            if found.kind == "absent":
+                self._shell.user_ns.pop(name, None)
+            elif found.kind == "function":
+                given[name] = function_proxy(found.description, calls)
+            elif found.kind == "module" and name in request.modules:
+                given[name] = importlib.import_module(request.modules[name])
+            elif found.kind == "data" and found.unsendable is None:
+                given[name] = decode(found.value)
+            else:
+                said = found.unsendable or f"a {found.type_name}"
+                raise NotJudged(
+                    in_english("the value of {name} cannot leave its process: {kind}", name=name, kind=said)
+                )
+        self._shell.user_ns.update(given)
+        return given
+
+
+def seed_all(seed: int) -> None:
+    """Seeds the random generators of Python, NumPy and PyTorch."""
+    random.seed(seed)
+    if numpy := sys.modules.get("numpy"):
+        numpy.random.seed(seed & 0xFFFFFFFF)
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(seed)
+
+
+def _result(request: messages.RunTest, ran: CellRun) -> messages.TestRan:
+    outputs, error = msgspec.json.encode(ran.outputs), ran.error
+    if error is None:
+        return messages.TestRan(outputs, "passed", points_of(ran.value), is_hidden=bool(request.hidden_lines))
+    status: Any = "not attempted" if isinstance(error, NotAttempted) else "incorrect"
+    status = "timed out" if isinstance(error, CellTimeoutError) else status
+    whole = isinstance(error, (Unsolved, StudentError))  # its text is the whole sentence
+    if isinstance(error, NameError) and request.names.get(error.name or "", _PRESENT).kind == "absent":
+        reason = in_english("{name}: nothing of this name is defined when the test runs", name=error.name)
+    else:
+        reason = str(error) if whole else "".join(traceback.format_exception_only(error)).strip()
+    line, last = _lines(error)
+    hidden = bool(request.hidden_lines) and (
+        line is None or any(first <= line <= end for first, end in request.hidden_lines)
+    )
+    return messages.TestRan(outputs, status, 0.0, reason[: messages.LONGEST_REASON], hidden, last)
+
+
+_PRESENT = messages.NameDescription("data")
+
+
+def _lines(error: BaseException) -> tuple[int | None, int | None]:
+    """Return the line of the test's statement that raised, and that of the innermost line of the test; None if it did not compile."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    top = [(frame.f_code.co_filename, line) for frame, line in frames if frame.f_code.co_name == "<module>"]
+    if not top:
+        return None, None
+    own = [line for frame, line in frames if frame.f_code.co_filename == top[-1][0]]
+    return top[-1][1], own[-1]
+
+
+def _not_judged(reason: str) -> messages.TestRan:
+    told = in_english("this test could not be judged: {reason}", reason=reason)
+    return messages.TestRan(b"[]", "not judged", reason=told[: messages.LONGEST_REASON])
+
+
+def _lower(first: messages.TestRan, second: messages.TestRan | None) -> messages.TestRan:
+    if second is None or second.status == "not judged":
+        return first
+    if second.status != "passed":
+        return second
+    return min(first, second, key=lambda result: float("inf") if result.points is None else result.points)
+
+
+def _in_fork(run: Callable[[], messages.TestRan]) -> messages.TestRan | None:
+    """Return what `run` returns in a fork of this process, which waits; None if the fork ends early."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(BaseException), os.fdopen(writing, "wb") as pipe:
+            pipe.write(msgspec.msgpack.encode(run()))
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as pipe:
+        data = pipe.read()
+    os.waitpid(child, 0)
+    try:
+        return msgspec.msgpack.decode(data, type=messages.TestRan)
+    except msgspec.MsgspecError:
+        return None
+
+
+class _StudentNames:
+    """The student's names, for a check in a plain-data test."""
+
+    def __init__(self, ask: Ask, picture_seconds: float) -> None:
+        self._ask, self._seconds = ask, picture_seconds
+
+    def subject(self, name: str) -> _AskedSubject:
+        """Return the function or class of that name; a check's first call finds out whether there is one."""
+        found = _answer(self._ask(messages.DescribeName(name)), messages.NameDescription)
+        if found.kind not in ("function", "class"):
+            raise KeyError(name)
+        # A fork of the judge must not use a number again.
+        group = FIRST_GROUP + (os.getpid() << 20) + next(_groups)
+        return _AskedSubject(name, self._ask, group, self._seconds)
+
+    def value(self, name: str) -> Any:
+        """Return the plain value of that name; raises KeyError if there is none."""
+        found = _answer(self._ask(messages.DescribeName(name)), messages.NameDescription)
+        if found.kind == "absent":
+            raise KeyError(name)
+        if found.kind != "data" or found.unsendable is not None:
+            return f"a {found.type_name}"
+        return decode(found.value)
+
+
+class _AskedSubject:
+    """A function or class of the student's, which a check calls through the lane."""
+
+    def __init__(self, name: str, ask: Ask, group: int, picture_seconds: float) -> None:
+        self._name, self._ask, self._group, self._seconds = name, ask, group, picture_seconds
+
+    def call(self, request: Call) -> Report:
+        """Return the report of a call."""
+        asked = messages.MakeCall(self._name, msgspec.msgpack.encode(request), self._group)
+        return msgspec.msgpack.decode(_answer(self._ask(asked), messages.CallMade).report, type=Report)
+
+    def program(self) -> ProgramText:
+        """Return the outcome of the function without arguments."""
+        reply = self._ask(messages.RunProgram(self._name, self._group))
+        return msgspec.msgpack.decode(_answer(reply, messages.ProgramRan).program, type=ProgramText)
+
+    def program_recording(self) -> Recording | None:
+        """Return None: the program ran in another process."""
+        return None
+
+    def recording(self, request: Call, knows_gradients: bool = False) -> Recording | None:
+        """Return the recording of a call; None if it cannot be recorded."""
+        attempt = messages.Attempt(self._group, msgspec.msgpack.encode(request), knows_gradients)
+        reply = self._ask(messages.RecordAttempts([attempt], self._seconds, 0))
+        return checked_recording(_answer(reply, messages.Recorded).recordings[0])
+
+    def uses(self, function: Callable[..., Any]) -> bool:
+        """Return False: a function of the test's is out of the student's reach."""
+        return False
+
+
+def _answer(reply: messages.Replied, form: type[Any]) -> Any:
+    if reply.answer is None:
+        raise Unreachable(reply.reason)
+    answer = msgspec.msgpack.decode(reply.answer, type=messages.Answer)
+    if isinstance(answer, messages.Failure):
+        raise Unreachable(answer.reason)
+    if not isinstance(answer, form):
+        raise Unreachable(in_english("it gave the answer to another question"))
+    return answer

@@ -1,0 +1,331 @@
+"""Calls of a student's function with plain values: the proxy in a judge, and the call itself in the student's process.
+
+The proxy has the name, signature, docstring and text of the definition in the notebook, and a call of it raises and prints what
+the student's function raised and printed. An argument that the call changed in place changes in the test only if the calls
+write back; otherwise `Calls.wrote_arguments` says so. A generator, a closure or an object of a class of the student's is not
+plain: `Calls.refusal` then has the reason, and the test says nothing about the answer.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import inspect
+import linecache
+import sys
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from autograder.errors import as_utf8, message_of
+from autograder.grade.sandbox.shell import CellTimeoutError
+from autograder.grade.wire.plain_values import NotPlain, decode, encode
+from autograder.locale.translations import in_english
+
+LONGEST_MESSAGE = 4000  # characters
+LONGEST_NAME = 200
+MOST_CLASSES = 20
+IMMUTABLE = (str, bytes, int, float, complex, type(None), range, frozenset)
+EXCEPTION_LIBRARIES = frozenset({"builtins", "numpy", "torch", "pandas", "decimal", "json", "statistics", "zoneinfo"})
+NEVER_RAISED = (StopIteration, StopAsyncIteration, GeneratorExit)
+"""Exceptions that would end a loop of the test's without an error; those that are not an Exception would end the test."""
+
+
+class StudentError(Exception):
+    """A call that gave no result, or an exception that the test must not see as what it is; the message is for the student."""
+
+
+class FunctionDescription(msgspec.Struct, frozen=True):
+    """A student's function; `text` is its definition in the notebook, None if no cell defines it."""
+
+    name: str
+    text: str | None
+
+
+class RaisedError(msgspec.Struct, frozen=True):
+    """An exception.
+
+    Attributes:
+        classes: names ("module:name") of its class and the bases, as in `__mro__`.
+        message: as `str` returns it.
+        arguments: its `args` as `plain_values.encode` returns them; None if they are not plain.
+    """
+
+    classes: list[str]
+    message: str
+    arguments: bytes | None = None
+
+
+class FunctionReply(msgspec.Struct, frozen=True):
+    """The result of a call.
+
+    Attributes:
+        value: the returned value; None if the call raised, or returned a value that is not plain.
+        refusal: why the value is not plain.
+        error: the exception that the call raised.
+        printed: the text that the call wrote to stdout.
+        changed: the arguments that the call changed in place, by position or name; None for one that is no longer plain.
+    """
+
+    value: bytes | None = None
+    refusal: str | None = None
+    error: RaisedError | None = None
+    printed: str = ""
+    changed: list[tuple[int | str, bytes | None]] = []
+
+
+def call_function(function: Callable[..., Any], arguments: bytes, printed: Callable[[], str]) -> bytes:
+    """Call a student's function and return a FunctionReply as msgpack.
+
+    Args:
+        function: the student's.
+        arguments: a tuple and a dictionary, as `plain_values.encode` returns the pair of them.
+        printed: returns the text that the call wrote to stdout.
+
+    Raises:
+        CellTimeoutError: the time of the call was up.
+    """
+    args, kwargs = decode(arguments)
+    given: dict[int | str, Any] = dict(enumerate(args)) | kwargs
+    before = {place: encode(value) for place, value in given.items() if not isinstance(value, IMMUTABLE)}
+    try:
+        reply = FunctionReply(value=encode(function(*args, **kwargs)))
+    except CellTimeoutError:
+        raise
+    except NotPlain as error:
+        reply = FunctionReply(refusal=str(error)[:LONGEST_NAME])
+    except BaseException as error:  # noqa: BLE001 - the test decides what an exception means
+        reply = FunctionReply(error=_raised(error))
+    changed = [(place, now) for place, then in before.items() if (now := _encoded(given[place])) != then]
+    return msgspec.msgpack.encode(msgspec.structs.replace(reply, printed=printed(), changed=changed))
+
+
+def _encoded(value: Any) -> bytes | None:
+    try:
+        return encode(value)
+    except NotPlain:
+        return None
+
+
+def _raised(error: BaseException) -> RaisedError:
+    classes = [as_utf8(f"{kind.__module__}:{kind.__name__}")[:LONGEST_NAME] for kind in type(error).__mro__]
+    arguments = tuple(error.args)
+    if isinstance(error, OSError) and error.filename is not None and len(arguments) == 2:
+        arguments += (error.filename,)  # an OSError takes it out of its arguments
+    return RaisedError(classes[:MOST_CLASSES], message_of(error)[:LONGEST_MESSAGE], _encoded(arguments))
+
+
+class Calls:
+    """The calls that one test makes of the student's functions.
+
+    Args:
+        call: sends the function's name and the encoded arguments to the student's process, and returns the FunctionReply as
+            msgpack; raises StudentError if there is no reply.
+        writes_back: whether an argument that a call changes in place changes in the test, too.
+
+    Attributes:
+        wrote_arguments: whether a call has changed an argument in place.
+        refusal: why the test cannot be judged; None if every value could cross.
+    """
+
+    def __init__(self, call: Callable[[str, bytes], bytes], writes_back: bool = False) -> None:
+        self._call, self._writes_back = call, writes_back
+        self.wrote_arguments = False
+        self.refusal: str | None = None
+
+    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the value that the student's function returns; raise the exception that it raises."""
+        try:
+            arguments = encode((args, kwargs))
+        except NotPlain as error:
+            raise self._refused(
+                in_english("an argument of {name} cannot cross: {kind}", name=name, kind=str(error))
+            ) from None
+        try:
+            reply = msgspec.msgpack.decode(self._call(name, arguments), type=FunctionReply)
+            value = None if reply.value is None else decode(reply.value)
+            changed = [(place, None if data is None else decode(data)) for place, data in reply.changed]
+        except ValueError:  # of msgspec's errors as well
+            raise StudentError(in_english("{name} gave a reply that cannot be read", name=name)) from None
+        self._note_changes(name, dict(enumerate(args)) | kwargs, changed)
+        sys.stdout.write(reply.printed)
+        if reply.error is not None:
+            raise _exception(reply.error)
+        if reply.value is None:
+            kind = reply.refusal or in_english("a value that cannot be read")
+            raise self._refused(
+                in_english("the value that {name} returned cannot leave its process: {kind}", name=name, kind=kind)
+            )
+        return value
+
+    def _note_changes(self, name: str, given: dict[int | str, Any], changed: list[tuple[int | str, Any]]) -> None:
+        for place, new in changed:
+            self.wrote_arguments = True
+            if self._writes_back and place in given and _updated(given[place], new) is not given[place]:
+                told = in_english("{name} changed an argument in a way that cannot be repeated in the test", name=name)
+                raise self._refused(told)
+
+    def _refused(self, reason: str) -> StudentError:
+        self.refusal = self.refusal or reason
+        return StudentError(reason)
+
+
+def _updated(target: Any, new: Any) -> Any:
+    """Change a test's object in place to the value in `new`, as far as its parts can be kept; return `new` if it cannot be changed."""
+    if type(target) is not type(new):
+        return new
+    if isinstance(target, (list, tuple)):
+        items = [_updated(old, item) for old, item in zip(target, new, strict=False)] + list(new[len(target) :])
+        if isinstance(target, list):
+            target[:] = items
+            return target
+        same = len(target) == len(new) and all(item is old for old, item in zip(target, items, strict=False))
+        return target if same else new
+    if isinstance(target, dict):
+        items = [(key, _updated(target[key], value) if key in target else value) for key, value in new.items()]
+        target.clear()
+        target.update(items)
+        return target
+    if isinstance(target, (set, bytearray, deque)):
+        target.clear()
+        add_all = target.update if isinstance(target, set) else target.extend
+        add_all(new)
+        return target
+    return _updated_array(target, new)
+
+
+def _updated_array(target: Any, new: Any) -> Any:
+    library, kind = type(target).__module__.partition(".")[0], type(target).__name__
+    if library == "torch" and kind in ("Tensor", "Parameter"):
+        if target.shape == new.shape and target.dtype == new.dtype:
+            target.detach().copy_(new.detach())
+        else:
+            target.data = new.detach()
+        if target.is_leaf:
+            target.requires_grad_(new.requires_grad)
+            target.grad = new.grad
+        return target
+    if (
+        library == "numpy"
+        and kind in ("ndarray", "MaskedArray")
+        and (target.shape, target.dtype) == (new.shape, new.dtype)
+    ):
+        target[...] = new
+        return target
+    if library == "pandas" and kind in ("DataFrame", "Series"):
+        type(target).__init__(
+            target, new
+        )  # as a method on an object that exists, so that all that refer to it see the change
+        return target
+    return target if type(target) in IMMUTABLE and target == new else new
+
+
+def _exception(error: RaisedError) -> Exception:
+    """Return the exception that a test sees: of the same class if Python or a library of data defines it."""
+    own = error.classes[0].rpartition(":")[2] if error.classes else ""
+    unseen = StudentError(f"{own}: {error.message}")
+    known = [(place, kind) for place, name in enumerate(error.classes) if (kind := _exception_class(name))]
+    if not known or any(issubclass(kind, NEVER_RAISED) for _, kind in known):
+        return unseen
+    place, kind = known[0]
+    try:
+        if place:  # a class of the student's
+            kind = type(own, (kind,), {"__module__": "__main__", "__str__": lambda self: error.message})
+        arguments = (error.message,) if error.arguments is None else decode(error.arguments)
+        if kind.__module__ == "builtins":
+            return kind(*arguments)
+        raised = kind.__new__(kind, *arguments)
+        raised.args = arguments
+    except Exception:  # noqa: BLE001 - a class whose exceptions cannot be made of their arguments, or forged ones
+        return unseen
+    return raised
+
+
+def _exception_class(name: str) -> type[Exception] | None:
+    home, _, name = name.partition(":")
+    module = sys.modules.get(home) if home.partition(".")[0] in EXCEPTION_LIBRARIES else None
+    kind = getattr(module, name, None)
+    return kind if isinstance(kind, type) and issubclass(kind, Exception) else None
+
+
+def described_function(name: str, text: str | None) -> bytes:
+    """Return a FunctionDescription as msgpack."""
+    return msgspec.msgpack.encode(FunctionDescription(name, text))
+
+
+def function_proxy(description: bytes, calls: Calls) -> Callable[..., Any]:
+    """Return a function that calls the student's, with its name, signature, docstring and text.
+
+    Args:
+        description: as `described_function` returns it.
+        calls: of the test.
+    """
+    function = msgspec.msgpack.decode(description, type=FunctionDescription)
+
+    def proxy(*args: Any, **kwargs: Any) -> Any:
+        return calls.call(function.name, args, kwargs)
+
+    proxy.__name__ = proxy.__qualname__ = function.name
+    proxy.__module__ = "__main__"
+    file = f"<{function.name} in the submission>"
+    proxy.__code__ = proxy.__code__.replace(co_filename=file, co_firstlineno=1, co_name=function.name)
+    linecache.cache.pop(file, None)
+    if function.text is not None:
+        linecache.cache[file] = (len(function.text), None, function.text.splitlines(keepends=True), file)
+        definition = ast.parse(function.text).body[0]
+        assert isinstance(definition, (ast.FunctionDef, ast.AsyncFunctionDef))
+        proxy.__doc__ = ast.get_docstring(definition, clean=sys.version_info >= (3, 13))
+        signature = _signature(definition)
+        proxy.__signature__ = signature  # type: ignore[attr-defined]
+        proxy.__annotations__ = _annotations(signature)
+    return proxy
+
+
+def _signature(definition: ast.FunctionDef | ast.AsyncFunctionDef) -> inspect.Signature:
+    arguments, kinds = definition.args, inspect.Parameter
+    positional = [*arguments.posonlyargs, *arguments.args]
+    defaults = [None] * (len(positional) - len(arguments.defaults)) + list(arguments.defaults)
+    parameters = [
+        _parameter(
+            argument,
+            kinds.POSITIONAL_ONLY if argument in arguments.posonlyargs else kinds.POSITIONAL_OR_KEYWORD,
+            default,
+        )
+        for argument, default in zip(positional, defaults, strict=True)
+    ]
+    parameters += [_parameter(arguments.vararg, kinds.VAR_POSITIONAL)] if arguments.vararg else []
+    for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True):
+        parameters.append(_parameter(argument, kinds.KEYWORD_ONLY, default))
+    parameters += [_parameter(arguments.kwarg, kinds.VAR_KEYWORD)] if arguments.kwarg else []
+    returned = inspect.Signature.empty if definition.returns is None else _annotation(definition.returns)
+    return inspect.Signature(parameters, return_annotation=returned)
+
+
+def _parameter(argument: ast.arg, kind: Any, default: ast.expr | None = None) -> inspect.Parameter:
+    annotation = inspect.Parameter.empty if argument.annotation is None else _annotation(argument.annotation)
+    value = inspect.Parameter.empty if default is None else _literal(default)
+    return inspect.Parameter(argument.arg, kind, default=value, annotation=annotation)
+
+
+def _literal(node: ast.expr) -> Any:
+    """Return the value of a default; `...` if it is not a literal."""
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return ...
+
+
+def _annotation(node: ast.expr) -> Any:
+    """Return the annotation: a class of Python's, None, or the text of any other."""
+    if isinstance(node, ast.Constant):
+        return node.value
+    return getattr(builtins, node.id, node.id) if isinstance(node, ast.Name) else ast.unparse(node)
+
+
+def _annotations(signature: inspect.Signature) -> dict[str, Any]:
+    found = {name: part.annotation for name, part in signature.parameters.items()} | {
+        "return": signature.return_annotation
+    }
+    return {name: annotation for name, annotation in found.items() if annotation is not inspect.Signature.empty}

@@ -1,0 +1,143 @@
+"""Plans the declarative cells of a source: runs each once, with planned checks, so that no teacher's code runs for a submission."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from autograder.check.plan import Plan, Unplannable, planning
+from autograder.check.subject.inputs import use_seed
+from autograder.grade.sandbox.judge import seed_all
+from autograder.grade.sandbox.shell import Shell
+from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.submission.teacher.source_cells import SourceCell
+from autograder.grade.submission.teacher.teacher_files import write_files
+from autograder.grade.wire import messages
+from autograder.grade.wire.own_modules import path_with, replaced_modules, take_out
+from autograder.locale.translations import in_english
+
+MOST_SOURCES = 20  # in a class where every student has another variant there are as many sources as students
+GROUPS = 1 << 10  # more checks than one cell has
+SECONDS = 600.0  # for one cell: its finite differences are taken once for the whole class
+
+
+@dataclass(frozen=True)
+class PlannedCell:
+    """A declarative cell, planned.
+
+    Attributes:
+        plans: of its checks, in order.
+        requests: for each plan, the requests by which a lane asks the student's process for the answers that it compares.
+        lines: of the cell, at which each check is called.
+        asks_more: whether a comparison may ask for a call that is not among the requests, before the next cell runs.
+        failure: why no submission can be judged by the cell; None if all can.
+    """
+
+    plans: tuple[Plan, ...] = ()
+    requests: tuple[tuple[messages.Request, ...], ...] = ()
+    lines: tuple[int, ...] = ()
+    asks_more: bool = False
+    failure: str | None = None
+
+
+@dataclass(frozen=True)
+class SourcePlans:
+    """The planned cells of a source, by the test's id; a cell that cannot be planned is missing."""
+
+    cells: dict[str, PlannedCell]
+
+
+class CellPlanner:
+    """Plans one source after another, each once for a seed.
+
+    Args:
+        shell: in which the teacher's cells run.
+    """
+
+    def __init__(self, shell: Shell) -> None:
+        self._shell = shell
+        self._known: dict[tuple[str, int], SourcePlans] = {}
+
+    def plans(self, source: AssignmentSource, seed: int) -> SourcePlans:
+        """Return the plans of a source's declarative cells."""
+        key = (source.digest, seed)
+        if key not in self._known:
+            if len(self._known) >= MOST_SOURCES:
+                del self._known[next(iter(self._known))]
+            self._known[key] = SourcePlans(self._plan(source, seed))
+        return self._known[key]
+
+    def _plan(self, source: AssignmentSource, seed: int) -> dict[str, PlannedCell]:
+        planned: dict[str, PlannedCell] = {}
+        done: set[int] = set()
+        failed: dict[int, str] = {}
+        self._shell.forget()
+        with self._shell.separate_outputs(0), _in_folder(source.files):
+            seed_all(cell_seed(seed, ""))
+            for position, cell in enumerate(source.cells):
+                kind = source.kinds.get(cell.id)
+                if kind is None or kind.kind != "declarative":
+                    continue
+                for index in kind.setup:
+                    if index not in done:
+                        done.add(index)
+                        ran = self._shell.run(source.cells[index].text, SECONDS)
+                        if ran.error is not None:
+                            failed[index] = f"{type(ran.error).__name__}: {ran.error}"
+                failures = [failed[index] for index in kind.setup if index in failed]
+                found = self._plan_cell(cell, position, cell_seed(seed, cell.id), failures[0] if failures else None)
+                if found is not None:
+                    planned[cell.id] = found
+        return planned
+
+    def _plan_cell(self, cell: SourceCell, position: int, seed: int, failure: str | None) -> PlannedCell | None:
+        with use_seed(seed), planning() as plans:
+            ran = self._shell.run(cell.text, SECONDS)
+        if isinstance(ran.error, Unplannable):
+            return None
+        if ran.error is not None:
+            said = failure or f"{type(ran.error).__name__}: {ran.error}"
+            told = in_english("this test could not be judged: the teacher's cell ended with {error}", error=said)
+            return PlannedCell(failure=told)
+        requests = tuple(requests_of(plan, position * GROUPS + number) for number, plan in enumerate(plans))
+        return PlannedCell(tuple(plans), requests, tuple(plans.lines), any(plan.asks_more for plan in plans))
+
+
+def cell_seed(seed: int, cell: str) -> int:
+    """Return the seed from which a test's inputs are drawn."""
+    return int.from_bytes(hashlib.sha256(f"{seed} {cell}".encode()).digest()[:8])
+
+
+def requests_of(plan: Plan, group: int) -> tuple[messages.Request, ...]:
+    """Return the requests for the answers that a plan compares."""
+    if plan.asks == "value":
+        return (messages.DescribeName(plan.name),)
+    if plan.asks == "program":
+        return (messages.RunProgram(plan.name, group),)
+    return tuple(messages.MakeCall(plan.name, msgspec.msgpack.encode(call), group) for call in plan.calls)
+
+
+@contextlib.contextmanager
+def _in_folder(files: dict[str, bytes]) -> Iterator[None]:
+    """A block in a folder with the teacher's files, whose modules can be imported."""
+    before, paths, modules = os.getcwd(), list(sys.path), replaced_modules(files)
+    with tempfile.TemporaryDirectory(prefix="plan-") as folder:
+        write_files(files, Path(folder))
+        os.chdir(folder)
+        sys.path[:] = path_with(folder, paths)
+        hidden = take_out(modules)
+        try:
+            yield
+        finally:
+            take_out(modules)
+            sys.modules.update(hidden)
+            sys.path[:] = paths
+            os.chdir(before)

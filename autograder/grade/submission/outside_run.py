@@ -1,0 +1,378 @@
+"""One submission's run in which the student's cells run in a worker, and the tests are judged outside of it.
+
+Declarative cells are compared here with their plans, plain-data cells run in a judge. Requests go to the worker in batches: all
+that lies between two plain-data cells is one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import nbformat
+from nbformat import NotebookNode
+
+from autograder.check.message import NotAttempted, Unsolved
+from autograder.check.subject.call_report import ProgramText
+from autograder.grade.sandbox.shell import Shell
+from autograder.grade.sandbox.student_functions import described_function
+from autograder.grade.submission.cell_analysis import SubmissionText
+from autograder.grade.submission.cell_planner import PlannedCell, SourcePlans, cell_seed
+from autograder.grade.submission.connection.received_outputs import received_outputs
+from autograder.grade.submission.connection.server_client import ServerClient
+from autograder.grade.submission.connection.worker_client import TEST_TIME_FACTOR, WorkerClient, WorkerEnded
+from autograder.grade.submission.notebook_grade import CellGrade, Status
+from autograder.grade.submission.student_answers import StudentAnswers, Unreachable, checked, decoded, decoded_report
+from autograder.grade.submission.submission_run import SubmissionRun, partly_reason
+from autograder.grade.submission.teacher.cell_names import cell_names
+from autograder.grade.submission.teacher.grading_plan import GradingPlan
+from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.submission.teacher.source_cells import SourceCell
+from autograder.grade.wire import messages
+from autograder.grade.wire.limits import Limits
+from autograder.locale.translations import in_english
+
+MISSING = re.compile(r"NameError: name '(\w+)' is not defined")
+PART = 2  # of a cell's seconds, of a submission's and of its memory, half at least are left to its own cells and tests
+
+
+@dataclass(frozen=True)
+class Work:
+    """The same data for all runs of one submission.
+
+    Attributes:
+        source: the teacher's notebook.
+        cells: of the submission.
+        files: that lie beside it.
+        own_modules: the text of the submission's own files of Python, which its cells may import or run.
+        seed: from which the tests' inputs are drawn.
+        plan: of its tests.
+        language: of the notebook.
+        pictures: whether wrong answers are recorded.
+        limits: the resources that the submission may use.
+    """
+
+    source: AssignmentSource
+    cells: list[NotebookNode]
+    files: dict[str, bytes]
+    own_modules: tuple[str, ...]
+    seed: int
+    plan: GradingPlan
+    language: str
+    pictures: bool
+    limits: Limits
+
+
+@dataclass
+class _Declared:
+    """A declarative test whose requests have been answered."""
+
+    cell: NotebookNode
+    own: SourceCell
+    planned: PlannedCell
+    answers: list[StudentAnswers] = field(default_factory=list)
+    is_compared: bool = False
+
+
+@dataclass
+class _Step:
+    """Requests to the worker, and the function that takes their answers from the iterator."""
+
+    requests: list[messages.Request]
+    take: Callable[[Iterator[messages.Answer]], None]
+
+
+class OutsideRun:
+    """Runs the cells of one submission and its tests.
+
+    Args:
+        work: the submission.
+        plans: of the source's declarative cells.
+        run: gets the grades and the outputs.
+        worker: a fresh one.
+        shell: collects what comparisons show.
+        judges: returns the server of the judges, which is asked only if there is a plain-data test.
+        begin: the first message to a judge.
+    """
+
+    def __init__(
+        self,
+        work: Work,
+        plans: SourcePlans,
+        run: SubmissionRun,
+        worker: WorkerClient,
+        shell: Shell,
+        judges: Callable[[], ServerClient],
+        begin: messages.Begin,
+    ) -> None:
+        self._work, self._plans, self._run, self._worker, self._shell = work, plans, run, worker, shell
+        self._judges, self._begin = judges, begin
+        self._texts = list(work.own_modules)
+        self._steps: list[_Step] = []
+        self._declared: list[_Declared] = []
+        self._judge: WorkerClient | None = None
+        self._set_up: dict[int, str | None] = {}
+        self._bound_by_tests: set[str] = set()
+
+    def run_cells(self) -> None:
+        """Runs everything, and keeps the grades and outputs in the run."""
+        kinds = self._work.plan.kinds
+        with contextlib.ExitStack() as stack:
+            for cell, own, _ in self._run.cells:
+                if own is not None and own.kind == "test":
+                    self._bound_by_tests |= cell_names(own.text).binds
+                    self._add_cell(cell, self._work.source.for_students(own), keeps_outputs=False)
+                    kind = "" if own.id in self._work.plan.nobody else kinds.get(own.id)
+                    if kind == "declarative":
+                        self._add_declarative(cell, own)
+                    elif kind == "plain data":
+                        self._run_plain(cell, own, stack)
+                elif cell.cell_type == "code":
+                    self._add_cell(cell, cell.source)
+                    self._texts.append(cell.source)
+            self._flush()
+            self._compare_all()
+
+    def _add_cell(self, cell: NotebookNode, text: str, *, keeps_outputs: bool = True) -> None:
+        shown = cell if keeps_outputs else NotebookNode(cell)
+        requests: list[messages.Request] = [messages.RunCell(text)] if text.strip() else []
+
+        def take(answers: Iterator[messages.Answer]) -> None:
+            self._run.next_cell(shown, text, answers, self._worker)
+            cell.execution_count = self._run.count
+
+        self._steps.append(_Step(requests, take))
+
+    def _flush(self) -> None:
+        """Sends the waiting requests, and handles each answer as it comes."""
+        steps, self._steps = self._steps, []
+        requests = [request for step in steps for request in step.requests]
+        answers: Iterator[messages.Answer] = iter(())
+        if requests and self._run.ended is None:
+            answers = self._worker.answers(requests)
+        for step in steps:
+            step.take(answers)
+
+    def _take(self, requests: list[messages.Request], answers: Iterator[messages.Answer]) -> list[messages.Answer]:
+        """Return the answers to requests; fewer if the program has ended before, or ends now."""
+        taken: list[messages.Answer] = []
+        if self._run.ended is None:
+            try:
+                taken += (next(answers) for _ in requests)
+            except WorkerEnded as error:
+                self._run.ended = str(error)
+        return taken
+
+    def _add_declarative(self, cell: NotebookNode, own: SourceCell) -> None:
+        planned = self._plans.cells[own.id]
+        if planned.failure is not None:
+            self._run.grades[own.id] = _for_a_person(own, planned.failure)
+            return
+        declared = _Declared(cell, own, planned)
+        self._declared.append(declared)
+        text = SubmissionText(list(self._texts))
+
+        def take(answers: Iterator[messages.Answer]) -> None:
+            for requests in planned.requests:
+                taken = self._take(list(requests), answers)
+                declared.answers.append(StudentAnswers(requests, taken, text, self._worker))
+
+        self._steps.append(_Step([request for requests in planned.requests for request in requests], take))
+        if planned.asks_more:
+            self._flush()
+            self._compare(declared)
+
+    def _compare_all(self) -> None:
+        """Compares the declarative cells, and once more those whose wrong answers have been recorded after the first time."""
+        for declared in self._declared:
+            if not declared.is_compared:
+                self._compare(declared)
+        asking = [declared for declared in self._declared if any(given.attempts for given in declared.answers)]
+        if asking and self._record([given for declared in asking for given in declared.answers]):
+            for declared in asking:
+                self._compare(declared)
+
+    def _record(self, answers: list[StudentAnswers]) -> bool:
+        limits, left = self._work.limits, self._worker.seconds_left
+        seconds = min(limits.picture_seconds if self._work.pictures else 0.0, limits.submission_seconds / PART)
+        if seconds <= 0 or left < limits.submission_seconds / PART or self._run.ended is not None:
+            return False
+        attempts = list(dict.fromkeys(attempt for given in answers for attempt in given.attempts))
+        request = messages.RecordAttempts(attempts, seconds, limits.memory_bytes // PART)
+        try:
+            recorded = self._worker.ask(request, messages.Recorded).recordings
+        except (WorkerEnded, KeyError):
+            return False
+        found = dict(zip(attempts, checked(recorded), strict=False))
+        for given in answers:
+            given.recordings = {attempt: found.get(attempt) for attempt in given.attempts}
+        return any(found.values())
+
+    def _compare(self, declared: _Declared) -> None:
+        start, error, line = time.monotonic(), None, 0
+        declared.is_compared = True
+        planned = declared.planned
+        with self._shell.separate_outputs(self._work.limits.output_bytes) as outputs:
+            for plan, given, place in zip(planned.plans, declared.answers, planned.lines, strict=True):
+                try:
+                    plan.compare(given)
+                except Unsolved as unsolved:
+                    error, line = unsolved, place
+                    outputs.error(type(error).__name__, str(error), error._render_traceback_())
+                    break
+        declared.cell.outputs = [nbformat.from_dict(output) for output in outputs.take()]
+        self._run.grades[declared.own.id] = _declared_grade(declared.own, error, line, time.monotonic() - start)
+
+    def _run_plain(self, cell: NotebookNode, own: SourceCell, stack: contextlib.ExitStack) -> None:
+        found = self._work.source.kinds[own.id]
+        names = sorted(found.names)
+        described: dict[str, messages.NameDescription] = {}
+        requests: list[messages.Request] = [messages.DescribeName(name) for name in names]
+
+        def take(answers: Iterator[messages.Answer]) -> None:
+            for name, answer in zip(names, self._take(requests, answers), strict=False):
+                if isinstance(answer, messages.NameDescription):
+                    described[name] = self._with_text(name, answer)
+
+        self._steps.append(_Step(requests, take))
+        self._flush()
+        if self._run.ended is not None:
+            return
+        try:
+            if self._judge is None:
+                self._judge = stack.enter_context(
+                    self._judges().worker(self._work.source.files, self._work.source.late_modules, begin=self._begin)
+                )
+            self._run.grades[own.id] = self._judged(self._judge, cell, own, described)
+        except (WorkerEnded, KeyError) as error:
+            told = in_english("this test could not be judged: {reason}", reason=str(error))
+            self._run.grades[own.id] = _for_a_person(own, told)
+            if isinstance(error, WorkerEnded):
+                self._judge = None  # the next test gets a new one
+                self._set_up.clear()
+
+    def _judged(
+        self, judge: WorkerClient, cell: NotebookNode, own: SourceCell, names: dict[str, messages.NameDescription]
+    ) -> CellGrade:
+        start, found, limits = time.monotonic(), self._work.source.kinds[own.id], self._work.limits
+        failure = self._run_setup(judge, found.setup)
+        request = messages.RunTest(
+            text=own.text,
+            names=names,
+            modules=dict(found.modules),
+            seed=cell_seed(self._work.seed, own.id),
+            seconds=limits.cell_seconds * TEST_TIME_FACTOR,
+            hidden_lines=list(own.hidden_lines),
+            picture_seconds=limits.picture_seconds if self._work.pictures else 0.0,
+        )
+        result = judge.run_test(request, self._reply)
+        cell.outputs = received_outputs(result.outputs, judge.received)
+        if failure is not None and result.status != "passed":
+            told = in_english("this test could not be judged: the teacher's cell ended with {error}", error=failure)
+            return _for_a_person(own, told)
+        missing = MISSING.search(result.reason) if result.status == "incorrect" else None
+        if missing and missing[1] in self._bound_by_tests:
+            told = in_english("the answers read {names}, to which only a test gives a value", names=missing[1])
+            return _for_a_person(own, told)
+        return _plain_grade(own, result, time.monotonic() - start)
+
+    def _run_setup(self, judge: WorkerClient, cells: tuple[int, ...]) -> str | None:
+        """Runs the teacher's cells that a test needs and that have not run yet; returns the error of the first that failed."""
+        for index in cells:
+            if index not in self._set_up:
+                ran = judge.ask(messages.RunCell(self._work.source.cells[index].text), messages.CellRan)
+                self._set_up[index] = None if ran.error is None else f"{ran.error[0]}: {ran.error[1]}"
+        return next((self._set_up[index] for index in cells if self._set_up[index] is not None), None)
+
+    def _reply(self, asked: messages.Asked) -> messages.Replied:
+        """Return the worker's answer to what the judge asks."""
+        request = asked.request
+        if isinstance(request, messages.RecordAttempts) and request.seconds <= 0:
+            return messages.Replied(msgspec.msgpack.encode(messages.Recorded([b""] * len(request.attempts))))
+        try:
+            (answer,) = self._worker.answers([request])
+            return messages.Replied(msgspec.msgpack.encode(self._told(request, answer)))
+        except Unreachable as error:
+            return messages.Replied(None, str(error))
+        except WorkerEnded as error:
+            self._run.ended = self._run.ended or str(error)
+            return messages.Replied(None, str(error), has_ended=True)
+
+    def _told(self, request: Any, answer: messages.Answer) -> messages.Answer:
+        """Return the answer with the text of the student's code, which this process reads from the notebook."""
+        text = SubmissionText(self._texts)
+        if isinstance(answer, messages.NameDescription):
+            return self._with_text(request.name, answer)
+        if isinstance(answer, messages.CallMade):
+            report = decoded_report(answer.report, request.name)
+            own = msgspec.structs.replace(report, code=text.code(request.name), words=text.words(request.name))
+            return messages.CallMade(msgspec.msgpack.encode(own))
+        if isinstance(answer, messages.ProgramRan):
+            program = decoded(answer.program, ProgramText, request.name)
+            own = msgspec.structs.replace(program, code=text.code(request.name), words=text.words(request.name))
+            return messages.ProgramRan(msgspec.msgpack.encode(own))
+        return answer
+
+    def _with_text(self, name: str, found: messages.NameDescription) -> messages.NameDescription:
+        """Return a description with the text of a function, which the student's process could forge."""
+        if found.kind != "function":
+            return found
+        text = SubmissionText(self._texts).definition(name)
+        return msgspec.structs.replace(found, description=described_function(name, text))
+
+
+def _declared_grade(own: SourceCell, error: Unsolved | None, line: int, seconds: float) -> CellGrade:
+    hidden = own.hides
+    if error is None:
+        return CellGrade(
+            status="correct",
+            points=own.points,
+            max_points=own.points,
+            seconds=seconds,
+            hidden=hidden,
+            kind="declarative",
+        )
+    status: Status = "not attempted" if isinstance(error, NotAttempted) else "incorrect"
+    return CellGrade(
+        status=status,
+        points=0.0,
+        max_points=own.points,
+        reason=str(error)[: messages.LONGEST_REASON],
+        seconds=seconds,
+        hidden=any(first <= line <= last for first, last in own.hidden_lines),
+        line=line,
+        kind="declarative",
+    )
+
+
+def _plain_grade(own: SourceCell, result: messages.TestRan, seconds: float) -> CellGrade:
+    if result.status == "not judged":
+        return _for_a_person(own, result.reason)
+    most, points, reason = own.points, 0.0, result.reason
+    status: Status = "incorrect"
+    if result.status == "passed":
+        points = most if result.points is None else max(0.0, min(result.points, most))
+        status = "correct" if points == most else "partly" if points else "incorrect"
+        reason = "" if points == most else reason or partly_reason(points, most)
+    else:
+        status = result.status
+    return CellGrade(
+        status=status,
+        points=points,
+        max_points=most,
+        reason=reason,
+        seconds=seconds,
+        hidden=result.is_hidden,
+        line=result.line or 0,
+        kind="plain data",
+        over_maximum=result.points if result.status == "passed" and (result.points or 0.0) > most else None,
+    )
+
+
+def _for_a_person(own: SourceCell, reason: str) -> CellGrade:
+    return CellGrade(status="for a person", points=None, max_points=own.points, reason=reason, hidden=own.hides)

@@ -1,0 +1,190 @@
+"""The answers of one submission to the requests of a declarative cell, as the names that its checks look up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+
+from autograder.check.message import Unsolved
+from autograder.check.subject.call_report import Call, CallProblem, ProgramText, Report
+from autograder.grade.clean.drawn_recordings import checked_recording
+from autograder.grade.submission.cell_analysis import SubmissionText
+from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
+from autograder.grade.wire import messages
+from autograder.grade.wire.plain_values import decode
+from autograder.locale.translations import in_english
+from autograder.tape.recording.schema import Recording
+
+LONGEST_MESSAGE = 2000
+TIMED_OUT = "CellTimeoutError"
+
+
+class Unreachable(Unsolved):
+    """A name of the student's cannot be checked; the message says why."""
+
+
+class StudentAnswers:
+    """The student's names for one check: everything that is found out about them was asked before, in one batch.
+
+    Args:
+        requests: that were sent.
+        answers: to the first of them; fewer if the program has ended.
+        text: of the cells that had run.
+        worker: for a call that was not among the requests.
+    """
+
+    def __init__(
+        self,
+        requests: Sequence[messages.Request],
+        answers: Sequence[messages.Answer],
+        text: SubmissionText,
+        worker: WorkerClient,
+    ) -> None:
+        self._requests, self._answers, self._text, self._worker = requests, list(answers), text, worker
+        self.attempts: list[messages.Attempt] = []
+        self.recordings: dict[messages.Attempt, Recording | None] = {}
+
+    def subject(self, name: str) -> AnsweredSubject:
+        """Return the student's function or class of that name; raises KeyError if there is none."""
+        first = self._answers[0] if self._answers else None
+        if isinstance(first, messages.Failure) and first.reason.startswith("KeyError: "):
+            raise KeyError(name)
+        return AnsweredSubject(name, self)
+
+    def value(self, name: str) -> Any:
+        """Return the student's plain value of that name; raises KeyError if there is none."""
+        found = self.answer(messages.DescribeName(name), messages.NameDescription, name)
+        if found.kind == "absent":
+            raise KeyError(name)
+        if found.kind != "data" or found.unsendable is not None:
+            said = found.unsendable or f"a {found.type_name}"
+            raise Unreachable(in_english("the value of {name} cannot leave its process: {kind}", name=name, kind=said))
+        return decode(found.value)
+
+    def answer(self, request: messages.Request, form: type[Any], name: str) -> Any:
+        """Return the answer to a request, which is asked now if it was not before; raises Unreachable if there is none."""
+        try:
+            if request in self._requests:
+                place = self._requests.index(request)
+                if place >= len(self._answers):
+                    raise WorkerEnded(self._worker.ended or "")
+                answer = self._answers[place]
+            else:
+                (answer,) = self._worker.answers([request])
+        except WorkerEnded as error:
+            raise Unreachable(
+                in_english(
+                    "{name} cannot be checked, because the program was ended: {reason}", name=name, reason=str(error)
+                )
+            ) from None
+        if not isinstance(answer, form):
+            said = answer.reason if isinstance(answer, messages.Failure) else "it gave the answer to another question"
+            raise Unreachable(in_english("{name} could not be called: {reason}", name=name, reason=said))
+        return answer
+
+    def recording(self, attempt: messages.Attempt) -> Recording | None:
+        """Return the recording of an attempt; None if it was not made yet, which is noted."""
+        if attempt in self.recordings:
+            return self.recordings[attempt]
+        self.attempts.append(attempt)
+        return None
+
+    @property
+    def group(self) -> int:
+        """The group of the requests; 0 if none has one."""
+        return next((getattr(request, "group", 0) for request in self._requests), 0)
+
+    def code(self, name: str) -> str | None:
+        """Return the normal form of the name's definition, as the submission's text has it."""
+        return self._text.code(name)
+
+    def words(self, name: str) -> tuple[str, ...]:
+        """Return the names that the definition uses, as the submission's text has it."""
+        return self._text.words(name)
+
+
+class AnsweredSubject:
+    """A function or class of the student's whose calls have been made; the lane reads its text from the notebook."""
+
+    def __init__(self, name: str, answers: StudentAnswers) -> None:
+        self._name, self._answers = name, answers
+        self._has_ended = True
+
+    def call(self, request: Call) -> Report:
+        """Return the report of a call."""
+        asked = messages.MakeCall(self._name, msgspec.msgpack.encode(request), self._answers.group)
+        report = decoded_report(self._answers.answer(asked, messages.CallMade, self._name).report, self._name)
+        self._has_ended = report.problem is None or report.problem.type != TIMED_OUT
+        return msgspec.structs.replace(
+            report, code=self._answers.code(self._name), words=self._answers.words(self._name)
+        )
+
+    def program(self) -> ProgramText:
+        """Return the outcome of the function without arguments, as the student's process reports it."""
+        asked = messages.RunProgram(self._name, self._answers.group)
+        encoded = self._answers.answer(asked, messages.ProgramRan, self._name).program
+        program = decoded(encoded, ProgramText, self._name)
+        return msgspec.structs.replace(
+            program,
+            code=self._answers.code(self._name),
+            words=self._answers.words(self._name),
+            error=program.error[:LONGEST_MESSAGE],
+        )
+
+    def program_recording(self) -> Recording | None:
+        """Return the recording of `program`, as the student's process made it; None if it was not made yet."""
+        return self._answers.recording(messages.Attempt(self._answers.group, None))
+
+    def recording(self, request: Call, knows_gradients: bool = False) -> Recording | None:
+        """Return the recording of a call; None if it was not made yet, and after a call that was stopped."""
+        if not self._has_ended:
+            return None
+        encoded = msgspec.msgpack.encode(request)
+        return self._answers.recording(messages.Attempt(self._answers.group, encoded, knows_gradients))
+
+    def uses(self, function: Callable[..., Any]) -> bool:
+        """Return False: a function of the test's is out of the student's reach."""
+        return False
+
+
+def decoded_report(data: bytes, name: str) -> Report:
+    """Return a report that a student's process sent.
+
+    Raises:
+        Unreachable: it is damaged.
+    """
+    report: Report = decoded(data, Report, name)
+    try:
+        for arrays in (report.outputs, report.after, report.gradients):
+            for values in arrays.values():
+                if values is not None:
+                    values.tensor()
+    except (ValueError, RuntimeError, MemoryError, OverflowError, TypeError):
+        raise _damaged(name) from None
+    return msgspec.structs.replace(report, problem=_short(report.problem))
+
+
+def decoded(data: bytes, form: type[Any], name: str) -> Any:
+    """Return a value of this form that a student's process sent; raises Unreachable if it is damaged."""
+    try:
+        return msgspec.msgpack.decode(data, type=form)
+    except (msgspec.MsgspecError, RecursionError):
+        raise _damaged(name) from None
+
+
+def _damaged(name: str) -> Unreachable:
+    said = in_english("it gave the answer to another question")
+    return Unreachable(in_english("{name} could not be called: {reason}", name=name, reason=said))
+
+
+def _short(problem: CallProblem | None) -> CallProblem | None:
+    return problem and msgspec.structs.replace(
+        problem, type=problem.type[:100], message=problem.message[:LONGEST_MESSAGE], text=problem.text[:200]
+    )
+
+
+def checked(recordings: Sequence[bytes]) -> list[Recording | None]:
+    """Return the recordings that a student's process sent; None for one that is damaged or too large."""
+    return [checked_recording(data) for data in recordings]

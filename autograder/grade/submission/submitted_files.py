@@ -1,0 +1,218 @@
+"""Reads the files of a submission. None can harm the reader: what is odd becomes a note or a reason, never a crash."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import itertools
+import os
+import re
+import stat
+from collections import deque
+from collections.abc import Iterator, Set
+from pathlib import Path, PurePath
+
+from autograder.errors import InputError
+from autograder.grade.wire.limits import Limits
+from autograder.locale.translations import in_english
+from autograder.printable import printable
+
+LONGEST_PATH = (
+    512  # bytes of a file's path inside the submission: it is written to other folders, whose names are longer
+)
+LARGEST_NOTEBOOK = 256 * 2**20  # bytes of a notebook's file, with its outputs
+MOST_BRACKETS = 3_000_000  # in the outputs of a notebook: each takes a microsecond
+LONGEST_LIST = 20  # notes on files that were left out
+SHOWN = 40  # characters of the beginning and the end of a long name in a note
+
+
+class UnreadableSubmission(InputError):
+    """The file cannot be graded; the message is the reason that the student and the teacher read."""
+
+
+def notebook_bytes(path: Path, limits: Limits) -> bytes:
+    """Return the bytes of a notebook without its outputs, which grading does not need.
+
+    Raises:
+        UnreadableSubmission: it is missing, too large, or not a plain file (a link, pipe or folder).
+    """
+    try:
+        data = without_outputs(plain_file(path, LARGEST_NOTEBOOK))
+        _check_size(path, len(data), limits.notebook_bytes)
+        return data
+    except FileNotFoundError:
+        raise UnreadableSubmission(in_english("no file {file} was submitted", file=printable(path.name))) from None
+    except OSError as error:
+        raise UnreadableSubmission(
+            in_english("{file} cannot be read ({reason})", file=printable(path.name), reason=reason_of(error))
+        ) from None
+
+
+def attachments(folder: Path, limits: Limits) -> tuple[dict[str, bytes], list[str]]:
+    """Returns the other files beside the notebooks by their relative paths, and a note for each that was left out.
+
+    Only plain files are read: a link could lead to the gradebook, a pipe could block the reader.
+    """
+    found: dict[str, bytes] = {}
+    notes: list[str] = []
+    left = limits.attachment_bytes
+    for path in _below(folder, limits.attachment_count, notes):
+        relative = str(path.relative_to(folder))
+        if path.suffix == ".ipynb" or relative == "timestamp.txt":
+            continue
+        try:
+            _check_path(relative)
+            found[relative] = plain_file(path, left)
+            left -= len(found[relative])
+        except (OSError, UnreadableSubmission) as error:
+            notes.append(f"{_shortened(relative)} was left out: {reason_of(error)}")
+    return found, [*notes[:LONGEST_LIST], *([f"{len(notes) - LONGEST_LIST} more"] if len(notes) > LONGEST_LIST else [])]
+
+
+def without_clashes(files: dict[str, bytes], others: Set[str]) -> tuple[dict[str, bytes], list[str]]:
+    """Returns those files that can lie in one folder with the others, and a note for each that cannot.
+
+    They cannot where one needs a folder of the name that another one has.
+    """
+    folders = {str(parent) for name in others for parent in PurePath(name).parents}
+    kept = {
+        name: data
+        for name, data in files.items()
+        if name not in folders and not others & {str(parent) for parent in PurePath(name).parents}
+    }
+    return kept, [
+        f"{_shortened(name)} was left out: the course has a file or folder of this name"
+        for name in files
+        if name not in kept
+    ]
+
+
+def digest(data: bytes, files: dict[str, bytes]) -> str:
+    """Returns a hash of the notebooks' bytes and the other files."""
+    whole = hashlib.sha256(data)
+    for name in sorted(files):
+        whole.update(repr((name, hashlib.sha256(files[name]).hexdigest())).encode())
+    return whole.hexdigest()
+
+
+def plain_file(path: Path, largest: int) -> bytes:
+    """Returns a file's bytes, at most `largest`.
+
+    Raises:
+        UnreadableSubmission: it is larger, or not a plain file (a link, pipe or folder).
+        OSError: it is missing, or cannot be opened.
+    """
+    mode = os.lstat(path).st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISLNK(mode)):  # opening some devices does something by itself
+        raise UnreadableSubmission(in_english("{file} is not a plain file", file=printable(path.name)))
+    # Without NONBLOCK, opening a pipe that has taken the file's place would wait for its writer forever.
+    number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(number, "rb") as file:
+        about = os.fstat(number)
+        if not stat.S_ISREG(about.st_mode):
+            raise UnreadableSubmission(in_english("{file} is not a plain file", file=printable(path.name)))
+        data = b"" if about.st_size > largest else file.read(largest + 1)
+    _check_size(path, max(about.st_size, len(data)), largest)
+    return data
+
+
+def _check_size(path: Path, size: int, largest: int) -> None:
+    if size > largest:
+        raise UnreadableSubmission(
+            in_english(
+                "{file} is larger than the {size} MiB that are allowed",
+                file=printable(path.name),
+                size=largest // 2**20,
+            )
+        )
+
+
+# No part of these patterns goes back over what it has matched, so that each byte is looked at once, whatever stands there.
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_KEY = rb'"(?:outputs"\s*+:\s*+\[|widgets"\s*+:\s*+\{)'
+_NEXT_KEY = re.compile(rb'(?:[^"]++|(?!' + _KEY + rb")" + _STRING + rb")*+(" + _KEY + rb'|"|\Z)', re.DOTALL)
+_NEXT_BRACKET = re.compile(rb'(?:[^"\[\]{}]++|' + _STRING + rb')*+([\[\]{}]|"|\Z)', re.DOTALL)
+
+
+def without_outputs(data: bytes) -> bytes:
+    """Return a notebook's JSON without outputs and the states of widgets; as it is if that cannot be done in a short time.
+
+    No text is searched but the JSON's own structure: a source that says "outputs" stays.
+    """
+    kept, start, left = [], 0, MOST_BRACKETS
+    while (found := _NEXT_KEY.match(data, start)) and len(found[1]) > 1:
+        end, left = _closing_bracket(data, found.end(), left - 100)  # so that there are at most 30,000
+        if end is None:
+            return data
+        kept.append(data[start : found.end()])
+        start = end
+    return b"".join([*kept, data[start:]])
+
+
+def _closing_bracket(data: bytes, start: int, most: int) -> tuple[int | None, int]:
+    """Return the place at which the bracket that is open at `start` is closed, and how many more brackets may be looked at."""
+    depth = 1
+    for bracket in itertools.islice(_NEXT_BRACKET.finditer(data, start), max(most, 0)):
+        most -= 1
+        if bracket[1] in b'"':  # a text that does not end, or the end of the file
+            break
+        depth += 1 if bracket[1] in b"[{" else -1
+        if depth == 0:
+            return bracket.end() - 1, most
+    return None, most
+
+
+def reason_of(error: OSError | UnicodeEncodeError | UnreadableSubmission) -> str:
+    """Returns what went wrong without the path, which stands beside it."""
+    if isinstance(error, UnicodeEncodeError):
+        return "its name is not UTF-8"
+    if isinstance(error, OSError):
+        return "it is a link" if error.errno == errno.ELOOP else (error.strerror or type(error).__name__)
+    return str(error)
+
+
+def is_about_the_machine(error: OSError) -> bool:
+    """Returns whether an error would meet every other student too: a full or failing disk, no memory left."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE)
+
+
+def _below(folder: Path, most: int, notes: list[str]) -> Iterator[Path]:
+    """Yields what lies below a folder and is no folder itself, nearest first; notes what is left out of it.
+
+    No more than `most` entries are looked at: a folder may hold millions, or have thousands of folders inside each other.
+    """
+    waiting = deque([folder])
+    while waiting:
+        here = waiting.popleft()
+        try:
+            with os.scandir(here) as entries:
+                listed = sorted(itertools.islice(entries, most + 1), key=lambda entry: entry.name)
+            inside = [(entry.is_dir(follow_symlinks=False), Path(entry.path)) for entry in listed]
+        except OSError as error:
+            notes.append(f"{_shortened(str(here.relative_to(folder)))} was left out: {reason_of(error)}")
+            continue
+        waiting += [path for is_folder, path in inside if is_folder and path.name != ".ipynb_checkpoints"]
+        yield from [path for is_folder, path in inside if not is_folder][:most]
+        most -= len(inside)
+        if most < 0:
+            notes.append("there are too many files and folders; those beyond the limit were left out")
+            return
+
+
+def _check_path(relative: str) -> None:
+    """Refuses a path that cannot be written where the notebook runs, or beside the graded notebook."""
+    try:
+        length = len(relative.encode())
+    except UnicodeEncodeError:
+        raise UnreadableSubmission(in_english("its name is not UTF-8")) from None
+    if length > LONGEST_PATH:
+        raise UnreadableSubmission(in_english("its path is longer than {count} bytes", count=LONGEST_PATH))
+    if any(parent.suffix == ".ipynb" for parent in PurePath(relative).parents):
+        raise UnreadableSubmission(
+            in_english("it lies in a folder named as a notebook")
+        )  # nbgrader would take the folder for one
+
+
+def _shortened(name: str) -> str:
+    shown = printable(name)
+    return shown if len(shown) <= 2 * SHOWN else f"{shown[:SHOWN]}…{shown[-SHOWN:]}"

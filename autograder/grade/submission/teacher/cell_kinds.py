@@ -1,0 +1,395 @@
+"""Where each test of a source is judged, as the texts of its cells say without being run.
+
+A *declarative* test consists of docstrings, imports, definitions and calls of the check family. A *plain data* test reads plain
+values by name and calls the student's functions. Every other test is judged *in process*, beside the student's code. The
+source's validation runs the model answers and moves a test in process if they fail outside; these rules find the tests that a
+model answer passes and a student's right or wrong answer would get another grade for: identity, changes in place, seeds, files.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Literal, TypeGuard
+
+from autograder.grade.submission.cell_analysis import statements, transformed
+from autograder.grade.submission.teacher.cell_names import BUILTINS, CellNames, cell_names, root
+
+if TYPE_CHECKING:
+    from autograder.grade.submission.teacher.source_cells import SourceCell
+
+Kind = Literal["declarative", "plain data", "in process"]
+CHECK = "autograder.check"
+FAMILY = {"check", "check_outcome", "culprit", "passed", "predicted", "predicted_value"}
+
+CALLS = {
+    **dict.fromkeys(("id", "eval", "exec", "compile", "__import__", "super", "setattr", "delattr"), "it calls `{name}`"),
+    **dict.fromkeys(("seed", "manual_seed", "set_state", "setstate", "set_rng_state"), "it seeds a random generator"),
+    **dict.fromkeys(("gca", "gcf", "get_fignums", "get_axes", "figure_"), "it looks at a plot of the student's"),
+    **dict.fromkeys(
+        ("shares_memory", "may_share_memory", "getrefcount", "get_referrers"), "it asks whether objects share memory"
+    ),
+    **dict.fromkeys(("system", "popen", "Popen", "check_output", "patch", "mock_open"), "it calls `{name}`"),
+    **dict.fromkeys(("to_csv", "savefig", "save", "savetxt", "dump", "unlink"), "it writes a file"),
+    **dict.fromkeys(("write_text", "write_bytes"), "it writes a file"),
+}  # fmt: skip
+ATTRIBUTES = {
+    "__code__", "__closure__", "__globals__", "__defaults__", "__kwdefaults__", "__dict__", "__class__", "__wrapped__",
+    "base", "data_ptr", "grad_fn", "is_leaf", "_version", "flags", "stdin", "user_ns",
+}  # fmt: skip
+MODULES = {
+    "pickle",
+    "subprocess",
+    "ctypes",
+    "mock",
+    "unittest.mock",
+    "gc",
+    "tracemalloc",
+    "threading",
+    "multiprocessing",
+}
+NEEDS_CALL = {"seed", "manual_seed", "set_state", "setstate", "set_rng_state"}
+
+
+@dataclass(frozen=True)
+class CellKind:
+    """How one test is judged.
+
+    Attributes:
+        kind: as the text says.
+        reason: why it is judged in process, as a clause; "" if it is not.
+        outside_kind: the kind if the teacher wants it judged outside the submission's process.
+        names: that the test needs from the submission.
+        setup: indices of the teacher's cells that have to run before it, in order.
+        modules: names that an answer binds to an installed module, with the module.
+        uses_tests: ids of earlier tests that bind a name which it uses.
+    """
+
+    kind: Kind
+    reason: str = ""
+    outside_kind: Literal["declarative", "plain data"] = "plain data"
+    names: frozenset[str] = frozenset()
+    setup: tuple[int, ...] = ()
+    modules: tuple[tuple[str, str], ...] = ()
+    uses_tests: frozenset[str] = frozenset()
+
+
+def cell_kinds(cells: Sequence[SourceCell], student_files: Iterable[str] = ()) -> dict[str, CellKind]:
+    """Return the kind of each test of a source, by its id.
+
+    Args:
+        cells: of the source, in order.
+        student_files: names of files that a student submits and tests read.
+    """
+    reader = _Source(cells, frozenset(PurePath(name).name for name in student_files))
+    kinds = {cell.id: reader.kind(index) for index, cell in enumerate(cells) if cell.kind == "test"}
+    inside = with_dependents(kinds, (name for name, found in kinds.items() if found.kind == "in process"))
+    for name in inside:
+        if kinds[name].kind != "in process":
+            kinds[name] = replace(
+                kinds[name], kind="in process", reason="it uses a name that a test judged in process binds"
+            )
+    for found in list(kinds.values()):
+        for name in found.uses_tests if found.kind == "plain data" else ():
+            if kinds[name].kind == "declarative":
+                kinds[name] = replace(kinds[name], kind="plain data", outside_kind="plain data")
+    return kinds
+
+
+def with_dependents(kinds: dict[str, CellKind], tests: Iterable[str]) -> frozenset[str]:
+    """Return the ids of these tests, and of all that use a name which one of them binds."""
+    found = set(tests)
+    for name, kind in kinds.items():  # in order: a test uses names of earlier ones
+        if kind.uses_tests & found:
+            found.add(name)
+    return frozenset(found)
+
+
+def with_binders(kinds: dict[str, CellKind], tests: Iterable[str]) -> frozenset[str]:
+    """Return the ids of these tests, and of all that bind a name which one of them uses."""
+    found = set(tests)
+    for name in reversed(kinds):
+        found |= kinds[name].uses_tests if name in found else frozenset()
+    return frozenset(found)
+
+
+class _Source:
+    """The cells of a source, and which of them own the names that a test uses."""
+
+    def __init__(self, cells: Sequence[SourceCell], student_files: frozenset[str]) -> None:
+        self.cells = cells
+        self.names = [cell_names(_text(cell)) for cell in cells]
+        answers = [names for cell, names in zip(cells, self.names, strict=True) if _is_answer(cell)]
+        self.answered = frozenset[str]().union(*(names.binds for names in answers))
+        self.read_late = frozenset[str]().union(*(names.late for names in answers)) - self.answered
+        self.classes = frozenset[str]().union(*(names.classes for names in answers))
+        self.given = frozenset[str]().union(
+            *(names.binds for cell, names in zip(cells, self.names, strict=True) if cell.kind == "teacher")
+        )
+        self.files = student_files | {text for cell in cells if _is_answer(cell) for text in _file_names(cell.full)}
+
+    def owner(self, name: str, before: int) -> int | None:
+        """Return the index of the last cell before another one that binds a name; an answer owns what it changes, too."""
+        for index in reversed(range(before)):
+            names = self.names[index]
+            if name in names.binds or (_is_answer(self.cells[index]) and name in names.changes):
+                return index
+        return None
+
+    def kind(self, index: int) -> CellKind:
+        cell, names = self.cells[index], self.names[index]
+        setup, tests, students = set[int](), set[str](), set[str]()
+        borrowed = self._collect(names.needs, index, setup, tests, students)
+        reason = self._needs_process(cell, names) or borrowed
+        setup |= self._settings(index)
+        modules = self._modules(students, index)
+        reason = reason or self._students_reason(cell, names, students - modules.keys(), index)
+        declared = self._is_declarative(cell, names, index) and not students - modules.keys()
+        kind: Literal["declarative", "plain data"] = "declarative" if declared else "plain data"
+        found = CellKind(
+            "in process" if reason else kind,
+            reason or "",
+            kind,
+            frozenset(students),
+            tuple(sorted(setup)),
+            tuple(sorted(modules.items())),
+            frozenset(tests),
+        )
+        return replace(found, kind=kind, reason="") if declared else found
+
+    def _collect(
+        self, wanted: Collection[str], before: int, setup: set[int], tests: set[str], students: set[str]
+    ) -> str | None:
+        """Sorts names by their owners; returns why the test is judged in process, if a teacher's cell uses the student's names."""
+        reason: str | None = None
+        for name in sorted(wanted):
+            index = self.owner(name, before)
+            if index is None:
+                students |= set() if name in self.names[before].inner else {name}
+            elif _is_answer(self.cells[index]):
+                students.add(name)
+            elif self.cells[index].kind == "test":
+                tests.add(self.cells[index].id)
+                # The teacher's cells that the earlier test needs have run before it.
+            elif index not in setup:
+                setup.add(index)
+                used = self.names[index]
+                at_once = {one for one in used.reads - BUILTINS if self._is_students(one, index)}
+                if at_once:
+                    reason = reason or f"it needs the teacher's cell that uses `{min(at_once)}` of the student's"
+                inner = self._collect(used.reads - BUILTINS, index, setup, tests, students)
+                late = self._collect(used.late - BUILTINS, before, setup, tests, students)
+                reason = reason or inner or late
+                setup |= self._changing(used.binds, index, before)
+        return reason
+
+    def _is_students(self, name: str, before: int) -> bool:
+        index = self.owner(name, before)
+        return index is not None and _is_answer(self.cells[index])
+
+    def _changing(self, binds: frozenset[str], after: int, before: int) -> set[int]:
+        """Return the teacher's cells that change an object of these names."""
+        return {
+            index
+            for index in range(after + 1, before)
+            if self.cells[index].kind == "teacher" and self.names[index].changes & binds
+        }
+
+    def _settings(self, before: int) -> set[int]:
+        """Return the teacher's cells that call a function of a module for its effect, such as a seed, a style or an option."""
+        found = set[int]()
+        for index in range(before):
+            reads = self.names[index].reads - BUILTINS
+            if self.cells[index].kind != "teacher" or any(self._is_students(name, index) for name in reads):
+                continue
+            if _calls_for_effect(_text(self.cells[index]), self._imported(index)):
+                found.add(index)
+                self._collect(reads, index, found, set(), set())
+        return found
+
+    def _imported(self, before: int) -> set[str]:
+        return {name for names in self.names[: before + 1] for name in names.imports}
+
+    def _modules(self, students: set[str], before: int) -> dict[str, str]:
+        """Return the student's names that the model binds to a module, or to a part of one."""
+        found = {}
+        for name in students:
+            index = self.owner(name, before)
+            if index is not None and name in self.names[index].imports:
+                found[name] = self.names[index].imports[name]
+        return found
+
+    def _students_reason(self, cell: SourceCell, names: CellNames, students: set[str], index: int) -> str | None:
+        if used := students & self.classes:
+            return f"it uses the student's class `{min(used)}`"
+        if changed := names.changes & students & self.answered:
+            return f"it changes `{min(changed)}`, which is the student's"
+        shared = (names.binds - names.imports.keys() - names.functions) & self.read_late
+        if shared := shared - self.given:
+            return f"the answers read `{min(shared)}`, which it binds"
+        if replaced := (names.functions | names.classes) & self.answered:
+            return f"it replaces `{min(replaced)}`"
+        functions = {name for name in students if self._is_function(name, index)}
+        for node in _nodes(cell.text):
+            if _is_call_of(node, students) and (
+                passed := _not_plain(node, names.functions | names.classes | functions)
+            ):
+                return f"it passes {passed} to `{_called(node)}`"
+            if isinstance(node, ast.Call) and _called(node) in NEEDS_CALL and functions:
+                return "it seeds a random generator"
+        return None
+
+    def _is_function(self, name: str, before: int) -> bool:
+        index = self.owner(name, before)
+        return index is None or name in self.names[index].functions
+
+    def _needs_process(self, cell: SourceCell, names: CellNames) -> str | None:
+        text = transformed(cell.text)
+        if not statements(cell.text) and not _is_empty(text):
+            return "it is not Python"
+        if "get_ipython" in text:
+            return "it uses IPython itself"
+        if used := MODULES & set(names.imports.values()):
+            return f"it imports `{min(used)}`"
+        if files := self.files & set(_file_names(cell.text)):
+            return f"it names the file `{min(files)}`, which an answer may write"
+        return next((reason for node in _nodes(cell.text) if (reason := _reason_of(node))), None)
+
+    def _is_declarative(self, cell: SourceCell, names: CellNames, index: int) -> bool:
+        family: set[str] = set()
+        for before in self.names[: index + 1]:
+            family |= {name for name, (module, part) in before.parts.items() if module == CHECK and part in FAMILY}
+        calls = 0
+        for part in statements(cell.text):
+            if isinstance(part, (ast.FunctionDef, ast.ClassDef)):
+                calls += len(part.decorator_list)
+                if not all(_is_call_of(decorator, family) for decorator in part.decorator_list):
+                    return False
+            elif isinstance(part, ast.Expr) and not isinstance(part.value, ast.Constant):
+                calls += 1
+                if not _is_call_of(part.value, family):
+                    return False
+            elif not isinstance(part, (ast.Import, ast.ImportFrom, ast.Expr)):
+                return False
+        return calls > 0
+
+
+def _text(cell: SourceCell) -> str:
+    if cell.cell.cell_type != "code":
+        return ""
+    return cell.full if _is_answer(cell) else cell.text
+
+
+def _is_empty(text: str) -> bool:
+    return all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines())
+
+
+def _is_answer(cell: SourceCell) -> bool:
+    return cell.is_learners
+
+
+def _nodes(text: str) -> Iterator[ast.AST]:
+    for part in statements(text):
+        yield from ast.walk(part)
+
+
+def _is_call_of(node: ast.AST, names: set[str]) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+
+
+def _file_names(text: str) -> Iterator[str]:
+    for node in _nodes(text):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 200:
+            name = PurePath(node.value).name
+            if PurePath(name).suffix[1:].isalnum() and " " not in name and len(PurePath(name).suffix) < 7:
+                yield name
+
+
+def _calls_for_effect(text: str, modules: set[str]) -> bool:
+    """Return whether a statement at the top level calls a function of a module, or sets an item or attribute of one."""
+    for part in statements(text):
+        if isinstance(part, ast.Expr) and isinstance(part.value, ast.Call):
+            if isinstance(part.value.func, ast.Attribute) and root(part.value.func) in modules | {"get_ipython"}:
+                return True
+        elif isinstance(part, (ast.Assign, ast.AugAssign)):
+            targets = part.targets if isinstance(part, ast.Assign) else [part.target]
+            if any(isinstance(one, (ast.Attribute, ast.Subscript)) and root(one) in modules for one in targets):
+                return True
+    return False
+
+
+def _not_plain(call: ast.Call, functions: Collection[str]) -> str | None:
+    """Return a description of an argument that is not plain data; None if all may be."""
+    for argument in [*call.args, *(keyword.value for keyword in call.keywords)]:
+        for node in ast.walk(argument):
+            if isinstance(node, (ast.Lambda, ast.GeneratorExp)):
+                return "a lambda" if isinstance(node, ast.Lambda) else "a generator"
+            if isinstance(node, ast.Call) and _called(node) in (
+                "iter",
+                "map",
+                "zip",
+                "filter",
+                "open",
+                "StringIO",
+                "BytesIO",
+            ):
+                return f"the result of `{_called(node)}`"
+        if isinstance(argument, ast.Name) and argument.id in functions:
+            return f"the function `{argument.id}`"
+    return None
+
+
+def _reason_of(node: ast.AST) -> str | None:
+    """Return why a node keeps its test in process; None if it does not."""
+    if isinstance(node, (ast.Await, ast.AsyncFor, ast.AsyncWith, ast.AsyncFunctionDef)):
+        return "it awaits"
+    if isinstance(node, ast.Global):
+        return "it declares a global name"
+    if isinstance(node, ast.Compare) and _compares_identity(node):
+        return "it compares the identity of two objects"
+    if isinstance(node, ast.Attribute) and node.attr in ATTRIBUTES:
+        return f"it reads `.{node.attr}`"
+    if isinstance(node, ast.Call):
+        name = _called(node)
+        if name == "open" and _opens_for_writing(node):
+            return "it writes a file"
+        if name in CALLS and name not in NEEDS_CALL:
+            return CALLS[name].format(name=name)
+    if isinstance(node, (ast.Assign, ast.AugAssign)):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        for target in targets:
+            if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Call):
+                return "it binds a name in another way than by its text"
+            if isinstance(target, ast.Name) and target.id in ("input", "print", "open"):
+                return f"it replaces `{target.id}`"
+            if isinstance(target, ast.Attribute) and root(target) in ("sys", "builtins", "__builtins__"):
+                return f"it replaces `{root(target)}.{target.attr}`"
+    return None
+
+
+def _compares_identity(node: ast.Compare) -> bool:
+    sides = [node.left, *node.comparators]
+    for operator, left, right in zip(node.ops, sides, sides[1:], strict=False):
+        if isinstance(operator, (ast.Is, ast.IsNot)) and not (_is_known(left) or _is_known(right)):
+            return True
+    return False
+
+
+def _is_known(node: ast.expr) -> bool:
+    """Return whether an operand of `is` is the same object everywhere: a constant, a class, or the type of a value."""
+    if isinstance(node, ast.Constant) or (isinstance(node, ast.Name) and node.id in BUILTINS):
+        return True
+    if isinstance(node, ast.Attribute):
+        return node.attr[0].isupper() or node.attr.startswith(("float", "int", "bool", "nan", "pi"))
+    return isinstance(node, ast.Call) and _called(node) == "type"
+
+
+def _opens_for_writing(node: ast.Call) -> bool:
+    modes = [*node.args[1:2], *(keyword.value for keyword in node.keywords if keyword.arg == "mode")]
+    return any(not isinstance(mode, ast.Constant) or set(str(mode.value)) & set("wax+") for mode in modes)

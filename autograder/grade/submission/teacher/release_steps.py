@@ -1,0 +1,183 @@
+"""A source as nbgrader would release it, by the course's own settings and list of preprocessors; nothing is written."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+from typing import Any
+
+from nbformat import NotebookNode
+from nbgrader.converters import Autograde
+from nbgrader.preprocessors import ClearHiddenTests, ClearSolutions, InstantiateTests, SaveCells
+from nbgrader.utils import compute_checksum, is_solution
+from traitlets.config import Config
+
+from autograder.course.nbgrader_release import configure
+from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges
+from autograder.errors import InputError
+from autograder.grade.submission.teacher.source_cells import BundledCell, SourceBundle, SourceError, is_authors
+
+NUMBER = "autograder_cell"
+"""The metadata by which a cell is found again after a preprocessor; it is removed at the end."""
+
+_SILENT = logging.getLogger("autograder.release_steps")  # what goes wrong is raised
+_SILENT.setLevel(logging.CRITICAL + 1)
+
+Cells = Mapping[int, NotebookNode]
+
+
+@dataclass(frozen=True)
+class CourseRules:
+    """What a course says about its sources.
+
+    Attributes:
+        settings: nbgrader's configuration.
+        root: the course's folder, from which the paths of header and footer start.
+        source: the folder of the assignment's source; its name is the assignment's.
+        instantiate: turns AUTOTEST lines into tests; None leaves them as they are.
+    """
+
+    settings: Config
+    root: Path = Path()
+    source: Path = Path()
+    instantiate: Callable[[NotebookNode], NotebookNode] | None = None
+
+
+@dataclass(frozen=True)
+class _Stages:
+    """The cells of a notebook at four moments, by number: as read, before solutions are cleared, in the gradebook, released."""
+
+    read: Cells
+    written: Cells
+    known: Cells
+    released: Cells
+
+
+def bundle_of(
+    name: str,
+    notebook: NotebookNode,
+    files: dict[str, bytes],
+    changes: DeclaredChanges = NOTHING,
+    *,
+    rules: CourseRules,
+) -> SourceBundle:
+    """Return a source as plain data.
+
+    Args:
+        name: nbgrader's notebook id.
+        notebook: the source; it is not changed.
+        files: everything that lies beside it.
+        changes: what may differ between two students' notebooks.
+        rules: the course's.
+
+    Raises:
+        SourceError: nbgrader would not release it.
+    """
+    config = copy.deepcopy(rules.settings)
+    configure(config)
+    steps = [
+        one(config=config, log=_SILENT) if isinstance(one, type) else one
+        for one in config.GenerateAssignment.preprocessors
+    ]
+    with contextlib.chdir(rules.root):
+        stages = _stages(copy.deepcopy(notebook), name, steps, rules)
+    excluded = excluded_files(config, rules.source.name)
+    return SourceBundle(
+        name=name,
+        metadata=notebook.metadata,
+        cells=tuple(_bundled(number, stages) for number in _order(stages)),
+        files={path: data for path, data in files.items() if path not in excluded},
+        student_files={path: data for path, data in files.items() if path in excluded},
+        changes=changes,
+        hidden_mark=next((one.begin_test_delimeter for one in steps if isinstance(one, ClearHiddenTests)), ""),
+    )
+
+
+def excluded_files(settings: Config, assignment: str) -> frozenset[str]:
+    """Return the files beside a source that the student's replace, by relative path (`Autograde.exclude_overwriting`)."""
+    return frozenset(str(PurePath(name)) for name in Autograde(config=settings).exclude_overwriting.get(assignment, ()))
+
+
+def _stages(notebook: NotebookNode, name: str, steps: Iterable[Any], rules: CourseRules) -> _Stages:
+    number = itertools.count()
+
+    def cells() -> Cells:
+        for cell in notebook.cells:
+            cell.metadata.setdefault(NUMBER, next(number))
+        return {cell.metadata[NUMBER]: copy.deepcopy(cell) for cell in notebook.cells}
+
+    resources = {
+        "metadata": {"path": str(rules.source), "name": name},
+        "nbgrader": {"notebook": name, "assignment": rules.source.name, "student": ".", "db_url": ""},
+        "unique_key": name,
+    }
+    read, written, known = cells(), None, None
+    for step in steps:
+        if isinstance(step, SaveCells):  # writes the gradebook, so that its text is what is graded
+            known = cells()
+        elif isinstance(step, InstantiateTests):
+            notebook = rules.instantiate(notebook) if rules.instantiate and step.enabled else notebook
+        else:
+            written = cells() if isinstance(step, ClearSolutions) and written is None else written
+            notebook, resources = _taken(step, notebook, resources, name)
+    if known is None:
+        raise SourceError(
+            f"{name}: GenerateAssignment.preprocessors has no SaveCells, so nbgrader's gradebook gets no cell"
+        )
+    return _Stages(read, written or read, known, cells())
+
+
+def _taken(step: Any, notebook: NotebookNode, resources: Any, name: str) -> tuple[NotebookNode, Any]:
+    """Return what a preprocessor makes of a notebook."""
+    try:
+        return step(notebook, resources)
+    except InputError:
+        raise
+    except Exception as error:  # noqa: BLE001 - it may be the teacher's own, and raise anything
+        reason = _first_error(error)
+        said = " ".join(str(reason).split()) or type(reason).__name__
+        step_name = getattr(step, "__name__", type(step).__name__)
+        raise SourceError(f"{name}.ipynb cannot be released: nbgrader's {step_name} says {said!r}") from None
+
+
+def _first_error(error: BaseException) -> BaseException:
+    """Return the first of the errors that followed each other: nbgrader raises a general one for most of them."""
+    while error.__context__ is not None:
+        error = error.__context__
+    return error
+
+
+def _order(stages: _Stages) -> list[int]:
+    """Return the numbers of the cells that are graded, released or the author's, in the order of the notebook."""
+    order: list[int] = []
+    for cells in (stages.known, stages.released, stages.read):
+        place = 0
+        for number in cells:
+            if number not in order:
+                order.insert(place, number)
+            place = order.index(number) + 1
+    kept = {number for number, cell in stages.read.items() if is_authors(cell.metadata)}
+    return [number for number in order if number in stages.known or number in stages.released or number in kept]
+
+
+def _bundled(number: int, stages: _Stages) -> BundledCell:
+    known, released = stages.known.get(number), stages.released.get(number)
+    cell = known or released or stages.read[number]
+    written = stages.written.get(number, cell) if is_solution(cell) else cell
+    metadata = {key: value for key, value in cell.metadata.items() if key != NUMBER}
+    if metadata.get("nbgrader", {}).get("grade_id"):
+        metadata["nbgrader"]["checksum"] = compute_checksum(cell)
+    authors = known is None and released is None
+    return BundledCell(
+        cell_type=cell.cell_type,
+        metadata=metadata,
+        attachments=cell.get("attachments"),
+        full=written.source,
+        text=cell.source,
+        visible=cell.source if authors else released.source if released else "",
+    )

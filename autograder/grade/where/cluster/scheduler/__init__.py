@@ -1,1 +1,0 @@
-"""How a scheduler is reached, or started: addresses, certificates, tables of cluster.toml."""

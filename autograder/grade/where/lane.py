@@ -1,0 +1,101 @@
+"""The planner, which plans a course once, and its forks, the lanes, each of which grades one submission after another."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import signal
+import socket
+from typing import NoReturn
+
+import psutil
+
+from autograder.grade.sandbox import namespaces
+from autograder.grade.sandbox.isolation.isolation_level import IsolationError
+from autograder.grade.sandbox.shell import Shell
+from autograder.grade.submission.cell_planner import CellPlanner
+from autograder.grade.submission.connection.server_client import ServerClient
+from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.submission.submission_run import unreadable
+from autograder.grade.where.course_bundle import CourseBundle
+from autograder.grade.where.grading_job import GradingTerms, Job, JobResult, NewLane
+from autograder.grade.wire.channel import ChannelError, receive, send
+from autograder.grade.wire.limits import MEBIBYTE
+
+LARGEST = 1 << 32  # bytes of one message from the main process, which is trusted
+LANE_BYTES = 2048 * MEBIBYTE  # that a lane may add to its memory, or twice as much as a submission has if that is more
+
+
+def serve(control: socket.socket) -> None:
+    """Plans the course that comes through the control socket, and forks a lane for each set of sockets that follows."""
+    terms = receive(control, CourseBundle, largest=LARGEST).terms()
+    planner = CellPlanner(Shell.instance())
+    with contextlib.suppress(ChannelError, OSError):
+        while True:
+            _, descriptors, _, _ = socket.recv_fds(control, 1, 3)
+            receive(control, NewLane, largest=1 << 10)
+            for source in terms.sources.values():
+                planner.plans(source, terms.seed)  # once: each lane is a fork that has them
+            if os.fork() == 0:
+                control.close()
+                _begin([socket.socket(fileno=number) for number in descriptors], terms, planner)
+            for number in descriptors:
+                os.close(number)
+
+
+def _begin(sockets: list[socket.socket], terms: GradingTerms, planner: CellPlanner) -> NoReturn:
+    try:
+        namespaces.end_with_parent()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the main process, which then closes the socket
+        _limit_memory(max(LANE_BYTES, 2 * terms.limits.memory_bytes))
+        jobs, *servers = sockets
+        jobs.sendall(b"p")  # with this byte the kernel sends the number of this process
+        workers, judges = _clients(servers, terms)
+        with workers, judges:
+            _grade_all(jobs, terms, SubmissionGrader(workers, terms.limits, judges, planner))
+    except BaseException as error:  # noqa: BLE001 - this process must not continue as a second planner
+        os.write(2, f"lane: {error!r}\n".encode())
+    finally:
+        os._exit(0)
+
+
+def _clients(servers: list[socket.socket], terms: GradingTerms) -> tuple[ServerClient, ServerClient]:
+    """Return the clients of both servers; if none were sent, each submission starts a host of its own."""
+    workers, judges = servers or (None, None)
+    return (
+        ServerClient(terms.level, terms.limits, workers),
+        ServerClient(terms.level, terms.limits, judges, "judge server"),
+    )
+
+
+def _grade_all(jobs: socket.socket, terms: GradingTerms, grader: SubmissionGrader) -> None:
+    while True:
+        try:
+            job = receive(jobs, Job, largest=LARGEST)
+        except ChannelError:
+            return
+        with contextlib.suppress(ChannelError):  # the main process was interrupted: the next receive finds that out
+            send(jobs, _result(grader, terms, job))
+
+
+def _result(grader: SubmissionGrader, terms: GradingTerms, job: Job) -> JobResult:
+    source = terms.sources[job.notebook]
+    try:
+        own = source if job.variant is None else source.variant(job.variant)
+        grade = grader.grade(own, job.data, job.files, terms.seed, job.plan, pictures=job.pictures)
+        return JobResult(job.student, job.notebook, grade)
+    except IsolationError as error:
+        return JobResult(job.student, job.notebook, None, isolation_failure=str(error))
+    except MemoryError:
+        reason = "grading it took more memory than the grader has for one submission"
+        return JobResult(job.student, job.notebook, unreadable(source, reason))
+    except Exception as error:  # noqa: BLE001 - the batch continues, and the teacher reads the error
+        return JobResult(job.student, job.notebook, None, f"the grader failed ({type(error).__name__}: {error})")
+
+
+def _limit_memory(more: int) -> None:
+    """Makes this process fail to get memory, which ends one test or one grade, before the machine has none left."""
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    wanted = psutil.Process().memory_info().vms + more
+    resource.setrlimit(resource.RLIMIT_AS, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard))

@@ -1,0 +1,123 @@
+"""How tables and other data of pandas cross between processes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import pandas
+from pandas import arrays
+
+from autograder.grade.wire.plain_values import Form, NotPlain, form_of
+
+# fmt: off
+NAMED_DTYPES = frozenset({
+    "boolean", "string", "str", "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64",
+})
+# fmt: on
+"""Of pandas' own dtypes those whose name says everything."""
+
+
+def _column(values: Any) -> list[Any]:
+    """Return the dtype and the values of a column or index; the dtype is "" if the values have it themselves."""
+    if isinstance(values.dtype, numpy.dtype):
+        return ["", numpy.asarray(values)]
+    if form_of(type(values.array)) is not None:
+        return ["", values.array]
+    if str(values.dtype) not in NAMED_DTYPES:
+        raise NotPlain(f"a column of dtype {values.dtype!s:.80}")
+    return [str(values.dtype), list(values)]
+
+
+def _column_back(dtype: str, values: Any) -> Any:
+    if dtype and dtype not in NAMED_DTYPES:
+        raise ValueError
+    return pandas.array(values, dtype=dtype) if dtype else values
+
+
+def _series(attributes: Any, name: Any, index: Any, dtype: str, values: Any) -> Any:
+    column = _column_back(dtype, values)
+    series = pandas.Series(column, index=index, name=name, dtype=column.dtype)
+    series.attrs = attributes
+    return series
+
+
+def _table(attributes: Any, index: Any, names: Any, *columns: Any) -> Any:
+    parts = {position: _series({}, None, index, *column) for position, column in enumerate(columns)}
+    table = pandas.DataFrame(parts, index=index)
+    table.columns, table.attrs = names, attributes
+    return table
+
+
+def _table_parts(value: Any) -> list[Any]:
+    columns = [_column(value.iloc[:, position]) for position in range(value.shape[1])]
+    return [dict(value.attrs), value.index, value.columns, *columns]
+
+
+def _index(name: Any, frequency: str | None, dtype: str, values: Any) -> Any:
+    column = _column_back(dtype, values)
+    index = pandas.Index(column, dtype=column.dtype, name=name, tupleize_cols=False)
+    if frequency is not None:
+        index.freq = frequency
+    return index
+
+
+def _index_parts(value: Any) -> list[Any]:
+    has_frequency = value.dtype.kind in "Mm" and getattr(value, "freq", None) is not None
+    return [value.name, value.freqstr if has_frequency else None, *_column(value)]
+
+
+def _time(value: Any) -> list[Any]:
+    """Return a time of pandas, or an array of them, in UTC and without a zone, and its zone."""
+    if value.tz is None:
+        return [value.to_numpy(), None]
+    zone = getattr(value.tz, "zone", None)  # of pytz, which pandas 2 uses
+    return [value.tz_convert(None).to_numpy(), zone if isinstance(zone, str) else value.tz]
+
+
+def _time_back(kind: Any) -> Callable[..., Any]:
+    def build(values: Any, zone: Any) -> Any:
+        if isinstance(zone, str) and zone.startswith(("dateutil", "tz")):  # reads a file of any name
+            raise ValueError
+        moment = kind(values)
+        return moment if zone is None else moment.tz_localize("UTC").tz_convert(zone)
+
+    return build
+
+
+def pandas_forms() -> dict[type, Form]:
+    """Return how tables and other data of pandas cross."""
+    indexes = [
+        getattr(pandas, f"{name}Index") for name in ("", "Datetime", "Timedelta", "Period", "Interval", "Categorical")
+    ]
+    forms = [
+        (pandas.DataFrame, _table_parts, _table),
+        (pandas.Series, lambda v: [dict(v.attrs), v.name, v.index, *_column(v)], _series),
+        (
+            pandas.RangeIndex,
+            lambda v: [v.start, v.stop, v.step, v.name],
+            lambda *p: pandas.RangeIndex(*p[:3], name=p[3]),
+        ),
+        (
+            pandas.MultiIndex,
+            lambda v: [list(v.levels), list(map(numpy.array, v.codes)), list(v.names)],
+            lambda levels, codes, names: pandas.MultiIndex(levels, codes, names=names),
+        ),
+        (
+            pandas.Categorical,
+            lambda v: [numpy.array(v.codes), v.categories, bool(v.ordered)],
+            lambda codes, categories, ordered: pandas.Categorical.from_codes(codes, categories, ordered),
+        ),
+        (pandas.Timestamp, _time, _time_back(pandas.Timestamp)),
+        (arrays.DatetimeArray, _time, lambda *parts: _time_back(pandas.DatetimeIndex)(*parts).array),
+        (pandas.Timedelta, lambda v: [v.to_numpy()], pandas.Timedelta),
+        (pandas.Period, lambda v: [v.ordinal, v.freqstr], lambda n, f: pandas.Period(ordinal=n, freq=f)),
+        (arrays.PeriodArray, lambda v: [v.asi8, v.freqstr], lambda n, f: arrays.PeriodArray(n, dtype=f"period[{f}]")),
+        (pandas.Interval, lambda v: [v.left, v.right, v.closed], pandas.Interval),
+        (arrays.IntervalArray, lambda v: [v.left, v.right, v.closed], arrays.IntervalArray.from_arrays),
+        (type(pandas.NaT), lambda value: [], lambda: pandas.NaT),
+        (type(pandas.NA), lambda value: [], lambda: pandas.NA),
+    ]
+    found = {kind: Form(f"pandas.{kind.__name__}", split, build, True) for kind, split, build in forms}
+    return found | dict.fromkeys(indexes, Form("pandas.Index", _index_parts, _index, True))

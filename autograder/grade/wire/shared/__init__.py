@@ -1,1 +1,0 @@
-"""State that both processes share as if they were one: random generators, and files."""

@@ -1,0 +1,363 @@
+"""Validation says of each test, before anybody is graded, how it is judged and what to look at."""
+
+import sqlite3
+
+import nbformat
+import pytest
+
+from autograder.cli import main
+from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.batch.student_submission import StudentSubmission
+from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.submission.teacher.grading_plan import GradingPlan
+from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.validation.made_up_submissions import (
+    MadeUpSubmission,
+    grade_submissions,
+    ignore_step,
+    model_answers,
+    with_answers,
+)
+from autograder.grade.validation.source_report import print_report, shown_steps
+from autograder.grade.validation.validate import CellReport, SourceReport, validate_source
+from autograder.grade.where.grading_job import GradingTerms, JobResult
+from autograder.grade.where.local_processes import LocalBackend
+from tests.grade.conftest import LIMITS
+from tests.grade.small_course import KNOWN, answer, graded_cell, teacher
+
+OUTSIDE, IN_PROCESS = "plain data", "in process"
+HIDDEN = "\n### BEGIN HIDDEN TESTS\nassert f(4) == 16\n### END HIDDEN TESTS"
+BESIDE = "import sys\nassert sys._getframe().f_globals['f'] is f and 'In' in f.__globals__ and f(3) == 9"
+MOVED = "found = getattr(f, '__glob' + 'als__')\nassert 'In' in found and f(3) == 9"
+INSIDE = "def same(value):\n    found = getattr(value, '__glob' + 'als__')\n    assert 'In' in found\nsame(f)\nassert f(3) == 9"
+BOX = "class Box:\n    def __mul__(self, other):\n        return self\n\nf(Box())\nimport no_such_module"
+LONG = "the value is not what it should be " * 6 + "at all"
+
+
+def notebook(*tests):
+    """Returns a source notebook with one answer, `f`, and these tests."""
+    return nbformat.v4.new_notebook(cells=[teacher("import math"), answer("a", "def f(x):\n    return x * x"), *tests])
+
+
+TESTS = {
+    "right": graded_cell("right", "assert f(3) == 9" + HIDDEN),
+    "beside": graded_cell("beside", BESIDE, points=2),
+    "moved": graded_cell("moved", MOVED, points=2),
+    "wrong": graded_cell("wrong", "assert f(3) == 10"),
+    "given": graded_cell("given", "assert math.pi > 3"),
+}
+MORE = {
+    "inside": graded_cell("inside", INSIDE),
+    "settled": graded_cell("settled", BESIDE, autograder={"process": "one"}),
+    "never": graded_cell("never", BESIDE, autograder={"process": "two"}),
+    "counts": graded_cell("counts", "assert f(3) == 10", autograder={"counts": True}),
+    "above": graded_cell("above", "f(2) + 1", points=4),
+    "partly": graded_cell("partly", "f(1) + 1", points=4),
+    "missing": graded_cell("missing", BOX),
+    "long": graded_cell("long", f"assert f(3) == 10, {LONG!r}"),
+    "main": graded_cell("main", "if __name__ == '__main__':\n    assert f(3) == 9"),
+}
+
+
+@pytest.fixture(scope="module")
+def backend(bubblewrap):
+    """One warm host for all sources of this file."""
+    with LocalBackend(LEVELS["bubblewrap"], 1) as backend:
+        yield backend
+
+
+@pytest.fixture(scope="module")
+def graded(backend):
+    """Returns the grades of made-up submissions of a source."""
+
+    def grade(source, *submissions):
+        with backend.graders(terms_of(source)) as graders:
+            return grade_submissions(source, submissions, graders)
+
+    return grade
+
+
+@pytest.fixture(scope="module")
+def validated(backend):
+    """Returns the report on a source."""
+
+    def validate(cells, on_step=ignore_step, **options):
+        source = AssignmentSource("n", cells)
+        with backend.graders(terms_of(source)) as graders:
+            return validate_source(source, graders, on_step=on_step, **options)
+
+    return validate
+
+
+@pytest.fixture(scope="module")
+def cells(validated):
+    """The reports on all of these tests, by grade_id."""
+    return {cell.id: cell for cell in validated(notebook(*TESTS.values(), *MORE.values())).cells}
+
+
+def terms_of(source):
+    """Returns the terms by which a source is graded here."""
+    return GradingTerms({"n": source}, LEVELS["bubblewrap"], LIMITS, 7)
+
+
+def in_short(cell):
+    """Returns the points, the kind and the findings of a test."""
+    return cell.model, cell.release, cell.kind, cell.findings
+
+
+@pytest.mark.parametrize("name", ["right", "main"])
+def test_a_good_test_has_no_finding(cells, name):
+    """Full points for the model answer and none for the release; a test runs as the main program, as in a kernel."""
+    assert (1.0, 0.0, OUTSIDE, ()) == in_short(cells[name])
+
+
+def test_a_warning_moves_no_test_into_the_process(validated):
+    """There nbgrader's rule, no points for text on stderr, would cost every right answer its points."""
+    text = "import warnings\ndef f(x):\n    warnings.warn('old')\n    return x * x"
+    (cell,) = validated(nbformat.v4.new_notebook(cells=[answer("a", text), graded_cell("warns", "f(3)\n1")])).cells
+    assert (1.0, 0.0, OUTSIDE, ()) == in_short(cell)
+
+
+def test_a_test_that_needs_the_process_is_judged_there_and_named(cells):
+    """With the reason; where the text of the test does not show it, the teacher has a choice to make."""
+    assert (2.0, 0.0, IN_PROCESS, ()) == in_short(cells["beside"])
+    assert "judged in process, because it compares the identity of two objects" == cells["beside"].note
+    assert (2.0, 0.0, IN_PROCESS) == in_short(cells["moved"])[:3]
+    (finding,) = cells["moved"].findings
+    assert "judged in process, because outside the submission's process the model answer gets 0 of 2 (" in finding
+    assert finding.endswith('repair the test, or accept that with {"autograder": {"process": "one"}} in its metadata')
+
+
+def test_a_teacher_settles_where_a_test_is_judged(cells, validated):
+    """ "one" in the metadata accepts it, and is noted; "two", or the option, forbids it, so that the test gives no points."""
+    assert (1.0, 0.0, IN_PROCESS, ()) == in_short(cells["settled"])
+    assert "judged in process, as its metadata say" == cells["settled"].note
+    forbidden = validated(notebook(TESTS["beside"]), forbid_in_process=True)
+    for cell in (cells["never"], *forbidden.cells):
+        assert cell.kind is None
+        assert "may not be judged in process, so it gives points to nobody" in cell.findings[0]
+    assert {"beside": forbidden.cells[0].findings[0]} == forbidden.plan.nobody
+
+
+def test_all_tests_in_process_need_no_reason(validated):
+    """`--one-process` is the teacher's own choice; a test that its model answer fails still gives points to nobody."""
+    report = validated(notebook(*TESTS.values()), all_in_process=True)
+    assert [IN_PROCESS, IN_PROCESS, IN_PROCESS, None, IN_PROCESS] == [cell.kind for cell in report.cells]
+    assert [] == report.notes
+    assert ["wrong", "given"] == [finding.partition(":")[0] for finding in report.findings]
+
+
+def test_the_line_that_ended_a_test_is_quoted(cells):
+    """An `assert` without a message says nothing by itself; in a function of the test, its line counts and not the call's."""
+    assert cells["inside"].kind == IN_PROCESS
+    assert ", in line 3: assert 'In' in found)" in cells["inside"].findings[0]
+
+
+def test_what_its_own_model_answer_fails_gives_points_to_nobody(cells):
+    """Until the teacher says that it counts."""
+    assert (0.0, 0.0, None) == in_short(cells["wrong"])[:3]
+    assert "its own model answer gets 0 of 1 (AssertionError" in cells["wrong"].findings[0]
+    assert "so it gives points to nobody: repair it, or write" in cells["wrong"].findings[0]
+    assert (0.0, 0.0, OUTSIDE, ()) == in_short(cells["counts"])
+
+
+def test_a_model_answer_with_part_of_the_points_is_named(cells):
+    """The test still counts."""
+    assert (2.0, 0.0, OUTSIDE) == in_short(cells["partly"])[:3]
+    assert "the model answer gets 2 of 4" in cells["partly"].findings[0]
+
+
+def test_a_last_line_that_is_more_than_the_maximum_is_named(cells):
+    """Stock nbgrader stops at it; here it counts as the maximum."""
+    assert (4.0, 0.0, OUTSIDE) == in_short(cells["above"])[:3]
+    assert 5.0 == cells["above"].over_maximum
+    assert "its last line can be 5, which is more than its maximum" in cells["above"].findings[0]
+
+
+def test_a_reason_is_not_cut(cells):
+    """The whole message of the test is in the finding."""
+    assert f"{LONG})" in cells["long"].findings[0]
+
+
+def test_a_missing_module_is_the_reason_whatever_else_cannot_be_done(cells):
+    """The teacher has to install it, although the test also passes an object that cannot cross."""
+    (finding,) = cells["missing"].findings
+    assert "(No module named 'no_such_module')" in finding
+    assert "so it gives points to nobody: install the module for this Python" in finding
+
+
+def test_a_teachers_cell_that_fails_is_the_reason(validated):
+    """Not the name which is then missing, but the error of the cell that defines it."""
+    cells = [teacher("import no_such_module as lib"), answer("a", "x = 1"), graded_cell("t", "assert lib.one == x")]
+    [cell] = validated(nbformat.v4.new_notebook(cells=cells)).cells
+    assert cell.kind is None
+    assert (
+        "cannot be judged (the teacher's cell ended with ModuleNotFoundError: No module named 'no_such_module')"
+        in cell.findings[0]
+    )
+
+
+def test_a_setup_cell_that_fails_after_an_answer_stops_nothing(validated):
+    """Only the test that needs it gives points to nobody."""
+    cells = [teacher('missing = open("nowhere").read()'), graded_cell("second", "assert missing == 'x' and f(3) == 9")]
+    report = validated(notebook(TESTS["right"], *cells))
+    assert [OUTSIDE, None] == [cell.kind for cell in report.cells]
+
+
+def test_a_test_that_the_release_passes_is_named(cells):
+    """It would give its points to everybody."""
+    assert (1.0, 1.0, OUTSIDE) == in_short(cells["given"])[:3]
+    assert "it gives points to the release" in cells["given"].findings[0]
+
+
+def test_a_test_that_the_release_passes_only_in_process_is_named(validated):
+    """The release is graded as the students will be: in process, where the model answer needs it."""
+    text = (
+        "try:\n    found = f.__globals__\nexcept NameError:\n    found = (lambda: 0).__globals__\nassert 'In' in found"
+    )
+    (cell,) = validated(notebook(graded_cell("t", text))).cells
+    assert (1.0, 1.0, IN_PROCESS) == in_short(cell)[:3]
+
+
+def test_a_test_is_judged_where_the_names_are_that_its_answer_reads(validated, graded):
+    """A test that binds them runs in process, too; a test that binds nothing of it stays where it was."""
+    source = nbformat.v4.new_notebook(
+        cells=[
+            answer("a", "def f(x):\n    return x * x"),
+            graded_cell("binds", "given = 3\nassert f(given) == 9"),
+            graded_cell("apart", "other = 4\nassert f(other) == 16"),
+            answer("b", "def g():\n    return f(given)\nfound = g()"),
+            graded_cell("beside", BESIDE + "\nassert found == 9"),
+        ]
+    )
+    plan = validated(source).plan
+    known = AssignmentSource("n", source)
+    grade = graded(known, MadeUpSubmission("model", model_answers(known), plan))[0]
+    assert ["beside", "binds"] == sorted(known.with_binders(plan.in_process(known)))
+    assert [1.0, 1.0, 1.0] == [cell.points for cell in grade.cells.values()]
+
+
+def test_a_test_that_fails_as_planned_gives_points_to_nobody(validated):
+    """What another test does in the process is not always seen in its text; then a run of the plan itself shows it."""
+    report = validated(
+        nbformat.v4.new_notebook(
+            cells=[
+                answer("a", "def f(x):\n    return x * x"),
+                graded_cell("binds", "dict.update(globals(), given=3)\nassert f(3) == 9"),
+                answer("b", "found = f(given)"),
+                graded_cell("beside", BESIDE + "\nassert found == 9"),
+            ]
+        )
+    )
+    assert ["beside"] == list(report.plan.nobody)
+    assert "without the other tests in its process the model answer gets 0 of 1" in report.cells[1].findings[0]
+
+
+def test_an_answer_that_a_person_grades_is_a_model_answer_too(validated):
+    """Later tests may use its names."""
+    by_person = answer("by_person", "g = 3")
+    by_person.metadata.nbgrader |= {"grade": True, "points": 2}
+    (cell,) = validated(nbformat.v4.new_notebook(cells=[by_person, graded_cell("later", "assert g == 3")])).cells
+    assert (1.0, 0.0, OUTSIDE, ()) == in_short(cell)
+
+
+def test_a_test_without_a_model_answer_shows_no_points_for_it(validated):
+    """The right answer to a prediction is what PyTorch does, so the source has none, and 0 would look like a fault."""
+    asked = nbformat.v4.new_code_cell(
+        "guess = None", metadata={"nbgrader": KNOWN | {"grade_id": "p", "solution": True}, "tags": ["stub"]}
+    )
+    (cell,) = validated(nbformat.v4.new_notebook(cells=[asked, graded_cell("q", "assert guess == 'raises'")])).cells
+    assert (None, 0.0, OUTSIDE, ()) == in_short(cell)
+
+
+def test_made_up_submissions_are_graded_like_others(graded):
+    """Any answers, each with its grade."""
+    source = AssignmentSource("n", notebook(TESTS["right"]))
+    texts = {"cubes": "def f(x):\n    return x ** 3", "squares": "f = lambda x: x ** 2", "none": "pass"}
+    submissions = [
+        MadeUpSubmission(name, with_answers(source, {"a": text}), GradingPlan()) for name, text in texts.items()
+    ]
+    grades = graded(source, *submissions)
+    assert [0.0, 1.0, 0.0] == [grade.points for grade in grades]
+
+
+def test_each_step_is_shown(validated, capsys):
+    """A line on standard error for each run that begins, with its number; standard output has none."""
+    with shown_steps() as on_step:
+        validated(notebook(TESTS["right"]), on_step=on_step)
+    printed = capsys.readouterr()
+    runs = ("model answers", "model answers, in process", "release")
+    lines = [line for line in printed.err.splitlines() if line.startswith("validating ")]
+    assert [f"validating n: {name} ({number} of 3)" for number, name in enumerate(runs, 1)] == lines
+    assert "" == printed.out
+
+
+def test_a_long_grade_id_is_not_cut_in_the_table(capsys):
+    """It is what the teacher searches for in the notebook."""
+    cell = CellReport(id="test_plot_of_the_squared_exponential_end", max_points=1, model=1, release=0, kind=OUTSIDE)
+    print_report(SourceReport(notebook="n", cells=(cell,), plan=GradingPlan()))
+    assert "end" in capsys.readouterr().out
+
+
+class _LastFirst:
+    """Gives the results of all jobs in reverse, as processes that work at once may."""
+
+    def grade(self, jobs):
+        results = [JobResult(job.student, job.notebook, None, f"{job.student} failed") for job in jobs]
+        return reversed(results)
+
+
+def test_results_keep_their_order_whichever_is_first():
+    """The second submission may be graded before the first."""
+    source = AssignmentSource("n", notebook(TESTS["right"]))
+    submissions = [MadeUpSubmission(name, model_answers(source), GradingPlan()) for name in ("a", "b", "c")]
+    assert ["a failed", "b failed", "c failed"] == grade_submissions(source, submissions, _LastFirst())
+
+
+@pytest.fixture
+def course(tmp_path, bubblewrap):
+    """A course with one assignment and one submission of it, the model answer."""
+    cells = notebook(*TESTS.values(), MORE["settled"])
+    for folder, text in (("source", cells), ("submitted/ann", cells)):
+        place = tmp_path / folder / "small"
+        place.mkdir(parents=True)
+        (place / "n.ipynb").write_text(nbformat.writes(text), "utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", ["validate-source", "rehearse"])
+def test_the_command_prints_a_table_and_the_findings(course, capsys, command):
+    """Exit code 1 if there are findings, and nothing is written."""
+    before = sorted(course.rglob("*"))
+    assert 1 == main([command, "small", "--course", str(course), "--jobs", "1", "--mutants", "0"])
+    printed = capsys.readouterr().out
+    for words in (
+        "plain data",
+        "in process",
+        "points to nobody",
+        "beside: judged in process, because it compares",
+        "moved: judged in process, because outside",
+        "settled: judged",
+    ):
+        assert words in printed
+    assert before == sorted(course.rglob("*"))
+
+
+def test_grade_prints_the_findings_and_grades_by_the_plan(course, capsys, monkeypatch):
+    """Before the first student's folder is opened; the report is kept in the gradebook, and used while nothing changes."""
+    opened = []
+    monkeypatch.setattr(
+        "autograder.grade.batch.assignment.StudentSubmission",
+        lambda *arguments: opened.append(capsys.readouterr().err) or StudentSubmission(*arguments),
+    )
+    assert 1 == main(["grade", "small", "--course", str(course), "--jobs", "1", "--feedback", "off"])
+    assert all(f"n, {name}: " in opened[0] for name in ("beside", "moved", "wrong", "given", "settled"))
+    with sqlite3.connect(course / "gradebook.db") as database:
+        assert [("n",)] == database.execute("SELECT notebook FROM autograder_rehearsal").fetchall()
+    monkeypatch.setattr("autograder.grade.batch.validation.validate_source", None)
+    [row] = grade_assignment("small", course, Options(jobs=1))
+    assert row.unchanged
+    judged = {name: (cell.points, cell.kind) for name, cell in row.cells["n"].items()}
+    assert (1.0, OUTSIDE) == judged.pop("right") == judged.pop("given")
+    assert (2.0, IN_PROCESS) == judged.pop("beside") == judged.pop("moved")
+    assert {"wrong": (None, ""), "settled": (1.0, IN_PROCESS)} == judged

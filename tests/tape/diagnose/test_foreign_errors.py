@@ -1,0 +1,89 @@
+"""Errors that have nothing to do with autograd: reported with their line, without a search for in-place operations."""
+
+import json
+
+import pytest
+
+import autograder as package
+from autograder.tape.diagnose.foreign_errors import is_foreign
+from autograder.tape.recording.verdict_types import Problem
+from tests.commands import autograder
+
+TRAINING = """import torch
+model = torch.nn.Linear(3, 1)
+{before}
+for step in range(2):
+    x = torch.ones(4, 3)
+    x += 1
+    loss = model(x).pow(2).mean()
+    loss.backward()
+{after}
+"""
+FOREIGN = {
+    "a file": ("open('train.txt')", "FileNotFoundError"),
+    "a name": ("model(batch)", "NameError"),
+    "shapes": ("model(torch.ones(4, 5))", "RuntimeError"),
+    "a dtype": ("model(torch.ones(4, 3).double())", "RuntimeError"),
+    "an index": ("torch.ones(3)[5]", "IndexError"),
+    "an assertion": ("assert model.bias is None", "AssertionError"),
+    "its own error": ("raise RuntimeError('the gradients are too large')", "RuntimeError"),
+    "None": ("import re; re.search('a', 'b').group()", "AttributeError"),
+    "endless recursion": ("f = lambda x: f(x * 2)\nf(model.weight)", "RecursionError"),
+}
+OF_AUTOGRAD = {
+    "a leaf": "w = torch.ones(3, requires_grad=True)\nw += 1",
+    "numpy": "model.weight.numpy()",
+    "a scalar": "torch.autograd.grad(model.weight, model.weight)",
+    "nothing to differentiate": "torch.ones(3).sum().backward()",
+    "no gradient yet": "model.weight.data -= 0.1 * model.weight.grad",
+    "no gradient under a name": "for p in [model.weight]:\n    g = p.grad\n    g.zero_()",
+    "inference": "with torch.inference_mode():\n    x = torch.ones(3)\n(x * model.bias)",
+    "a view of a bundle": "a, b = model.weight.clone().split(2, 1)\na += 1",
+    "deepcopy": "import copy; copy.deepcopy(model.weight * 2)",
+}
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_foreign_error_is_reported_with_its_line(name):
+    """One run before any backward call, no repair, and no note; after right backward calls the same answer."""
+    line, error = FOREIGN[name]
+    found = package.explain(TRAINING.format(before=line, after=""))
+    verdict = found.recording.verdict
+    assert ("raises-forward", error, 1) == (verdict.outcome, verdict.error.type, verdict.runs)
+    assert 3 <= verdict.error.line <= 3 + line.count("\n")
+    later = package.explain(TRAINING.format(before="", after=line)).recording.verdict
+    assert ("raises-forward", error) == (later.outcome, later.error.type)
+    for one in (verdict, later):
+        assert ((), (), ()) == (one.harms, one.fixes, one.notes)
+
+
+@pytest.mark.parametrize("name", OF_AUTOGRAD)
+def test_an_error_of_autograd_is_not_foreign(name):
+    """The rules of autograd, as PyTorch's messages name them, and a gradient that is None."""
+    source = "import torch\nmodel = torch.nn.Linear(3, 1)\n" + OF_AUTOGRAD[name]
+    with pytest.raises((RuntimeError, TypeError, AttributeError)) as raised:
+        exec(compile(source, "<source>", "exec"), {})
+    line = next(one.lineno for one in raised.traceback[::-1] if str(one.path) == "<source>") + 1
+    problem = Problem(type(raised.value).__name__, str(raised.value), line)
+    assert not is_foreign(problem, in_backward=False, source=source)
+
+
+@pytest.mark.parametrize("end", ["sys.exit(3)", "sys.exit()", "failed = True\nif failed:\n    sys.exit(1)"])
+def test_leaving_after_an_error_does_not_hide_the_harm(tmp_path, end):
+    """`except RuntimeError: sys.exit(3)` is explained as the error that it caught."""
+    (tmp_path / "leaves.py").write_text(
+        "import sys, torch\nw = torch.ones(3, requires_grad=True)\nh = w.exp()\nh += 1\ntry:\n    h.sum().backward()\n"
+        f"except RuntimeError:\n    {end}\n"
+    )
+    found = json.loads(autograder("explain", "leaves.py", "--json", "--no-repair", cwd=tmp_path).stdout)
+    assert ("raises-backward", 4, 6) == (
+        found["outcome"], found["harms"][0]["mutated_at"][0]["line"], found["error"]["line"],
+    )  # fmt: skip
+
+
+def test_a_class_is_refused_with_one_sentence(tmp_path):
+    """`FILE::Class` says what to give instead, and names a static method's form."""
+    (tmp_path / "net.py").write_text("import torch\nclass Net(torch.nn.Module):\n    pass\n")
+    done = autograder("explain", "net.py::Net", cwd=tmp_path)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "autograder: net.py::Net is a class. Name a function, or a static method as Net.METHOD.\n" == done.stderr
