@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 from nbgrader.api import Assignment, Grade, Gradebook, SubmittedAssignment, SubmittedNotebook
-from sqlalchemy import bindparam, Column, Integer, MetaData, Table, Text, and_, bindparam, case, func, text
+from sqlalchemy import Column, Integer, MetaData, Table, Text, and_, bindparam, case, func, text
 from sqlalchemy.exc import OperationalError
 from traitlets.config import Config
 
