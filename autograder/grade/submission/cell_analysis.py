@@ -6,7 +6,7 @@ import ast
 import copy
 import functools
 import symtable
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from IPython.core.inputtransformer2 import TransformerManager
@@ -49,18 +49,6 @@ def bound_names(statement: ast.stmt) -> set[str]:
 
 
 @functools.lru_cache(maxsize=2000)
-def defined_classes(text: str) -> frozenset[str]:
-    """Returns the classes that a cell defines at its top level."""
-    return frozenset(part.name for part in statements(text) if isinstance(part, ast.ClassDef))
-
-
-@functools.lru_cache(maxsize=2000)
-def used_names(text: str) -> set[str]:
-    """Returns the names that a cell uses, or may use when its functions are called; also those that it binds itself."""
-    return {node.id for part in statements(text) for node in ast.walk(part) if isinstance(node, ast.Name)}
-
-
-@functools.lru_cache(maxsize=2000)
 def global_reads(text: str) -> frozenset[str]:
     """Returns the names outside of them that a cell's functions read when they are called."""
     outer = scope_of(ast.Module(list(statements(text)), [])).get_children()
@@ -84,13 +72,6 @@ def inner_scopes(scope: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
     for child in scope.get_children():
         yield child
         yield from inner_scopes(child)
-
-
-def names_in_main(nodes: Iterable[ast.AST]) -> set[str]:
-    """Returns the names that a text in quotes says are the notebook's, as in `patch("__main__.rate")`."""
-    texts = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    names = {text.removeprefix("__main__.") for text in texts if text.startswith("__main__.")}
-    return {name for name in names if name.isidentifier()}
 
 
 @functools.lru_cache(maxsize=2000)
@@ -126,11 +107,12 @@ class SubmissionText:
         return next((form for cell in reversed(self._cells) if (form := _code(cell, name)) is not None), None)
 
     def definition(self, name: str) -> str | None:
-        """Return the text of the name's last definition as a function; None if it is not defined at the top level of a cell."""
+        """Return the text of the function to which a top-level statement binds the name last; None if it binds something else."""
         for cell in reversed(self._cells):
             for part in reversed(statements(cell)):
-                if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)) and part.name == name:
-                    return ast.get_source_segment(transformed(cell), part)
+                if name in bound_names(part):
+                    is_function = isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef)) and part.name == name
+                    return ast.get_source_segment(transformed(cell), part) if is_function else None
         return None
 
     def words(self, name: str) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ behind the standard library and before installed packages, so `random.py` is nev
 import pytest
 
 from autograder.grade.submission.submission_grader import SubmissionGrader
-from autograder.grade.submission.teacher.judging_plan import all_in_one_process
+from autograder.grade.submission.teacher.grading_plan import plan_all_in_process
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source, teacher
 
@@ -31,7 +31,7 @@ def test_a_module_beside_the_notebook_is_found_as_by_a_kernel(server, name, mode
         graded_cell("tests", f"assert f() in (True, False)\n{has}"),
         files={f"{name}.py": MINE},
     )
-    plan = all_in_one_process(of) if mode == "one" else None
+    plan = plan_all_in_process(of) if mode == "one" else None
     graded = SubmissionGrader(server, LIMITS).grade(of, hand_in(of), {f"{name}.py": MINE}, 7, plan)
     assert points(graded) == {"answers": 1.0, "tests": 1.0}, graded.cells
 
@@ -71,7 +71,7 @@ def test_a_folder_that_a_teachers_cell_adds_to_the_search_path(server, adding, m
         ),
         files=HELPERS,
     )
-    grader, plan = SubmissionGrader(server, LIMITS), all_in_one_process(of) if mode == "one" else None
+    grader, plan = SubmissionGrader(server, LIMITS), plan_all_in_process(of) if mode == "one" else None
     for seed in (7, 8):
         graded = grader.grade(of, hand_in(of), HELPERS, seed, plan)
         assert points(graded) == {"t": 1.0}, graded.cells

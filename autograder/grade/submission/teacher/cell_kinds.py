@@ -9,13 +9,15 @@ model answer passes and a student's right or wrong answer would get another grad
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, TypeGuard
 
+from autograder.check.subject.learner_code import words_of
 from autograder.grade.submission.cell_analysis import statements, transformed
-from autograder.grade.submission.teacher.cell_names import BUILTINS, CellNames, cell_names, root
+from autograder.grade.submission.teacher.cell_names import BUILTINS, CellNames, cell_names, changed_names, root
 
 if TYPE_CHECKING:
     from autograder.grade.submission.teacher.source_cells import SourceCell
@@ -26,31 +28,45 @@ FAMILY = {"check", "check_outcome", "culprit", "passed", "predicted", "predicted
 
 CALLS = {
     **dict.fromkeys(("id", "eval", "exec", "compile", "__import__", "super", "setattr", "delattr"), "it calls `{name}`"),
-    **dict.fromkeys(("seed", "manual_seed", "set_state", "setstate", "set_rng_state"), "it seeds a random generator"),
+    **dict.fromkeys(("system", "popen", "Popen", "check_output", "patch", "mock_open"), "it calls `{name}`"),
+    **dict.fromkeys(("assertIs", "assertIsNot"), "it compares the identity of two objects"),
     **dict.fromkeys(("gca", "gcf", "get_fignums", "get_axes", "figure_"), "it looks at a plot of the student's"),
     **dict.fromkeys(
-        ("shares_memory", "may_share_memory", "getrefcount", "get_referrers"), "it asks whether objects share memory"
+        ("shares_memory", "may_share_memory", "getrefcount", "get_referrers", "getsizeof"),
+        "it asks where objects are in memory",
     ),
-    **dict.fromkeys(("system", "popen", "Popen", "check_output", "patch", "mock_open"), "it calls `{name}`"),
-    **dict.fromkeys(("to_csv", "savefig", "save", "savetxt", "dump", "unlink"), "it writes a file"),
-    **dict.fromkeys(("write_text", "write_bytes"), "it writes a file"),
+    **dict.fromkeys(
+        ("to_csv", "savefig", "save", "savetxt", "dump", "unlink", "write_text", "write_bytes"), "it writes a file"
+    ),
+    **dict.fromkeys(
+        ("listdir", "scandir", "glob", "iglob", "rglob", "iterdir", "is_file", "is_dir", "isfile", "isdir", "getsize"),
+        "it looks for files, which an answer may write",
+    ),
 }  # fmt: skip
+"""Why a test that calls a function of this name is judged in process."""
+SETTINGS = {
+    "chdir", "disable", "enable_grad", "filterwarnings", "no_grad", "putenv", "reset_defaults", "set_default_device",
+    "set_default_dtype", "set_default_tensor_type", "set_grad_enabled", "set_num_threads", "set_option", "set_printoptions",
+    "set_float_precision", "setcontext", "seterr", "setlocale", "setrecursionlimit", "simplefilter", "use_deterministic_algorithms",
+}  # fmt: skip
+"""Functions that change a setting of the process in which a student's function is called, too."""
+PLAIN_CONTEXTS = {
+    "assertRaises", "assertRaisesRegex", "nullcontext", "open", "raises", "redirect_stdout", "subTest", "suppress",
+}  # fmt: skip
+"""Context managers that change nothing for the functions that are called in them, but the place of their output."""
 ATTRIBUTES = {
     "__code__", "__closure__", "__globals__", "__defaults__", "__kwdefaults__", "__dict__", "__class__", "__wrapped__",
-    "base", "data_ptr", "grad_fn", "is_leaf", "_version", "flags", "stdin", "user_ns",
+    "base", "data_ptr", "environ", "flags", "grad_fn", "is_leaf", "modules", "rcParams", "stdin", "strides", "user_ns", "_version",
 }  # fmt: skip
 MODULES = {
-    "pickle",
-    "subprocess",
-    "ctypes",
-    "mock",
-    "unittest.mock",
-    "gc",
-    "tracemalloc",
-    "threading",
-    "multiprocessing",
-}
-NEEDS_CALL = {"seed", "manual_seed", "set_state", "setstate", "set_rng_state"}
+    "ctypes", "doctest", "gc", "mock", "multiprocessing", "pickle", "subprocess", "threading", "tracemalloc", "unittest.mock",
+}  # fmt: skip
+HISTORY = {"In", "Out", "_", "__", "___", "_i", "_ih", "_oh", "_dh", "exit", "quit"}
+SEEDS = {"default_rng", "seed", "manual_seed", "set_state", "setstate", "set_rng_state"}
+RANDOM = re.compile(
+    r"rand|rng|shuffle|sample|choice|normal|uniform|permut|dropout|poisson|binomial|multinomial|^(nn|init|seed|fit)$"
+)
+"""Words of answers that may draw random numbers, or make objects that do."""
 
 
 @dataclass(frozen=True)
@@ -174,28 +190,33 @@ class _Source:
                 tests.add(self.cells[index].id)
                 # The teacher's cells that the earlier test needs have run before it.
             elif index not in setup:
-                setup.add(index)
-                used = self.names[index]
-                at_once = {one for one in used.reads - BUILTINS if self._is_students(one, index)}
-                if at_once:
-                    reason = reason or f"it needs the teacher's cell that uses `{min(at_once)}` of the student's"
-                inner = self._collect(used.reads - BUILTINS, index, setup, tests, students)
-                late = self._collect(used.late - BUILTINS, before, setup, tests, students)
-                reason = reason or inner or late
-                setup |= self._changing(used.binds, index, before)
+                for needed in [index, *self._changing(self.names[index].binds, index, before)]:
+                    reason = reason or self._collect_setup(needed, before, setup, tests, students)
         return reason
+
+    def _collect_setup(
+        self, index: int, before: int, setup: set[int], tests: set[str], students: set[str]
+    ) -> str | None:
+        """Adds a teacher's cell and all that it needs; returns why the test is judged in process, if it uses the student's names."""
+        if index in setup:
+            return None
+        setup.add(index)
+        used = self.names[index]
+        inner = self._collect(used.reads - BUILTINS, index, setup, tests, students)
+        late = self._collect(used.late - BUILTINS, before, setup, tests, students)
+        if at_once := {name for name in used.reads - BUILTINS if self._is_students(name, index)}:
+            return f"it needs the teacher's cell that uses `{min(at_once)}` of the student's"
+        return inner or late
 
     def _is_students(self, name: str, before: int) -> bool:
         index = self.owner(name, before)
         return index is not None and _is_answer(self.cells[index])
 
-    def _changing(self, binds: frozenset[str], after: int, before: int) -> set[int]:
-        """Return the teacher's cells that change an object of these names."""
-        return {
-            index
-            for index in range(after + 1, before)
-            if self.cells[index].kind == "teacher" and self.names[index].changes & binds
-        }
+    def _changing(self, binds: frozenset[str], after: int, before: int) -> Iterator[int]:
+        """Yield the teacher's cells that change an object of these names."""
+        for index in range(after + 1, before):
+            if self.cells[index].kind == "teacher" and self.names[index].changes & binds:
+                yield index
 
     def _settings(self, before: int) -> set[int]:
         """Return the teacher's cells that call a function of a module for its effect, such as a seed, a style or an option."""
@@ -232,14 +253,23 @@ class _Source:
         if replaced := (names.functions | names.classes) & self.answered:
             return f"it replaces `{min(replaced)}`"
         functions = {name for name in students if self._is_function(name, index)}
-        for node in _nodes(cell.text):
+        nodes = list(_nodes(cell.text))
+        for node in nodes:
             if _is_call_of(node, students) and (
                 passed := _not_plain(node, names.functions | names.classes | functions)
             ):
                 return f"it passes {passed} to `{_called(node)}`"
-            if isinstance(node, ast.Call) and _called(node) in NEEDS_CALL and functions:
-                return "it seeds a random generator"
+        if functions and self._draws_randomly(index) and any(_is_call_named(node, SEEDS) for node in nodes):
+            return "it seeds a random generator"
+        if functions and (setting := _changes_settings(nodes, functions | names.functions)):
+            return f"it calls the answer while `{setting}` changes a setting"
+        if result := _changed_results(nodes, students):
+            return f"it changes `{result}`, which an answer returned"
         return None
+
+    def _draws_randomly(self, before: int) -> bool:
+        texts = [cell.full for cell in self.cells[:before] if _is_answer(cell)]
+        return any(RANDOM.search(word) for text in texts for part in statements(text) for word in words_of(part))
 
     def _is_function(self, name: str, before: int) -> bool:
         index = self.owner(name, before)
@@ -253,6 +283,8 @@ class _Source:
             return "it uses IPython itself"
         if used := MODULES & set(names.imports.values()):
             return f"it imports `{min(used)}`"
+        if used := HISTORY & names.reads:
+            return f"it reads `{min(used)}`"
         if files := self.files & set(_file_names(cell.text)):
             return f"it names the file `{min(files)}`, which an answer may write"
         return next((reason for node in _nodes(cell.text) if (reason := _reason_of(node))), None)
@@ -297,6 +329,55 @@ def _nodes(text: str) -> Iterator[ast.AST]:
 
 def _is_call_of(node: ast.AST, names: set[str]) -> TypeGuard[ast.Call]:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in names
+
+
+def _is_call_named(node: ast.AST, names: Collection[str]) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and _called(node) in names
+
+
+def _changes_settings(nodes: list[ast.AST], functions: Collection[str]) -> str | None:
+    """Return the call that changes a setting of the process while one of the functions may be called; None without one."""
+    for node in nodes:
+        if _is_call_named(node, SETTINGS):
+            return _called(node)
+        if isinstance(node, (ast.With, ast.AsyncWith)) and any(
+            isinstance(inner, ast.Name) and inner.id in functions for part in node.body for inner in ast.walk(part)
+        ):
+            for item in node.items:
+                if not _is_call_named(item.context_expr, PLAIN_CONTEXTS):
+                    return ast.unparse(item.context_expr)
+    return None
+
+
+def _changed_results(nodes: list[ast.AST], students: Collection[str]) -> str | None:
+    """Return a name whose object comes from an answer and is changed in place: parts of it may be one object, or the answer's own."""
+    results = set(students)
+    while True:
+        found = {name for node in nodes for name in _names_from(node, results)} - results
+        if not found:
+            break
+        results |= found
+    # A number that is added to is a new object: `total += f(x)`.
+    changes = [name for node in nodes if not _adds_to_name(node) for name in changed_names(node)]
+    return next((name for name in changes if name in results - set(students)), None)
+
+
+def _names_from(node: ast.AST, sources: Collection[str]) -> Iterator[str]:
+    """Yield the names that an assignment or a loop binds to what is computed from some names."""
+    if isinstance(node, ast.Assign):
+        targets, value = node.targets, node.value
+    elif isinstance(node, (ast.For, ast.comprehension)):
+        targets, value = [node.target], node.iter
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)) and node.value is not None:
+        targets, value = [node.target], node.value
+    else:
+        return
+    if any(isinstance(part, ast.Name) and part.id in sources for part in ast.walk(value)):
+        yield from (part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name))
+
+
+def _adds_to_name(node: ast.AST) -> bool:
+    return isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name)
 
 
 def _called(node: ast.Call) -> str:
@@ -359,7 +440,7 @@ def _reason_of(node: ast.AST) -> str | None:
         name = _called(node)
         if name == "open" and _opens_for_writing(node):
             return "it writes a file"
-        if name in CALLS and name not in NEEDS_CALL:
+        if name in CALLS:
             return CALLS[name].format(name=name)
     if isinstance(node, (ast.Assign, ast.AugAssign)):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]

@@ -17,7 +17,7 @@ from autograder.grade.submission.cell_analysis import (
     statements,
 )
 
-BUILTINS = frozenset(dir(builtins)) | {"get_ipython", "In", "Out", "display", "__name__", "exit", "quit"}
+BUILTINS = frozenset(dir(builtins)) | {"get_ipython", "display", "__name__"}
 CHANGING = {"shuffle", "copyto", "put", "place", "putmask", "heapify", "heappush", "heappop", "insort"}
 """Functions of libraries that change their arguments."""
 NAMESPACES = {"globals", "locals", "vars", "dir"}
@@ -85,7 +85,7 @@ def cell_names(text: str) -> CellNames:
         functions=frozenset(part.name for part in parts if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))),
         classes=frozenset(part.name for part in parts if isinstance(part, ast.ClassDef)),
         inner=frozenset(_bound_anywhere(tree)),
-        changes=frozenset(name for part in _at_once(parts) for name in _changed(part)),
+        changes=frozenset(name for part in _at_once(parts) for name in changed_names(part)),
         quoted=frozenset(_quoted(tree)),
     )
 
@@ -151,7 +151,7 @@ def _at_once(parts: list[ast.stmt]) -> Iterator[ast.AST]:
         yield from _run_at_once(part)
 
 
-def _changed(node: ast.AST) -> Iterator[str]:
+def changed_names(node: ast.AST) -> Iterator[str]:
     """Yield the names whose object a node may change in place."""
     targets: list[ast.expr] = []
     if isinstance(node, (ast.Assign, ast.Delete)):
