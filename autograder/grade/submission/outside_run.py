@@ -276,7 +276,7 @@ class OutsideRun:
             told = in_english("this test could not be judged: the teacher's cell ended with {error}", error=failure)
             return _for_a_person(own, told)
         missing = MISSING.search(result.reason) if result.status == "incorrect" else None
-        if missing and missing[1] in self._bound_by_tests:
+        if missing and missing[1] in self._bound_by_tests - cell_names(own.text).needs:
             told = in_english("the answers read {names}, to which only a test gives a value", names=missing[1])
             return _for_a_person(own, told)
         return _plain_grade(own, result, time.monotonic() - start)
