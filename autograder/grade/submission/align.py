@@ -12,6 +12,8 @@ from nbformat import NotebookNode
 
 from autograder.grade.submission.submitted_notebook import new_cell
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
+from autograder.locale.languages import language
+from autograder.locale.notebook_translation import markdown_in_language
 
 PUT_BACK = "This cell was missing from the submission; it was put back."
 LONGEST_ANSWER = 100_000
@@ -109,7 +111,7 @@ class _Alignment:
         """Return what the student wrote below a written answer that is as it was handed out; None if that is nothing."""
         if own is None or own.kind != "manual" or own.cell.cell_type == "code" or own.is_locked:
             return None
-        if self._cells[place].source.strip() != own.visible.strip():
+        if self._cells[place].source.strip() != _in_students_language(own):
             return None
         taken = {*self._places.values(), len(self._cells)}
         end = next(n for n in range(place + 1, len(self._cells) + 1) if n in taken)
@@ -128,8 +130,8 @@ def _places(source: AssignmentSource, cells: list[NotebookNode]) -> dict[int, in
     found = {position: last[cell.id] for position, cell in enumerate(source.cells) if cell.id in last}
     wanted: dict[tuple[str, str], list[int]] = defaultdict(list)
     for position, known in enumerate(source.cells):
-        if position not in found and known.visible.strip():
-            wanted[known.cell.cell_type, known.visible.strip()].append(position)
+        if position not in found and (text := _in_students_language(known)):
+            wanted[known.cell.cell_type, text].append(position)
     there: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, cell in enumerate(cells):
         if _id(cell) not in source.by_id:
@@ -137,6 +139,12 @@ def _places(source: AssignmentSource, cells: list[NotebookNode]) -> dict[int, in
     return found | {
         wanted[key][0]: places[0] for key, places in there.items() if len(places) == 1 == len(wanted.get(key, ()))
     }
+
+
+def _in_students_language(cell: SourceCell) -> str:
+    if cell.cell.cell_type == "code" or language() == "en":
+        return cell.visible.strip()
+    return markdown_in_language(cell.visible, language()).strip()
 
 
 def _id(cell: NotebookNode) -> str:

@@ -237,10 +237,18 @@ def test_arguments_that_are_only_read_are_not_changed():
 @pytest.mark.parametrize(
     ("text", "argument", "reason"),
     [
-        ("def f(x):\n    return (i for i in x)", [1], "f returned a value of type generator"),
-        ("def f(x):\n    return lambda: x", [1], "f returned a value of type function"),
-        ("def f(x):\n    return x", lambda: 1, "an argument of f is a value of type function"),
-        ("def f(x):\n    return x", iter([1]), "an argument of f is a value of type list_iterator"),
+        (
+            "def f(x):\n    return (i for i in x)",
+            [1],
+            "the value that f returned cannot leave its process: a value of type generator",
+        ),
+        (
+            "def f(x):\n    return lambda: x",
+            [1],
+            "the value that f returned cannot leave its process: a value of type function",
+        ),
+        ("def f(x):\n    return x", lambda: 1, "an argument of f cannot cross: a value of type function"),
+        ("def f(x):\n    return x", iter([1]), "an argument of f cannot cross: a value of type list_iterator"),
     ],
 )
 def test_values_that_are_not_plain_are_a_refusal(text, argument, reason):

@@ -201,5 +201,6 @@ def test_a_judge_leaves_nothing_for_the_next(lane):
         pytest.skip("at these levels /tmp and process numbers are shared")
     left, _ = lane.results(LEAVES, RIGHT)
     looking, following = lane.results(LOOKS, RIGHT)
-    assert ("left\n", "False\n") == (printed(left.grade), printed(looking.grade))
+    assert "left" in printed(left.grade).splitlines()
+    assert "False" in printed(looking.grade).splitlines()
     assert points(left.grade) == points(looking.grade) == points(following.grade) == MOST
