@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from autograder.commands import (
     atlas_command,
@@ -39,7 +39,7 @@ class _Parser(TranslatedHelpParser):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Returns the exit code: 0 all is well, 1 the answer is no, 2 the command could not be carried out."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["test"]:  # everything after it belongs to pytest, its options included
+    if words[:1] == ["test"] and not {"-h", "--help"} & set(words):  # other arguments are pytest's, options included
         return carried_out(argparse.Namespace(run=lambda _: _test(words[1:])), "test")
     words, arguments = _split(words) if words[:1] == ["explain"] else (words, [])
     given = argparse.Namespace(arguments=arguments, words=words)
@@ -68,10 +68,22 @@ def _parser() -> argparse.ArgumentParser:
     grade_command.add_to(verbs)
     validate_command.add_to(verbs)
     desk_commands.add_to(verbs)
-    told = translated("run the tests: --quick some, --all the slow ones too; other words go to pytest")
-    verbs.add_parser("test", help=told)
+    _add_test(verbs)
     verbs.add_parser("doctor", help=translated("say what this machine has and lacks")).set_defaults(run=_doctor)
     return parser
+
+
+def _add_test(verbs: Any) -> None:
+    """Add the help of `test`; `_test` reads its options."""
+    test = verbs.add_parser(
+        "test",
+        help=translated("run the tests, except the slow ones"),
+        epilog=translated("Other arguments are passed to pytest; `python -m pytest --help` lists them."),
+    )
+    chosen = test.add_mutually_exclusive_group()
+    chosen.add_argument("--quick", action="store_true", help=translated("run a selection while you edit"))
+    chosen.add_argument("--slow", action="store_true", help=translated("run only the slow tests"))
+    chosen.add_argument("--all", action="store_true", help=translated("run all tests"))
 
 
 # What `test` chooses, by the markers in pyproject.toml. Nothing is both in `test` and in `test --slow`; `--all` is the two together.

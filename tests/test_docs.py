@@ -100,6 +100,18 @@ def test_what_is_missing_is_noticed():
     assert not is_broken("https://pytorch.org/nowhere", page)
 
 
+def test_every_page_clones_the_repository_of_the_citation():
+    """README.md and docs/install.md clone the address in CITATION.cff, so that a new address is set in all places."""
+    (address,) = re.findall(r"^repository-code: (\S+)$", (ROOT / "CITATION.cff").read_text("utf-8"), re.M)
+    cloned = [re.findall(r"^git clone (\S+)$", page.read_text("utf-8"), re.M) for page in PAGES]
+    assert [[address]] * 3 == [found for found in cloned if found]
+
+
+def test_the_readme_is_short():
+    """README.md has at most 120 lines, so that a visitor reads all of it."""
+    assert 120 >= len((ROOT / "README.md").read_text("utf-8").splitlines())
+
+
 def test_the_example_of_the_readme_ships_and_explains_as_printed():
     """`docs/bug.py` is the program in the README, and `explain` finds what the README shows of it."""
     blocks = re.findall(r"^```(?:python)?\n(.*?)^```", (ROOT / "README.md").read_text("utf-8"), re.M | re.S)

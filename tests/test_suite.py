@@ -30,6 +30,15 @@ def test_a_selection_is_an_expression_of_markers(words, marks, monkeypatch):
     assert ("-x" in words) == ("-x" in arguments)
 
 
+def test_help_lists_the_selections(capsys):
+    """`test --help` shows the options of this command, not those of pytest."""
+    with pytest.raises(SystemExit):
+        cli.main(["test", "--help"])
+    shown = capsys.readouterr().out
+    assert [option for option in cli.TESTS if f"\n  {option} " not in shown] == []
+    assert "usage: autograder test" in shown
+
+
 def test_other_words_are_pytests(monkeypatch):
     """A file or an option by itself reaches pytest as it is."""
     called = []

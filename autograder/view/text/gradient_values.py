@@ -102,7 +102,7 @@ def gradient_line(name: str, gradient: Gradient, compared: bool = True) -> str:
     if gradient.true is None or not compared:
         return translated("{name}.grad  got {got}", name=name, got=got)
     line = translated("{name}.grad  got {got}  right {right}", name=name, got=got, right=short_values(gradient.true))
-    if not is_wrong(gradient):
+    if gradient.got is None or not is_wrong(gradient):
         return line
     off = translated("off by {percent}", percent=percent(gradient.off)) if gradient.off else translated("differs")
     return f"{line}  <- {off}"

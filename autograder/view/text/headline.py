@@ -76,4 +76,4 @@ def short_message(message: str) -> str:
 def words_on_runs(recording: Recording) -> list[str]:
     """Returns how often the program was run, as one line; none where that is not known (release 0.1.0, or a post mortem)."""
     runs = recording.verdict.runs
-    return [translated("The program was run {runs} times, changed programs included.", runs=runs)] if runs else []
+    return [translated("The program, or a changed version of it, was run {runs} times.", runs=runs)] if runs else []
