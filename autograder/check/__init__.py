@@ -61,16 +61,21 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
     if name in _SHOW_PICTURES:
-        _prepare_pictures()
+        _prepare_notebook()
     globals()[name] = value
     return value
 
 
-def _prepare_pictures() -> None:
+def _prepare_notebook() -> None:
     """Loads the drawing library in a notebook, while the lesson's first cell imports a name that shows pictures.
 
-    Loaded with the first picture instead, it would keep the learner waiting for most of a second at that point.
+    Loaded with the first picture instead, it would keep the learner waiting for most of a second at that point. From the
+    first cell on, the runs of the cells are kept too, so that a check can say which run it judged.
     """
+    from autograder.check.answer_cell import follow_cells
+    from autograder.check.events import is_learners_notebook
     from autograder.view import get_ready
 
     get_ready()
+    if is_learners_notebook():
+        follow_cells()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from IPython.core.getipython import get_ipython
 from IPython.display import display
 
+from autograder.check.answer_cell import judged_run
 from autograder.check.learner import LearnerNames
 from autograder.check.message import VALIDATING
 from autograder.check.plan import Plan, plan_or_compare
@@ -65,7 +66,7 @@ class PassedPlan(Plan):
 
 def show_passed(exercise: str, detail: str = "") -> None:
     """Show that the exercise is correct, and tell the listeners."""
-    line = Passed(exercise, detail)
+    line = Passed(exercise, detail, judged_run(exercise))
     display(line) if is_learners_notebook() else print(repr(line))
     for listener in _listeners:
         listener(exercise)
@@ -78,14 +79,20 @@ def is_learners_notebook() -> bool:
 
 
 class Passed(NamedTuple):
-    """The line that says that an exercise is correct, and what the check compared; green in a notebook."""
+    """The line that says that an exercise is correct, and what the check compared; green in a notebook.
+
+    Attributes:
+        judged: the run of a cell that was judged, which a notebook shows.
+    """
 
     exercise: str
     detail: str
+    judged: str = ""
 
     def __repr__(self) -> str:
         return f"{self.exercise}: {translated('correct')}{self.detail}"
 
     def _repr_html_(self) -> str:
         said = html.escape(f"{self.exercise}: {translated('correct')}")
-        return f'<div><span style="{GREEN}">✓ {said}</span>{html.escape(self.detail)}</div>'
+        judged = f"<div>{html.escape(translated('judged: {run}', run=self.judged))}</div>" if self.judged else ""
+        return f'<div><span style="{GREEN}">✓ {said}</span>{html.escape(self.detail)}{judged}</div>'

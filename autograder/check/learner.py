@@ -9,11 +9,16 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
+from autograder.check.answer_cell import require_finished
 from autograder.check.message import Unsolved, message
 from autograder.locale.translations import translated
 
 if TYPE_CHECKING:
     from autograder.check.subject.subjects import LocalSubject, Subject
+
+
+CALL_SECONDS = 10.0
+"""The time limit of one call of an answer in this process; a grader has limits of its own."""
 
 
 class LearnerNames(Protocol):
@@ -34,7 +39,7 @@ def local_subject(name: str, target: Any) -> LocalSubject:
 
     if not (inspect.isfunction(target) or inspect.isclass(target)):
         raise KeyError(name)
-    return LocalSubject(target)
+    return LocalSubject(target, CALL_SECONDS)
 
 
 class KernelNames:
@@ -45,7 +50,8 @@ class KernelNames:
         return local_subject(name, self.value(name))
 
     def value(self, name: str) -> Any:
-        """Returns the value of the name in the learner's namespace."""
+        """Returns the value of the name in the learner's namespace; raises NotJudged if the last run of its cell raised an error."""
+        require_finished(name)
         return self._namespace()[name]
 
     def _namespace(self) -> dict[str, Any]:

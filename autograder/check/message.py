@@ -25,6 +25,19 @@ class Unsolved(AssertionError):
     printed = False
     """Whether the message stands above a picture already, so that only the verdict is shown below it."""
 
+    judged = ""
+    """The run of a cell that was judged, such as "drain, as run in In [12]"; "" outside of a notebook."""
+
+    @property
+    def told(self) -> str:
+        """The message, with the run that was judged."""
+        return f"{self}\n{_row(translated('judged'), self.judged)}" if self.judged else str(self)
+
+    @property
+    def exercise(self) -> str:
+        """The name at the beginning of the first line."""
+        return str(self).partition(":")[0]
+
     @property
     def verdict(self) -> str:
         """The first line, without the exercise's name."""
@@ -33,7 +46,7 @@ class Unsolved(AssertionError):
     def _render_traceback_(self) -> list[str]:
         # IPython prints our frames otherwise, which say nothing about the learner's code (documented for IPython 9 in
         # "Integrating your objects with IPython").
-        lines = str(self).splitlines()
+        lines = self.told.splitlines()
         if not self.printed or VALIDATING in os.environ:  # *Validate* shows no output but the error
             return lines
         return [join_lines(itertools.takewhile(lambda line: not line.startswith(" "), lines))]
@@ -43,8 +56,7 @@ class NotAttempted(Unsolved):
     """The answer is still the original text."""
 
     def _render_traceback_(self) -> list[str]:
-        exercise = str(self).partition(":")[0]
-        told = [translated("{exercise}: not attempted yet", exercise=exercise)]
+        told = [translated("{exercise}: not attempted yet", exercise=self.exercise)]
         return told if VALIDATING in os.environ else super()._render_traceback_()
 
 

@@ -14,7 +14,9 @@ from contextvars import ContextVar
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, TypeVar
 
+from autograder.check.answer_cell import judged_run
 from autograder.check.learner import LearnerNames, current_names, use_names
+from autograder.check.message import Unsolved
 
 if TYPE_CHECKING:
     from autograder.check.subject.call_report import Call
@@ -111,7 +113,11 @@ def plan_or_compare(plan: Plan) -> None:
     """Appends a plan inside `planning`; elsewhere compares it with the current names."""
     plans = _plans.get()
     if plans is None:
-        plan.compare(current_names())
+        try:
+            plan.compare(current_names())
+        except Unsolved as wrong:
+            wrong.judged = judged_run(plan.name)
+            raise
         return
     try:
         plan.prepare()

@@ -82,8 +82,9 @@ def raise_problem(exercise: str, problem: CallProblem, blame: Callable[[], str])
     where = translated("the function that you defined")
     if problem.line:
         where = translated("line {line}: {text}", line=problem.line, text=problem.text.strip())
-    if problem.type == "KeyboardInterrupt":
-        _raise_unfinished(exercise, where)
+    if problem.type in ("KeyboardInterrupt", "TimeUp"):
+        by_hand = translated("KeyboardInterrupt: stopped from outside")
+        _raise_unfinished(exercise, problem.message if problem.type == "TimeUp" else by_hand, where)
     found = meaning_of(problem)
     named = blame() if found in CAUSED_ELSEWHERE else ""
     look_at = named or (translated(found.look_at) if found.look_at else where)
@@ -113,10 +114,10 @@ def meaning_of(problem: CallProblem) -> Meaning:
     return OTHER_ARGUMENTS if called_otherwise else OWN_CODE
 
 
-def _raise_unfinished(exercise: str, where: str) -> NoReturn:
+def _raise_unfinished(exercise: str, saw: str, where: str) -> NoReturn:
     told = message(
         translated("{exercise}: your own code did not finish", exercise=exercise),
-        saw=translated("KeyboardInterrupt: stopped from outside"),
+        saw=saw,
         expected=translated("a function that returns"),
         look_at=where,
     )

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from IPython.display import display
 
+from autograder.check.answer_cell import judged_run
 from autograder.check.events import is_learners_notebook
 from autograder.check.message import LABEL_COLUMNS, Unsolved
 from autograder.locale.line_breaks import join_lines
@@ -33,7 +34,8 @@ class ShownMessage(NamedTuple):
 
 def show_first(wrong: Unsolved) -> None:
     """Shows the message now, before a picture; the notebook then shows only the verdict below."""
-    display(ShownMessage(str(wrong))) if is_learners_notebook() else print(wrong)
+    wrong.judged = judged_run(wrong.exercise)
+    display(ShownMessage(wrong.told)) if is_learners_notebook() else print(wrong)
     wrong.printed = True
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from nbformat import NotebookNode
-
-from autograder.course.canonical import read
 from autograder.errors import InputError
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 AUTHOR_TAGS = ("answer", "right", "wrong")
 
@@ -45,6 +45,8 @@ def exercises(path: Path) -> list[AuthorExercise]:
     Raises:
         AuthorError: an author's cell has no check after it, or its first line does not have the form its tag requires.
     """
+    from autograder.course.canonical import read  # loads nbformat, which `exercises_of` does not need
+
     try:
         return exercises_of(read(path))
     except AuthorError as error:
@@ -72,6 +74,8 @@ def exercises_of(notebook: NotebookNode) -> list[AuthorExercise]:
 
 def setup(path: Path) -> str:
     """Returns the code before the first exercise: the imports that every answer may use."""
+    from autograder.course.canonical import read
+
     return setup_of(read(path))
 
 

@@ -40,6 +40,32 @@ def call(function, *, kind="leaf", values=(1.0, 2.0), **request):
     return LocalSubject(function).call(Call({"x": x}, **request))
 
 
+def test_a_call_that_does_not_end_is_stopped():
+    """After the time limit of a forward or a backward the report names the limit and the line, and the next call has all of it."""
+
+    class Endless(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, gradient):
+            while True:
+                pass
+
+    def loop(x):
+        while True:
+            pass
+
+    one = array(torch.tensor(1.0, dtype=torch.float64))
+    x = Argument("leaf", one)
+    for function, phase in ((loop, "forward"), (Endless.apply, "backward"), (lambda x: x + 0, None)):
+        problem = LocalSubject(function, 0.1).call(Call({"x": x}, cotangents={"value": one})).problem
+        assert phase == (problem and problem.phase)
+        assert problem is None or ("TimeUp", "stopped after 0.1 seconds") == (problem.type, problem.message)
+        assert function is not loop or problem.text in ("while True:", "pass")
+
+
 def test_values_gradients_and_memory_are_reported():
     """The report's numbers are those of plain PyTorch on the same inputs."""
 

@@ -1,6 +1,8 @@
 """Once an exercise has passed, a learner reads the author's reason and a second way to do it; nobody else does."""
 
 import html
+import subprocess
+import sys
 
 import pytest
 
@@ -10,7 +12,7 @@ from autograder.check.message import VALIDATING
 from autograder.check.subject.learner_code import normal_form
 from autograder.course.author_cells import exercises
 from autograder.course.learner import after_success
-from autograder.course.paths import SOLUTIONS, lessons
+from autograder.course.paths import ROOT, SOLUTIONS, lessons
 from autograder.locale.languages import speaking
 from autograder.view.notebook import drawn_mimebundle
 from autograder.view.text.gradient_values import is_wrong
@@ -101,6 +103,26 @@ def test_no_card_shows_a_backtick():
         words = after_success.Reason(one.name, one)._repr_html_().partition("<pre>")[0]
         assert "`" not in words
         assert one.name.count("`") == words.count("<code>")  # twice: as the reason, and as the second way
+
+
+@pytest.mark.parametrize(
+    ("module", "loaded"), [("sys", []), ("autograder.course.canonical", ["jsonschema", "nbformat"])]
+)
+def test_a_reason_loads_neither_nbformat_nor_nbgrader_nor_libcst(module, loaded):
+    """The first pass in a kernel does not wait for them; the second row shows that the test can tell."""
+    program = f"""
+import {module}
+import sys
+from autograder.course.learner import after_success
+def drain():
+    pass
+after_success.is_learners_notebook = lambda: True
+after_success.show_reason("drain")
+print(sorted({{"jsonschema", "libcst", "nbformat", "nbgrader"}} & sys.modules.keys()))
+"""
+    shown = subprocess.check_output([sys.executable, "-c", program], text=True, cwd=ROOT)
+    assert "A second way" in shown
+    assert str(loaded) == shown.splitlines()[-1]
 
 
 @pytest.mark.parametrize("exercise", ["prediction_name_reused", "culprit_residual", "no_such_exercise"])

@@ -7,6 +7,7 @@ import functools
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from typing import Any, Protocol
 
 import msgspec
@@ -18,9 +19,11 @@ from autograder.check.subject.call_report import Argument, Call, CallProblem, Pr
 from autograder.check.subject.learner_code import functions_used, line_of, normal_form, words
 from autograder.check.subject.short_output import short_output
 from autograder.errors import message_of
+from autograder.locale.translations import translated
 from autograder.tape import record
 from autograder.tape.oracle.weighted_sum import weighted_sum
 from autograder.tape.recording.schema import Recording
+from autograder.tape.run.time_limit import TimeUp, time_limit
 
 
 class Subject(Protocol):
@@ -51,16 +54,22 @@ class Subject(Protocol):
 
 
 class LocalSubject:
-    """Runs a function or an `nn.Module` class that is defined in this process."""
+    """Runs a function or an `nn.Module` class that is defined in this process.
 
-    def __init__(self, target: Callable[..., Any]) -> None:
-        self.target = target
+    Args:
+        seconds: the time limit of a call's forward, and of its backward; None for no limit.
+    """
+
+    def __init__(self, target: Callable[..., Any], seconds: float | None = None) -> None:
+        self.target, self.seconds = target, seconds
         self._program: Recording | None = None
 
     def call(self, request: Call) -> Report:
         """Returns what the call did; afterwards modes, dtype, seed and warning filters are restored."""
         with _isolate_state():
-            return msgspec.structs.replace(_Run(self.target, request).report(), code=self.code, words=self.words)
+            return msgspec.structs.replace(
+                _Run(self.target, request, self.seconds).report(), code=self.code, words=self.words
+            )
 
     @functools.cached_property
     def code(self) -> str | None:
@@ -99,8 +108,9 @@ class LocalSubject:
 class _Run:
     """One call: new inputs, forward, backward, and the results of both."""
 
-    def __init__(self, target: Callable[..., Any], request: Call) -> None:
+    def __init__(self, target: Callable[..., Any], request: Call, seconds: float | None = None) -> None:
         self.target, self.request = target, request
+        self.limit = nullcontext if seconds is None else functools.partial(time_limit, seconds, _too_long(seconds))
         self.leaves: dict[str, torch.Tensor] = {}
         self.passed: dict[str, torch.Tensor] = {}
         self.memory: dict[str, torch.Tensor] = {}
@@ -188,15 +198,22 @@ class _Run:
 
     def _attempt(self, phase: Any, action: Callable[[], None]) -> CallProblem | None:
         try:
-            action()
+            with self.limit():
+                action()
         except (
             Exception,
-            KeyboardInterrupt,  # an endless loop is interrupted, by hand or by a grader's time limit
+            TimeUp,
+            KeyboardInterrupt,  # an endless loop is interrupted by hand, or by a grader's time limit
             SystemExit,  # of an answer that calls exit
         ) as error:
             line, text = line_of(self.target, traceback.extract_tb(error.__traceback__))
             return CallProblem(phase, type(error).__name__, message_of(error), line, text)
         return None
+
+
+def _too_long(seconds: float) -> Callable[[], TimeUp]:
+    """Return what makes the exception of a call that took too long."""
+    return lambda: TimeUp(translated("stopped after {seconds} seconds", seconds=f"{seconds:g}"))
 
 
 def _flatten(path: str, value: Any, outputs: dict[str, torch.Tensor], others: dict[str, str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import html
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from IPython.display import display
 
@@ -12,6 +12,7 @@ from autograder.check.events import is_learners_notebook, on_pass
 from autograder.check.learner import current_names, find_value
 from autograder.check.message import WIDTH
 from autograder.check.subject.learner_code import normal_form, normal_form_of
+from autograder.course.author_cells import Answer, AuthorExercise, exercises_of
 from autograder.course.catalogue import lessons
 from autograder.course.learner.hints import as_handed_out, notebook_of
 from autograder.course.learner.lesson_end import STYLE
@@ -19,9 +20,6 @@ from autograder.course.paths import SOLUTIONS
 from autograder.locale.line_breaks import wrap_text
 from autograder.locale.translations import translated
 from autograder.printable import html_with_code
-
-if TYPE_CHECKING:
-    from autograder.course.author_cells import Answer, AuthorExercise
 
 
 def explain_passes() -> None:
@@ -38,8 +36,6 @@ def show_reason(exercise: str) -> None:
     source = notebook_of(SOLUTIONS, lesson) if lesson else None
     if source is None or not source.exists():
         return
-    from autograder.course.author_cells import exercises_of
-
     known = next(one for one in exercises_of(as_handed_out(source, exercise)) if one.id == exercise)
     # How to make a program silently wrong is asked for again in the next lesson, and a set of predictions has no second way.
     other = second_way(known, normal_form(find_value(exercise, current_names()))) if "\ncheck(" in known.check else None

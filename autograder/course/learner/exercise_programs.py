@@ -5,20 +5,19 @@ from __future__ import annotations
 import ast
 import difflib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from autograder.check.subject import inputs
 from autograder.check.subject.inputs import Generator, TensorInput
+from autograder.course.author_cells import AuthorExercise, exercises_of
 from autograder.course.paths import NOTEBOOKS, lessons
+from autograder.course.stored_notebook import read_stored
 from autograder.errors import InputError
 from autograder.locale.translations import in_english
 from autograder.play.cards import PlayProgram
 from autograder.play.play_program import program_from_function, program_from_lines
-
-if TYPE_CHECKING:
-    from autograder.course.author_cells import AuthorExercise
 
 SEED = 0
 """The inputs of an exercise's program are the same each time that it is opened."""
@@ -32,10 +31,7 @@ def find_program(name: str) -> PlayProgram:
     Raises:
         InputError: no lesson has one of that name, or its lines cannot be moved.
     """
-    # nbformat takes a second of processor time to import (5.10, by way of jsonschema), which a lesson's first cell need not wait for
-    from autograder.course.author_cells import exercises
-
-    known = {found.id: found for path in lessons(NOTEBOOKS) for found in exercises(path)}
+    known = {found.id: found for path in lessons(NOTEBOOKS) for found in exercises_of(read_stored(path))}
     found = known.get(name) or known.get(f"prediction_{name}")
     if found is None:
         near = difflib.get_close_matches(name, known, n=1)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING
 
 from IPython.core.getipython import get_ipython
 
+from autograder.course.author_cells import exercises_of
 from autograder.course.catalogue import Lesson, lessons
 from autograder.course.learner.learner_progress import store, wrong_answers
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS
+from autograder.course.stored_notebook import read_stored
 from autograder.course.variants.own_variant import own_variant
 from autograder.locale.translations import join_sentences, translated
 
@@ -57,13 +59,13 @@ def reset(exercise: str = "") -> None:
     shell = get_ipython()
     if lesson is None or shell is None:
         return
-    from autograder.course.author_cells import exercises
-
     own = own_variant(exercise)
-    released = (
-        {known.id: known.stub for known in exercises(notebook_of(NOTEBOOKS, lesson))} if own is None else own.stubs
+    stubs = (
+        own.stubs
+        if own
+        else {known.id: known.stub for known in exercises_of(read_stored(notebook_of(NOTEBOOKS, lesson)))}
     )
-    shell.set_next_input(released[exercise])
+    shell.set_next_input(stubs[exercise])
     print(
         translated(
             "The original exercise is in the cell below. Your own cell is kept; copy what you want to hand in into it."
@@ -99,8 +101,6 @@ def model_answer(exercise: str = "") -> None:
     elif not source.exists():
         print(translated("This copy of the course does not include the model answers. Ask your teacher."))
     else:
-        from autograder.course.author_cells import exercises_of
-
         found = {known.id: known for known in exercises_of(as_handed_out(source, exercise))}
         if exercise not in store.passed():
             store.mark_seen(exercise)
@@ -111,13 +111,12 @@ def model_answer(exercise: str = "") -> None:
 
 def _offer_twin(exercise: str, source: Path) -> None:
     """Puts an exercise with the same fault and other names or numbers into a new cell, where there is one."""
-    from autograder.course.canonical import read
     from autograder.course.learner.twin import twin_of
     from autograder.course.variants.declared_changes import NOTHING, read_changes
 
     shell, own = get_ipython(), own_variant(exercise)
     changes = read_changes(SOLUTIONS).get(source.stem, NOTHING)
-    twin = twin_of(exercise, read(source), changes, () if own is None else (own.stubs[exercise],))
+    twin = twin_of(exercise, read_stored(source), changes, () if own is None else (own.stubs[exercise],))
     if shell is not None and twin is not None:
         shell.set_next_input(twin)
         print(
@@ -129,13 +128,12 @@ def _offer_twin(exercise: str, source: Path) -> None:
 
 def as_handed_out(source: Path, exercise: str) -> NotebookNode:
     """Returns a lesson's source, as the variant that this student got of it."""
-    from autograder.course.canonical import read
+    own, notebook = own_variant(exercise), read_stored(source)
+    if own is None:
+        return notebook
     from autograder.course.variants.declared_changes import NOTHING, read_changes
     from autograder.course.variants.variant import vary
 
-    own, notebook = own_variant(exercise), read(source)
-    if own is None:
-        return notebook
     return vary(notebook, own.seed, read_changes(SOLUTIONS).get(source.stem, NOTHING))
 
 

@@ -10,11 +10,14 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
-from nbformat import NotebookNode
 
 from autograder.errors import InputError
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 FILE = "variants.toml"
 WORDS = {"a", "A", "i", "I"}  # a name that is a word of English as well cannot be told from it in a comment

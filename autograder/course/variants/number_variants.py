@@ -11,9 +11,12 @@ from __future__ import annotations
 import ast
 import random
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import libcst as cst
-from nbformat import NotebookNode
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 TAG = "vary"
 LONGEST = 2  # how many numbers a list may gain

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import copy
-
-from nbformat import NotebookNode
-from nbgrader.utils import compute_checksum
+from typing import TYPE_CHECKING
 
 from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, choose, rename
-from autograder.course.variants.number_variants import redraw_notebook
+
+if TYPE_CHECKING:
+    from nbformat import NotebookNode
 
 
 def vary(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) -> NotebookNode:
@@ -17,13 +17,16 @@ def vary(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) 
     It depends on nothing but the notebook, the seed and what is declared; a variant of the release is the release of the
     variant. No program is run: `check_numbers` and `VariantProof` do that.
     """
+    from autograder.course.variants.number_variants import redraw_notebook  # loads libcst
+
     varied = with_choices(notebook, seed, changes)
     redraw_notebook(varied, seed)
     rename(varied, changes, seed)
-    for cell in varied.cells:
-        if "checksum" in cell.metadata.get(
-            "nbgrader", {}
-        ):  # otherwise nbgrader believes that a learner changed the cell
+    locked = [cell for cell in varied.cells if "checksum" in cell.metadata.get("nbgrader", {})]
+    if locked:  # only a release has checksums; without new ones nbgrader believes that a student changed the cells
+        from nbgrader.utils import compute_checksum
+
+        for cell in locked:
             cell.metadata.nbgrader["checksum"] = compute_checksum(cell)
     return varied
 

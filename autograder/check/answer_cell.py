@@ -1,0 +1,115 @@
+"""The cell that defines an answer: the prompt of the run that is judged, and whether the cell's last run raised an error."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import inspect
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from IPython.core.getipython import get_ipython
+
+from autograder.check.message import Unsolved, message
+from autograder.check.subject.learner_code import own_function
+from autograder.locale.translations import translated
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import ExecutionInfo, ExecutionResult
+
+
+@dataclass
+class CellRuns:
+    """The runs of a notebook's cells, by the id that the front end gives a cell.
+
+    Attributes:
+        defined: name → id of the cell that defined it last, and the number of that run.
+        last: id of a cell → number of its last run, and the error that the run raised, as text; "" for no error.
+        running: the text of the cell that runs; "" between cells.
+    """
+
+    defined: dict[str, tuple[str, int]] = field(default_factory=dict)
+    last: dict[str, tuple[int, str]] = field(default_factory=dict)
+    running: str = ""
+
+    def begin(self, info: ExecutionInfo) -> None:
+        """Keep the text of a cell that begins to run; IPython calls this before each cell (event `pre_run_cell`)."""
+        self.running = info.raw_cell or ""
+
+    def add(self, result: ExecutionResult) -> None:
+        """Add a run; IPython calls this after each cell (event `post_run_cell`)."""
+        info, number, self.running = result.info, result.execution_count, ""
+        if info is None or info.cell_id is None or number is None:
+            return
+        error = result.error_before_exec or result.error_in_exec
+        # A cell with an answer and its check raises the verdict; the answer was defined before.
+        is_broken = error is not None and not isinstance(error, Unsolved)
+        told = f"{type(error).__name__}: {str(error).partition(' (')[0]}" if is_broken else ""
+        self.last[info.cell_id] = (number, told)
+        if result.error_before_exec is None:
+            self.defined |= dict.fromkeys(_names_defined(info.raw_cell), (info.cell_id, number))
+
+    def error_after(self, name: str) -> tuple[int, str]:
+        """Return the number and the error of the last run of a name's cell; 0 and "" if it raised none."""
+        cell, defined = self.defined.get(name, ("", 0))
+        number, error = self.last.get(cell, (0, ""))
+        if name in _names_defined(self.running):  # a cell with an answer and its check
+            return 0, ""
+        return (number, error) if error and number >= defined else (0, "")
+
+
+_runs: CellRuns | None = None
+
+
+def follow_cells() -> None:
+    """Keep the runs of the cells of this student's notebook from now on; calling it again changes nothing."""
+    global _runs
+    shell = get_ipython()
+    if _runs is None and shell is not None:
+        _runs = CellRuns()
+        shell.events.register("pre_run_cell", _runs.begin)
+        shell.events.register("post_run_cell", _runs.add)
+
+
+def require_finished(name: str) -> None:
+    """Raise NotJudged if the last run of the cell that defines a name raised an error."""
+    number, error = _runs.error_after(name) if _runs else (0, "")
+    if error:
+        raise NotJudged(
+            message(
+                translated("{name}: not judged, because its cell raised an error", name=name),
+                saw=translated("{error} (in In [{number}])", error=error[:200], number=number),
+                expected=translated("the cell that defines {name} to run to its end", name=name),
+                look_at=translated("that cell: correct it and run it, then run this check again"),
+            )
+        )
+
+
+class NotJudged(Unsolved):
+    """The answer's cell was changed and raised an error, so the definition that is left is not the one in the cell."""
+
+    @property
+    def told(self) -> str:
+        """The message; no run was judged."""
+        return str(self)
+
+
+def judged_run(name: str) -> str:
+    """Return which run of a cell defined the student's function or class, such as "drain, as run in In [12]"; "" if unknown."""
+    shell = get_ipython()
+    if _runs is None or shell is None:
+        return ""
+    code = getattr(inspect.unwrap(own_function(shell.user_ns.get(name))), "__code__", None)
+    label = shell.compile.format_code_name(code.co_filename) if code else None
+    return translated("{name}, as run in {cell}", name=name, cell=label[1].replace("In[", "In [")) if label else ""
+
+
+def _names_defined(source: str) -> set[str]:
+    """Return the names that the statements of a cell bind; magics are not understood, so a cell with one has no names."""
+    body: list[Any] = []
+    with contextlib.suppress(SyntaxError, ValueError):
+        body = ast.parse(source).body
+    targets = {
+        one.id for node in body if isinstance(node, ast.Assign) for one in node.targets if isinstance(one, ast.Name)
+    }
+    return targets | {node.name for node in body if isinstance(node, ast.FunctionDef | ast.ClassDef)}

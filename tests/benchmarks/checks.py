@@ -1,0 +1,95 @@
+"""Measures how long a student waits in a kernel, and prints each figure beside its target: `python -m tests.benchmarks.checks`.
+
+A new kernel runs cells of lesson 02. Each is timed from the request until the kernel is idle again; the processor time of the
+kernel, in parentheses, depends less on a busy machine. Exit code 1 if a target is missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+import time
+from statistics import median
+from textwrap import indent
+from typing import NamedTuple
+
+from jupyter_client.manager import start_new_kernel
+
+from autograder.course.author_cells import exercises, setup
+from autograder.course.paths import SOLUTIONS
+from tests.benchmarks.view import row
+
+LESSON = SOLUTIONS / "02_mutating_a_saved_tensor" / "02_mutating_a_saved_tensor.ipynb"
+EXERCISE = "clear_after_use"
+CLOCK = {"cpu": "__import__('time').process_time()"}
+TARGETS = {
+    "imports of the lesson": 2.5,
+    "first right answer": 1.0,
+    "later right answer": 0.3,
+    "wrong answer": 0.3,
+    "first model answer": 1.0,
+}
+
+
+class Timed(NamedTuple):
+    """The time of a cell, in seconds: on the wall, and of the kernel's processor."""
+
+    wall: float
+    cpu: float
+
+
+class Kernel:
+    """A kernel that runs one cell after another, as a notebook does."""
+
+    def __init__(self) -> None:
+        self.manager, self.client = start_new_kernel(kernel_name="python3", stderr=subprocess.DEVNULL)
+        self.cpu = 0.0
+        self.run("")
+
+    def run(self, cell: str) -> Timed:
+        """Run a cell that raises nothing."""
+        began = time.perf_counter()
+        reply = self.client.execute_interactive(cell, user_expressions=CLOCK, output_hook=lambda _: None, timeout=120)
+        wall, before = time.perf_counter() - began, self.cpu
+        self.cpu = float(reply["content"]["user_expressions"]["cpu"]["data"]["text/plain"])
+        return Timed(wall, self.cpu - before)
+
+    def stop(self) -> None:
+        """End the kernel."""
+        self.client.stop_channels()
+        self.manager.shutdown_kernel(now=True)
+
+
+def one_kernel() -> dict[str, Timed]:
+    """Return the times of a session in a new kernel."""
+    known = next(one for one in exercises(LESSON) if one.id == EXERCISE)
+    refused = f"try:\n{indent(known.check, '    ')}\nexcept AssertionError:\n    pass"
+    kernel = Kernel()
+    try:
+        found = {"imports of the lesson": kernel.run(setup(LESSON))}
+        kernel.run(known.of_kind("answer")[0].source)
+        found["first right answer"] = kernel.run(known.check)
+        found["later right answer"] = kernel.run(known.check)
+        kernel.run(known.of_kind("wrong")[0].source)
+        found["wrong answer"] = kernel.run(refused)
+        found["first model answer"] = kernel.run(f"model_answer({EXERCISE!r})")
+        return found
+    finally:
+        kernel.stop()
+
+
+def main() -> int:
+    """Measure, and return the exit code."""
+    parser = argparse.ArgumentParser(description="Measure how long a student waits for a check.")
+    parser.add_argument("--kernels", type=int, default=3, help="Start so many kernels, and print medians.")
+    runs = [one_kernel() for _ in range(parser.parse_args().kernels)]
+    good = []
+    for what, target in TARGETS.items():
+        wall, cpu = (1000 * median(one) for one in zip(*(run[what] for run in runs), strict=True))
+        good.append(row(f"{what} ({cpu:,.0f} ms)", wall, "ms", 1000 * target))
+    return 0 if all(good) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
