@@ -105,7 +105,7 @@ v = {P()}""",
 @pytest.mark.parametrize("text", ANSWERS.values(), ids=ANSWERS)
 def test_such_an_answer_has_an_end(server, text):
     """It gets no points, and the grader goes on."""
-    model = "class P:\n    def __eq__(self, o): return True\n    def __hash__(self): return 1\nv = {P()}\ndef f(x): yield from range(x)"
+    model = "v = {1}\ndef f(x):\n    return list(range(x))"
     of = source(
         answer("a", model), graded_cell("v", "assert len(v) == 1"), graded_cell("f", "assert list(f(3)) == [0, 1, 2]")
     )
