@@ -1,27 +1,90 @@
-"""The cells of a graded notebook, as they are stored: safe in every program that shows them."""
+"""Cells and outputs of a graded notebook, without anything that can run, load, or name a path of this machine."""
 
 from __future__ import annotations
 
+import time
+from functools import lru_cache
 from typing import Any
 
+import msgspec
 from nbformat import NotebookNode
 
-from autograder.grade.clean.drawn_recordings import Drawings
+from autograder.grade.clean.harmless_html import FORMATS, harmless_html, raster_base64
 from autograder.grade.clean.harmless_markdown import as_code_block, harmless_markdown
-from autograder.grade.clean.harmless_outputs import harmless_output
-from autograder.grade.clean.raster_images import raster_base64
+from autograder.grade.clean.harmless_text import harmless_text
+from autograder.tape.recording.schema import Recording
+from autograder.tape.run.time_limit import time_limit
+from autograder.view.notebook import RECORDING_TYPE, ShownRecording, drawn_mimebundle
+
+LARGEST = 2 * 2**20  # characters of one recording, and of its picture; the lessons' have some 10,000
+MOST_PARTS = 5_000  # tensors, nodes, saved tensors, steps and visits
+SECONDS = 10.0  # of processor time, for all drawings of one submission
+LARGEST_SIDE = 4000  # pixels of a picture's width or height that a page may be asked for
+NOT_SHOWN = {
+    RECORDING_TYPE: "(a recording that cannot be drawn)",
+    "image/svg+xml": "(a drawing that is not shown)",
+}
+OTHER_KIND = "(an output of a kind that is not shown)"
+# Formgrader puts Markdown and LaTeX into its page as they are (nbgrader 0.9.6 with nbconvert 7.17).
+CLEANED = {
+    "text/plain": harmless_text,
+    "text/html": harmless_html,
+    "text/markdown": harmless_markdown,
+    "text/latex": harmless_markdown,
+}
+
+
+class CannotDraw(Exception):
+    """A recording is damaged, or too large to be drawn."""
+
+
+def checked_recording(data: bytes) -> Recording | None:
+    """Return a recording that a submission's process sent as msgpack; None if it is damaged, or too large to be drawn."""
+    try:
+        recording = msgspec.msgpack.decode(data, type=Recording) if len(data) <= LARGEST else None
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return recording if recording and _parts(recording) <= MOST_PARTS else None
+
+
+class Drawings:
+    """Draws the recordings of one submission, within the time that it may take."""
+
+    def __init__(self, seconds: float = SECONDS) -> None:
+        self._left = seconds
+
+    def draw(self, text: str) -> dict[str, str]:
+        """Return a recording's picture as HTML and as text, by MIME type; raise CannotDraw also if no time is left."""
+        start = time.process_time()  # of the processor: a busy machine costs no student a picture
+        if len(text) > LARGEST or self._left <= 0:
+            raise CannotDraw
+        try:
+            with time_limit(self._left, CannotDraw, clock=time.process_time):
+                return _drawn(text)
+        except Exception as error:  # noqa: BLE001 - a forged recording can break any rule that drawing relies on
+            raise CannotDraw from error
+        finally:
+            self._left -= time.process_time() - start
+
+
+@lru_cache(maxsize=256)  # many students have the same
+def _drawn(text: str) -> dict[str, str]:
+    shown = msgspec.json.decode(text, type=ShownRecording)
+    if _parts(shown.recording) > MOST_PARTS:
+        raise CannotDraw
+    bundle = drawn_mimebundle(shown.recording, shown.predict, counters=shown.counters)
+    if len(bundle["text/html"]) > LARGEST:
+        raise CannotDraw
+    return bundle
+
+
+def _parts(recording: Recording) -> int:
+    names = ("tensors", "nodes", "saved", "steps", "backward", "storages", "lost")
+    return sum(len(getattr(recording, name)) for name in names)
 
 
 def harmless_cell(cell: NotebookNode, drawings: Drawings, released: NotebookNode | None = None) -> NotebookNode:
-    """Returns the cell as it is stored.
-
-    A student's raw cell becomes Markdown: formgrader puts the text of raw cells into its page (nbconvert 7.17, `rawcell`).
-
-    Args:
-        cell: of the submission, after it ran.
-        drawings: limits the time for its pictures.
-        released: the teacher's cell that has the same text; this text and its attachments are kept as they are.
-    """
+    """Return a submission's cell as it is stored; of `released`, the teacher's cell with this text, the text is kept."""
     clean = NotebookNode({name: value for name, value in cell.items() if name != "attachments"})
     if "outputs" in cell:
         clean.outputs = [harmless_output(output, drawings) for output in cell.outputs]
@@ -30,7 +93,7 @@ def harmless_cell(cell: NotebookNode, drawings: Drawings, released: NotebookNode
     pictures = harmless_attachments(cell.get("attachments")) if released is None else released.get("attachments")
     if pictures:
         clean.attachments = pictures
-    if released is None and cell.cell_type == "raw":
+    if released is None and cell.cell_type == "raw":  # formgrader shows a raw cell as HTML (nbconvert 7.17, `rawcell`)
         clean.cell_type, clean.source = "markdown", as_code_block(cell.source)
     elif released is None:
         clean.source = harmless_markdown(cell.source, pictures or ())
@@ -38,11 +101,59 @@ def harmless_cell(cell: NotebookNode, drawings: Drawings, released: NotebookNode
 
 
 def harmless_attachments(attachments: Any) -> NotebookNode:
-    """Returns the pictures among a cell's attachments, each by its name and its MIME type."""
+    """Return the pictures among a cell's attachments, each by its name and its MIME type."""
     kept = NotebookNode()
     for name, forms in attachments.items() if isinstance(attachments, dict) else ():
         for kind, value in forms.items() if isinstance(forms, dict) else ():
-            data = raster_base64(kind, value) if isinstance(value, str) else None
-            if data:
+            if isinstance(value, str) and (data := raster_base64(kind, value)):
                 kept.setdefault(str(name), NotebookNode())[kind] = data
     return kept
+
+
+def harmless_output(output: NotebookNode, drawings: Drawings) -> NotebookNode:
+    """Return a new output of the same kind. Of its metadata, only the size of a picture is kept."""
+    clean = NotebookNode(output)
+    for field in ("text", "ename", "evalue"):
+        if field in output:
+            clean[field] = harmless_text(_joined(output[field]))
+    if "traceback" in output:
+        clean.traceback = [harmless_text(str(line)) for line in output.traceback]
+    if "data" in output:
+        clean.data = _harmless_data(output.data, drawings)
+        given = output.get("metadata")
+        sizes = {
+            kind: harmless_picture_size(given.get(kind) if isinstance(given, dict) else None)
+            for kind in FORMATS.keys() & clean.data.keys()
+        }
+        clean.metadata = NotebookNode({kind: NotebookNode(size) for kind, size in sizes.items() if size})
+    return clean
+
+
+def _harmless_data(data: dict[str, Any], drawings: Drawings) -> NotebookNode:
+    if RECORDING_TYPE in data:
+        try:
+            return NotebookNode(drawings.draw(_joined(data[RECORDING_TYPE])))
+        except CannotDraw:
+            return NotebookNode({"text/plain": NOT_SHOWN[RECORDING_TYPE]})
+    values = {kind: _harmless_value(kind, _joined(value)) for kind, value in data.items()}
+    kept = NotebookNode({kind: value for kind, value in values.items() if value is not None})
+    if not kept.keys() - {"text/plain"}:
+        kept.setdefault("text/plain", next((text for kind, text in NOT_SHOWN.items() if kind in data), OTHER_KIND))
+    return kept
+
+
+def _harmless_value(kind: str, text: str) -> str | None:
+    return CLEANED[kind](text) if kind in CLEANED else raster_base64(kind, text)
+
+
+def _joined(value: Any) -> str:
+    """Return the text of a field, which nbformat allows to be a list of lines; "" for a value that is not text."""
+    lines = value if isinstance(value, list) else [value]
+    return "".join(line for line in lines if isinstance(line, str))
+
+
+def harmless_picture_size(metadata: Any) -> dict[str, int]:
+    """Return the width and height in a picture's metadata, in pixels; templates copy metadata as they are."""
+    given = metadata if isinstance(metadata, dict) else {}
+    sizes = {side: given.get(side) for side in ("width", "height")}
+    return {side: size for side, size in sizes.items() if type(size) is int and 0 < size <= LARGEST_SIDE}

@@ -1,15 +1,18 @@
-"""HTML that a submission wrote, reduced to text, tables, lists, emphasis and small pictures by nh3's allow-list."""
+"""HTML and pictures of a submission, reduced to text, tables, lists, emphasis and pixels by nh3's allow-list."""
 
 from __future__ import annotations
 
+import base64
+import binascii
+import io
 import re
 from collections import Counter
 from functools import lru_cache
 
 import nh3
+from PIL import Image
 
 from autograder.grade.clean.harmless_text import harmless_tex, harmless_text
-from autograder.grade.clean.raster_images import raster_address
 
 # fmt: off
 TAGS = {
@@ -17,20 +20,10 @@ TAGS = {
     "figcaption", "figure", "h1", "h2", "h3", "h4", "h5", "h6", "hr", "i", "img", "kbd", "li", "ol", "p", "pre", "q", "s", "samp",
     "small", "span", "strong", "sub", "summary", "sup", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "u", "ul", "var",
 }
-# fmt: on
 WITH_CONTENT = {
-    "script",
-    "style",
-    "title",
-    "template",
-    "noscript",
-    "iframe",
-    "object",
-    "svg",
-    "math",
-    "textarea",
-    "select",
+    "script", "style", "title", "template", "noscript", "iframe", "object", "svg", "math", "textarea", "select",
 }
+# fmt: on
 ATTRIBUTES = {
     "a": {"href", "title"},
     "img": {"src", "alt", "title", "width", "height"},
@@ -55,26 +48,30 @@ OPENED = re.compile(r"<(/?)([A-Za-z][A-Za-z0-9]*)")
 VOID = {"br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr", "area", "base", "track", "param"}
 LINK = re.compile(r"(?:https?://|mailto:|#)[^\s\\]*", re.IGNORECASE)
 DRAWN = re.compile(r"data:image/svg\+xml[,;].*", re.DOTALL)
+FORMATS = {"image/png": "PNG", "image/jpeg": "JPEG", "image/gif": "GIF", "image/webp": "WEBP"}
+LARGEST, MOST_PIXELS = 8 * 2**20, 40_000_000
+"""Bytes of a picture, and pixels: a small file can unpack to any number of them."""
+
+ADDRESS = re.compile(r"data:(image/(?:png|jpeg|gif|webp));base64,([A-Za-z0-9+/=\s]+)")
 
 
 def harmless_html(html: str) -> str:
-    """Returns HTML without scripts, styles, drawings, forms, and addresses that load by themselves."""
+    """Return HTML without scripts, styles, drawings, forms, and addresses that load by themselves."""
     return TOO_MUCH if _is_costly(html) else harmless_tex(harmless_text(_SUBMITTED.clean(html)))
 
 
 @lru_cache(maxsize=256)  # many students have the same pictures
 def harmless_page(html: str) -> str:
-    """Returns HTML cleaned in the same way, but with the drawings that the grader itself has put in as pictures.
-
-    A browser runs no script in a picture and loads nothing for it, also if it is SVG.
-    """
+    """Return HTML cleaned in the same way, with the grader's own drawings: a browser runs no script in a picture."""
     return TOO_MUCH if _is_costly(html) else harmless_tex(_GRADED.clean(html))
 
 
 def _is_costly(html: str) -> bool:
-    """Returns whether a text has too many tags or attributes, or tags that are not closed."""
+    """Return whether a text has too many tags or attributes, or tags that are not closed."""
     tags, still_open, depth = OPENED.findall(html), Counter[str](), 0
-    if len(tags) > MOST_TAGS or html.count("&") > MOST_REFERENCES or _has_many_attributes(html):
+    # A tag in the plain form ends where it seems to, for every reader; all others may have any number of attributes.
+    many = sum(map(html.count, " \t\n\f\r/\"'")) > MOST_SEPARATORS and "<" in PLAIN_TAG.sub("", html)
+    if many or len(tags) > MOST_TAGS or html.count("&") > MOST_REFERENCES:
         return True
     for closes, name in ((closes, name.lower()) for closes, name in tags):
         if closes and still_open[name]:
@@ -86,14 +83,6 @@ def _is_costly(html: str) -> bool:
         if depth > MOST_OPEN:
             return True
     return False
-
-
-def _has_many_attributes(html: str) -> bool:
-    """Returns whether one tag may have more attributes than it should; where that cannot be said for sure, it may."""
-    if sum(map(html.count, " \t\n\f\r/\"'")) <= MOST_SEPARATORS:
-        return False
-    # A tag in this form ends where it seems to, for every reader; whatever else begins like one may go on.
-    return "<" in PLAIN_TAG.sub("", html)
 
 
 def _filter(tag: str, name: str, value: str, drawings: bool = False) -> str | None:
@@ -121,3 +110,23 @@ def _cleaner(drawings: bool) -> nh3.Cleaner:
 
 
 _SUBMITTED, _GRADED = _cleaner(drawings=False), _cleaner(drawings=True)
+
+
+def raster_base64(kind: str, text: str) -> str | None:
+    """Return a picture's base64 on one line; None if it is too large, or no picture of this MIME type."""
+    if kind not in FORMATS or len(text) > LARGEST * 4 // 3:
+        return None
+    try:
+        data = base64.b64decode("".join(text.split()), validate=True)
+        with Image.open(io.BytesIO(data), formats=[FORMATS[kind]]) as picture:  # reads the header only
+            wide, high = picture.size
+    except (binascii.Error, ValueError, OSError, SyntaxError, Image.DecompressionBombError):
+        return None
+    return base64.b64encode(data).decode() if 0 < wide * high <= MOST_PIXELS else None
+
+
+def raster_address(address: str) -> str | None:
+    """Return a data URL that holds a picture made of pixels; None for every other address."""
+    found = ADDRESS.fullmatch(address)
+    data = raster_base64(found[1], found[2]) if found else None
+    return f"data:{found[1]};base64,{data}" if found and data else None

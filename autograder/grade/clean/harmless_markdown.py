@@ -14,8 +14,8 @@ from functools import lru_cache
 
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 
+from autograder.grade.clean.harmless_html import raster_address
 from autograder.grade.clean.harmless_text import CONTROL, JOINER, harmless_tex
-from autograder.grade.clean.raster_images import raster_address
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
 SHORT, SECONDS = 2_000, 2.0
@@ -31,13 +31,9 @@ REFERENCE = re.compile(r"&(?=#|bsol;)")  # a way to write a backslash, or a lett
 
 
 def harmless_markdown(text: str, attachments: Container[str] = ()) -> str:
-    """Returns Markdown that looks the same and can neither run nor load anything.
+    """Return Markdown that looks the same and can neither run nor load anything; a block of code if it is slow to render.
 
-    Args:
-        text: what the student wrote.
-        attachments: names of the cell's pictures. A link to any other attachment stops formgrader (nbconvert 7.17).
-
-    A text that would keep nbconvert busy for long becomes a block of code, which it shows as it is.
+    `attachments` has the names of the cell's pictures. A link to any other attachment stops formgrader (nbconvert 7.17).
     """
     text = _without_actions(text, attachments)
     return text if _is_fast(text) else as_code_block(text)
@@ -52,25 +48,25 @@ def _without_actions(text: str, attachments: Container[str]) -> str:
 
 
 def as_code_block(text: str) -> str:
-    """Returns Markdown that shows a text as it is."""
+    """Return Markdown that shows a text as it is."""
     return "\n".join("    " + line for line in _without_actions(text, ()).splitlines())
 
 
 @lru_cache(maxsize=256)
 def _is_fast(text: str) -> bool:
-    """Returns whether nbconvert renders Markdown in proportion to its length; formgrader waits for that in the teacher's server."""
+    """Return whether nbconvert renders Markdown in proportion to its length; the teacher's server waits for that."""
     if len(text) < SHORT:
         return True
     try:
         with time_limit(SECONDS, clock=time.process_time):
             MarkdownWithMath(renderer=IPythonRenderer(escape=False)).render(text)
-    except (Exception, TimeUp):  # noqa: BLE001 - or what it cannot read: a diagram, say
+    except (Exception, TimeUp):  # noqa: BLE001 - or a form that it cannot read: a diagram, say
         return False
     return True
 
 
 def _is_inside(address: str | None, attachments: Container[str]) -> bool:
-    """Returns whether a picture is part of the notebook."""
+    """Return whether a picture is part of the notebook."""
     name = (address or "").removeprefix("attachment:")
     return name in attachments if name != address else raster_address(name) is not None
 
@@ -82,7 +78,7 @@ def _link(found: re.Match[str], attachments: Container[str]) -> str:
 
 
 def _broken(picture: str) -> str:
-    """Returns the text of a picture as plain text: no picture, and no link to where it was."""
+    """Return the text of a picture as plain text: no picture, and no link to where it was."""
     return "!" + JOINER + picture[1:].replace("](", "]" + JOINER + "(")
 
 

@@ -29,30 +29,25 @@ JOINER = "\u2060"
 
 
 def harmless_text(text: str) -> str:
-    """Returns text without control characters, but with colours, and without the paths of this machine."""
+    """Return text without control characters, but with colours, and without the paths of this machine."""
     colours = text.count("\x1b[") * len(text) <= MOST_COLOURED
     text = CONTROL.sub(lambda found: (found[1] or "") if colours else "", text)
-    return _known_paths().sub(lambda found: _short_name(found[0]), text)
+    return _known_paths().sub(lambda found: _names()[found[0]], text)
 
 
 def harmless_tex(text: str) -> str:
-    """Returns text in which no command of TeX can make a link or load anything."""
+    """Return text in which no command of TeX can make a link or load anything."""
     return TEX_COMMAND.sub(lambda found: found[0] + JOINER, text)
 
 
 @cache
 def _known_paths() -> re.Pattern[str]:
-    longest_first = sorted(_names(), key=len, reverse=True)
-    return re.compile(f"(?:{'|'.join(map(re.escape, longest_first))})(?![\\w.-])")
-
-
-def _short_name(path: str) -> str:
-    return _names()[path]
+    return re.compile(f"(?:{'|'.join(map(re.escape, sorted(_names(), key=len, reverse=True)))})(?![\\w.-])")
 
 
 @cache
 def _names() -> dict[str, str]:
-    """Returns for each folder of this machine that a traceback may name what to show in its place."""
+    """Return the text that replaces each folder of this machine, which a traceback may name."""
     folders = {
         str(Path.cwd()): ".",
         str(Path.home()): "~",
@@ -63,12 +58,11 @@ def _names() -> dict[str, str]:
         sysconfig.get_path("stdlib"): "python",
     }
     folders |= {path: "site-packages" for path in [*site.getsitepackages(), site.getusersitepackages()]}
-    folders |= {path: name for path, name in folders.items() if path not in ("/", "")}
-    return {form: name for path, name in folders.items() for form in _forms(path) if len(form) > len("/usr")}
+    # Also without links, and as IPython shortens it (`~/…`).
+    every = {form: name for path, name in folders.items() if path not in ("/", "") for form in _forms(path)}
+    return {form: name for form, name in every.items() if len(form) > len("/usr")}
 
 
 def _forms(path: str) -> set[str]:
-    """Returns a folder's path as it is, without links, and as IPython shortens it (`~/…`)."""
-    found = {path, str(Path(path).resolve())}
-    home = str(Path.home())
+    home, found = str(Path.home()), {path, str(Path(path).resolve())}
     return found | {"~" + form.removeprefix(home) for form in found if form.startswith(home + "/")}

@@ -18,7 +18,7 @@ from autograder.check.learner import use_names
 from autograder.check.message import NotAttempted, Unsolved
 from autograder.check.subject.call_report import Call, ProgramText, Report
 from autograder.check.subject.inputs import use_seed
-from autograder.grade.clean.drawn_recordings import checked_recording
+from autograder.grade.clean.harmless_cells import checked_recording
 from autograder.grade.sandbox.partial_credit import points_of
 from autograder.grade.sandbox.shell import CellRun, CellTimeoutError, Shell
 from autograder.grade.sandbox.student_functions import Calls, StudentError, function_proxy

@@ -10,8 +10,7 @@ import nbformat
 from nbformat import NotebookNode
 from nbgrader import utils
 
-from autograder.grade.clean.drawn_recordings import Drawings
-from autograder.grade.clean.harmless_cells import harmless_cell
+from autograder.grade.clean.harmless_cells import Drawings, harmless_cell
 from autograder.grade.submission.align import PUT_BACK, AlignedCell, align
 from autograder.grade.submission.connection.received_outputs import ended_output, received_outputs
 from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded

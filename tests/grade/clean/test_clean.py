@@ -14,13 +14,10 @@ from bs4 import BeautifulSoup
 from nbconvert.filters import markdown2html
 from PIL import Image
 
-from autograder.grade.clean.drawn_recordings import CannotDraw, Drawings
-from autograder.grade.clean.harmless_cells import harmless_cell
-from autograder.grade.clean.harmless_html import TOO_MUCH, harmless_html
+from autograder.grade.clean.harmless_cells import CannotDraw, Drawings, harmless_cell, harmless_output
+from autograder.grade.clean.harmless_html import TOO_MUCH, harmless_html, raster_address, raster_base64
 from autograder.grade.clean.harmless_markdown import harmless_markdown
-from autograder.grade.clean.harmless_outputs import harmless_output
 from autograder.grade.clean.harmless_text import JOINER, harmless_text
-from autograder.grade.clean.raster_images import raster_address, raster_base64
 from autograder.tape.recording.schema import Recording
 from autograder.view.notebook import RECORDING_TYPE, ShownRecording, drawn_mimebundle
 from tests.view.conftest import NAMES, stored

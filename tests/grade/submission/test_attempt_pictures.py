@@ -5,7 +5,7 @@ import nbformat
 import pytest
 
 from autograder.grade.batch.feedback.cell_html import outputs_html
-from autograder.grade.clean.drawn_recordings import LARGEST, checked_recording
+from autograder.grade.clean.harmless_cells import LARGEST, checked_recording
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.tape import record
 from autograder.view.notebook import MOST_BYTES

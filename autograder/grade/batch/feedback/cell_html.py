@@ -18,10 +18,9 @@ from pygments import highlight
 from pygments.formatters import HtmlFormatter
 from pygments.lexers import PythonLexer
 
-from autograder.grade.clean.harmless_html import harmless_page
-from autograder.grade.clean.harmless_outputs import harmless_picture_size
+from autograder.grade.clean.harmless_cells import harmless_picture_size
+from autograder.grade.clean.harmless_html import FORMATS, harmless_page, raster_base64
 from autograder.grade.clean.harmless_text import JOINER, harmless_text
-from autograder.grade.clean.raster_images import FORMATS, raster_base64
 from autograder.locale.translations import retold, translated
 
 VERDICTS = {"Incorrect", "NotAttempted", "Missing", "Unreachable", "Ended", "HiddenTest"}
