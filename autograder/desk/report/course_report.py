@@ -11,8 +11,7 @@ from autograder.desk.hand_in_record import read_record
 from autograder.desk.policy_names import checked_policy
 from autograder.desk.report.class_report import ClassReport
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
-from autograder.grade.policy.course_policy import CoursePolicy
-from autograder.grade.policy.course_total import course_total
+from autograder.grade.policy.course_policy import CoursePolicy, course_total
 
 FELL = 0.25  # of the points, by which somebody is named
 

@@ -16,7 +16,7 @@ from traitlets.config import Config
 
 from autograder.errors import UnfinishedError
 from autograder.grade.nbgrader_adapter import fill_grades, open_gradebook, transaction
-from autograder.grade.policy.late_policy import LatePolicy
+from autograder.grade.policy.course_policy import LatePolicy
 from autograder.grade.submission.notebook_grade import NotebookGrade
 
 RECORDS = MetaData()

@@ -1,6 +1,6 @@
-"""`policy.toml` in a course's folder: due dates, extensions, late penalties, excused students, what is dropped.
+"""`policy.toml` in a course's folder: due dates, extensions, late penalties, excused students, dropped assignments.
 
-Where it is silent, nbgrader's own due dates, extensions and late plugin count.
+Without an entry, nbgrader's own due dates, extensions and late plugin count.
 """
 
 from __future__ import annotations
@@ -11,12 +11,17 @@ import math
 import re
 import tomllib
 import zoneinfo
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
+from nbgrader.api import SubmittedAssignment, SubmittedNotebook
+from traitlets import TraitError
+from traitlets.config import Config
 
 from autograder.errors import InputError
+from autograder.grade.nbgrader_adapter import late_plugin, seconds_late
 from autograder.printable import printable
 
 FILE = "policy.toml"
@@ -28,6 +33,10 @@ class PolicyError(InputError):
     """policy.toml cannot be used; the message names the line or the setting."""
 
 
+class LatePolicyError(InputError):
+    """The course's configuration names no usable plugin for late penalties."""
+
+
 class LateStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Work that is late by more than `hours` loses `percent`, until the next step."""
 
@@ -36,47 +45,30 @@ class LateStep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LateRule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much late work loses.
+    """How much late work loses."""
 
-    Attributes:
-        percent_a_day: for each day that has begun since the due date.
-        steps: instead of that, a percentage for each time.
-        grace_minutes: work that is not later than this is not late.
-        most_percent: the most that is taken off.
-        of: what the percentage is of: the points that were earned, or the points that could be.
-    """
-
-    percent_a_day: float = 0.0
-    steps: tuple[LateStep, ...] = ()
-    grace_minutes: float = 0.0
-    most_percent: float = 100.0
-    of: Literal["earned", "maximum"] = "earned"
+    percent_a_day: float = 0.0  # for each day that has begun since the due date
+    steps: tuple[LateStep, ...] = ()  # instead of that, a percentage for each time
+    grace_minutes: float = 0.0  # work that is not later than this is not late
+    most_percent: float = 100.0  # the most that is taken off
+    of: Literal["earned", "maximum"] = "earned"  # which points the percentage is of
 
     def percent(self, seconds: float) -> float:
-        """Returns the percentage that work loses which is so many seconds late."""
+        """Return the percentage that work loses which is so many seconds late."""
         if seconds <= 60 * self.grace_minutes:
             return 0.0
-        passed = [
-            step.percent for step in sorted(self.steps, key=lambda step: step.hours) if seconds > 3600 * step.hours
-        ]
-        lost = (passed[-1] if passed else 0.0) if self.steps else self.percent_a_day * math.ceil(seconds / DAY)
+        passed = [(step.hours, step.percent) for step in self.steps if seconds > 3600 * step.hours]
+        lost = max(passed, default=(0.0, 0.0))[1] if self.steps else self.percent_a_day * math.ceil(seconds / DAY)
         return min(lost, self.most_percent)
 
 
 class AssignmentPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The rules of one assignment.
+    """The rules of one assignment."""
 
-    Attributes:
-        due: when it has to be handed in; None leaves nbgrader's own due date.
-        extensions: by student: a later due date, or a span such as "3 days".
-        excused: students for whom it does not count.
-        late: instead of the course's rule.
-    """
-
-    due: datetime.datetime | None = None
-    extensions: dict[str, Any] = {}  # msgspec knows no union of times and texts; `_check` sees to it
-    excused: tuple[str, ...] = ()
-    late: LateRule | None = None
+    due: datetime.datetime | None = None  # None leaves nbgrader's own due date
+    extensions: dict[str, Any] = {}  # by student: a later due date, or a span such as "3 days"; `_check` sees to it
+    excused: tuple[str, ...] = ()  # students for whom it does not count
+    late: LateRule | None = None  # instead of the course's rule
 
 
 class DropLowest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,41 +79,33 @@ class DropLowest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The rules of a course.
+    """The rules of a course."""
 
-    Attributes:
-        timezone: of times that name none.
-        late: the rule for late work; None leaves it to nbgrader's plugin.
-        assignments: by name.
-        drop_lowest: which assignments may be dropped.
-    """
-
-    timezone: str = "UTC"
-    late: LateRule | None = None
+    timezone: str = "UTC"  # of times without one
+    late: LateRule | None = None  # None leaves late work to nbgrader's plugin
     assignments: dict[str, AssignmentPolicy] = {}
     drop_lowest: tuple[DropLowest, ...] = ()
 
     def rule(self, assignment: str) -> LateRule | None:
-        """Returns the rule for late work on an assignment; None if there is none here."""
+        """Return the rule for late work on an assignment; None if nbgrader's plugin decides."""
         own = self.of(assignment).late
         return own if own is not None else self.late
 
     def of(self, assignment: str) -> AssignmentPolicy:
-        """Returns what is said of an assignment."""
+        """Return the rules of an assignment."""
         return self.assignments.get(assignment, AssignmentPolicy())
 
     def due(self, assignment: str) -> datetime.datetime | None:
-        """Returns the due date as nbgrader stores it, in UTC without a zone; None if there is none here."""
+        """Return the due date as nbgrader stores it, in UTC without a zone; None if it is nbgrader's own."""
         due = self.of(assignment).due
         return None if due is None else self._stored(due)
 
     def extension(self, assignment: str, student: str, due: datetime.datetime) -> datetime.timedelta | None:
-        """Returns how much later than the due date a student may hand in; None for not at all."""
+        """Return how much later than the due date a student may submit; None for not at all."""
         given = self.of(assignment).extensions.get(student)
         if given is None:
             return None
-        span = _span(given) if isinstance(given, str) else self._stored(given) - due
-        return max(span, datetime.timedelta()) or None
+        return max(_span(given) if isinstance(given, str) else self._stored(given) - due, datetime.timedelta()) or None
 
     def _stored(self, time: datetime.datetime) -> datetime.datetime:
         aware = time if time.tzinfo else time.replace(tzinfo=zoneinfo.ZoneInfo(self.timezone))
@@ -129,11 +113,7 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_policy(course: Path) -> tuple[CoursePolicy | None, str]:
-    """Returns what a course's policy.toml says, and the file's SHA-256; None and "" if there is none.
-
-    Raises:
-        PolicyError: it is no TOML, a setting means nothing, or a value is none that it can have.
-    """
+    """Return a course's policy.toml and the file's SHA-256, None and "" without a file; raise PolicyError if it is wrong."""
     path = course / FILE
     try:
         data = path.read_bytes()
@@ -151,7 +131,7 @@ def read_policy(course: Path) -> tuple[CoursePolicy | None, str]:
 
 
 def _check(policy: CoursePolicy) -> None:
-    """Raises ValueError with the setting that cannot be."""
+    """Raise ValueError with the setting that cannot be."""
     try:
         zoneinfo.ZoneInfo(policy.timezone)
     except (zoneinfo.ZoneInfoNotFoundError, OSError):
@@ -163,10 +143,8 @@ def _check(policy: CoursePolicy) -> None:
         if rule is not None:
             _check_rule(name, rule)
     for group in policy.drop_lowest:
-        if not 0 <= group.count < len(set(group.assignments)):
-            raise ValueError(
-                f"drop_lowest: count = {group.count} of {len(set(group.assignments))} assignments leaves none, or is negative"
-            )
+        if not 0 <= group.count < (total := len(set(group.assignments))):
+            raise ValueError(f"drop_lowest: count = {group.count} of {total} assignments leaves none, or is negative")
     for name, one in policy.assignments.items():
         for student, given in one.extensions.items():
             if not isinstance(given, datetime.datetime) and not (isinstance(given, str) and SPAN.fullmatch(given)):
@@ -187,3 +165,83 @@ def _check_rule(name: str, rule: LateRule) -> None:
 def _span(text: str) -> datetime.timedelta:
     number, unit = text.split(" ")
     return datetime.timedelta(**{unit.removesuffix("s") + "s": float(number)})
+
+
+class CourseTotal(NamedTuple):
+    """A student's points of those that could be had, and the assignments that do not count."""
+
+    points: float
+    max_points: float
+    dropped: tuple[str, ...]
+
+
+def course_total(policy: CoursePolicy, student: str, scores: Mapping[str, tuple[float, float]]) -> CourseTotal:
+    """Return a student's sum over `scores`: for each assignment the points, 0 without a submission, and the maximum."""
+    counting = {name: score for name, score in scores.items() if student not in policy.of(name).excused}
+    dropped: list[str] = []
+    for rule in policy.drop_lowest:
+        listed = [name for name in rule.assignments if name in counting]
+        lowest = sorted(listed, key=lambda name: (_share(counting[name]), name))
+        dropped += lowest[: min(rule.count, len(listed) - 1)]  # one stays, or the student would have no points at all
+    kept = [score for name, score in counting.items() if name not in dropped]
+    return CourseTotal(sum(points for points, _ in kept), sum(most for _, most in kept), tuple(dropped))
+
+
+def _share(score: tuple[float, float]) -> float:
+    return score[0] / score[1] if score[1] else 1.0
+
+
+class LatePolicy:
+    """Due dates, extensions and late penalties by a course's policy.toml, else by nbgrader's own configuration.
+
+    Attributes:
+        digest: SHA-256 of policy.toml; "" without one.
+
+    Raises:
+        LatePolicyError: the configured plugin cannot be loaded.
+        PolicyError: policy.toml cannot be used.
+    """
+
+    def __init__(self, settings: Config) -> None:
+        root = settings.CourseDirectory.get("root", "")
+        policy, self.digest = read_policy(Path(root)) if root else (None, "")
+        self._policy = policy or CoursePolicy()
+        try:
+            self._plugin = late_plugin(settings)
+        except (TraitError, ImportError) as error:
+            raise LatePolicyError(
+                f"nbgrader_config.py: the late policy cannot be used ({error}). Correct c.AssignLatePenalties.plugin_class"
+            ) from None
+
+    def penalise(self, submission: SubmittedAssignment) -> None:
+        """Set due date and extension, and the penalty of each notebook; remove that of work that is no longer late."""
+        self._set_dates(submission)
+        late = seconds_late(submission)
+        if not late and not submission.late_submission_penalty:
+            return
+        for notebook in submission.notebooks:
+            notebook.late_submission_penalty = None
+            penalty = self._penalty(submission, notebook, late) if late else None
+            if penalty is not None:
+                notebook.late_submission_penalty = min(max(penalty, 0), notebook.score)
+
+    def is_excused(self, assignment: str, student: str) -> bool:
+        """Return whether the assignment does not count for a student."""
+        return student in self._policy.of(assignment).excused
+
+    def _set_dates(self, submission: SubmittedAssignment) -> None:
+        assignment = submission.assignment
+        if (due := self._policy.due(assignment.name)) is not None and assignment.duedate != due:
+            assignment.duedate = due
+        if assignment.name in self._policy.assignments:  # then extensions are those of the file, and no others
+            due = assignment.duedate
+            extension = self._policy.extension(assignment.name, submission.student_id, due) if due else None
+            if submission.extension != extension:
+                submission.extension = extension
+
+    def _penalty(self, submission: SubmittedAssignment, notebook: SubmittedNotebook, late: float) -> float | None:
+        rule = self._policy.rule(submission.assignment.name)
+        if rule is None:
+            return self._plugin.late_submission_penalty(submission.student_id, notebook.score, late)
+        points = notebook.score if rule.of == "earned" else notebook.max_score
+        return round(points * rule.percent(late) / 100, 2)

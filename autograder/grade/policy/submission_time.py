@@ -15,13 +15,10 @@ OTHER_DAYS = (datetime.datetime(2000, 1, 1), datetime.datetime(2001, 2, 2))  # n
 
 
 def read_time(text: str, zone: datetime.tzinfo = datetime.UTC) -> datetime.datetime | None:
-    """Return the time that a text says, or None if it says none, leaves out the day, or is ambiguous.
+    """Return the time in a text; None if there is none, the day is missing, or it is ambiguous.
 
-    Args:
-        text: such as "2026-03-02 23:59:00 +0100", "2026-03-02T22:59:00Z", "2026-03-02 23:59:00 Europe/Berlin" or
-            "March 2, 2026 11:59 PM".
-        zone: of a time that names none. An abbreviation such as "CEST" has several meanings; it is read if it is a name of
-            this zone.
+    Examples are "2026-03-02 23:59:00 +0100", "2026-03-02T22:59:00Z", "2026-03-02 23:59:00 Europe/Berlin" and
+    "March 2, 2026 11:59 PM". `zone` is that of a time without one; an abbreviation such as "CEST" is read if it belongs to it.
     """
     text = text.strip()
     with contextlib.suppress(ValueError):
@@ -33,7 +30,7 @@ def read_time(text: str, zone: datetime.tzinfo = datetime.UTC) -> datetime.datet
 
 
 def _in_english(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
-    """Return the time that a text says, None if it leaves out the day, or if 3/10 may be in March and in October."""
+    """Return the time in a text; None if it leaves out the day, or if 3/10 may be in March and in October."""
     from dateutil.parser import parse  # commands that read no times do not load it
 
     written, _, last = text.rpartition(" ")

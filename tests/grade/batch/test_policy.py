@@ -16,9 +16,9 @@ from autograder.grade.policy.course_policy import (
     DropLowest,
     LateRule,
     PolicyError,
+    course_total,
     read_policy,
 )
-from autograder.grade.policy.course_total import course_total
 from tests.desk import made_class
 from tests.desk.made_class import ASSIGNMENT
 from tests.desk.made_grades import give_grades
