@@ -182,7 +182,7 @@ def _read(chosen: argparse.Namespace) -> int:
 def _harness(chosen: argparse.Namespace) -> int:
     from autograder.course.paths import CLASS, ROOT
     from autograder.desk.gradescope.harness_zip import write_harness
-    from autograder.grade.validation.source_report import finding_lines, note_lines, shown_steps
+    from autograder.grade.validation.validate import finding_lines, note_lines, shown_steps
 
     target = chosen.out or Path(f"{chosen.assignment}-gradescope.zip")
     with shown_steps() as on_step:

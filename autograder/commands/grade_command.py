@@ -8,7 +8,7 @@ import glob
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from autograder.commands.number_options import positive
 from autograder.errors import InputError
@@ -20,10 +20,9 @@ from autograder.loading import loading
 from autograder.locale.translations import translated
 
 if TYPE_CHECKING:
-    from autograder.grade.batch.assignment import Options
+    from autograder.grade.batch.assignment import Options, Shown
     from autograder.grade.batch.classroom import Classroom
     from autograder.grade.batch.student_rows import BatchProgress
-    from autograder.grade.validation.made_up_submissions import OnStep
     from autograder.grade.validation.validate import SourceReport
     from autograder.grade.where.grading_job import GradingPlace
 
@@ -126,7 +125,7 @@ def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
 
     # A misspelt assignment, or one that another client grades, must not start a cluster's machines first.
     classroom = _known_class(course, chosen.assignment)
-    from autograder.grade.batch.grading_lock import only_client
+    from autograder.grade.batch.gradebook import only_client
 
     with contextlib.nullcontext() if chosen.dry_run else only_client(classroom.gradebook, chosen.assignment):
         pass
@@ -147,19 +146,12 @@ def _known_class(course: Path, assignment: str) -> Classroom:
     return classroom
 
 
-class _Shown(NamedTuple):
-    """What a run shows while it goes on."""
-
-    draw: Callable[[BatchProgress], None]
-    announce: Callable[[list[SourceReport]], None]
-    on_step: OnStep
-
-
 @contextlib.contextmanager
-def _shown(announced: list[str]) -> Iterator[_Shown]:
+def _shown(announced: list[str]) -> Iterator[Shown]:
     """Yield what shows the steps of validation, then its findings, then the class; adds the findings to a list."""
+    from autograder.grade.batch.assignment import Shown
     from autograder.grade.batch.student_rows import progress_bar
-    from autograder.grade.validation.source_report import finding_lines, note_lines, shown_steps
+    from autograder.grade.validation.validate import finding_lines, note_lines, shown_steps
 
     draw: list[Callable[[BatchProgress], None]] = []
     with contextlib.ExitStack() as bar, contextlib.ExitStack() as steps:
@@ -172,7 +164,7 @@ def _shown(announced: list[str]) -> Iterator[_Shown]:
             )
             draw.append(bar.enter_context(progress_bar()))
 
-        yield _Shown(lambda done: draw[0](done), announce, steps.enter_context(shown_steps()))
+        yield Shown(lambda done: draw[0](done), announce, steps.enter_context(shown_steps()))
 
 
 def _grade_class(chosen: argparse.Namespace, course: Path, place: GradingPlace) -> int:
@@ -185,11 +177,11 @@ def _grade_class(chosen: argparse.Namespace, course: Path, place: GradingPlace) 
     options = _options(chosen)
     if chosen.dry_run:
         with _shown(announced) as shown:
-            moved = dry_run(chosen.assignment, course, options, shown.draw, place, shown.announce, shown.on_step)
+            moved = dry_run(chosen.assignment, course, options, shown, place)
         print(moved_as_json(moved)) if chosen.json else print_moved(moved)
         return 1 if moved else 0
     with _shown(announced) as shown:
-        rows = grade_assignment(chosen.assignment, course, options, shown.draw, place, shown.announce, shown.on_step)
+        rows = grade_assignment(chosen.assignment, course, options, shown, place)
     print(as_json(rows)) if chosen.json else print_report(rows)
     return 1 if announced or any(row.problems for row in rows) else 0
 

@@ -41,8 +41,8 @@ def add_to(verbs: Any) -> None:
 
 def _validate(chosen: argparse.Namespace) -> int:
     from autograder.course.paths import CLASS
-    from autograder.grade.batch.validation import validate_assignment
-    from autograder.grade.validation.source_report import print_report, shown_steps
+    from autograder.grade.batch.assignment import validate_assignment
+    from autograder.grade.validation.validate import print_report, shown_steps
 
     with shown_steps() as on_step:
         found = validate_assignment(
@@ -55,6 +55,6 @@ def _validate(chosen: argparse.Namespace) -> int:
             on_step=on_step,
         )
     for report, mutation in found:
-        print_report(report, mutation)
+        print_report(report, mutation.lines if mutation else ())
     weak = any(mutation and (mutation.paid or mutation.over_maximum) for _, mutation in found)
     return 1 if weak or any(report.findings for report, _ in found) else 0

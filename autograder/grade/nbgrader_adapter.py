@@ -32,21 +32,7 @@ from pathlib import Path
 from typing import Any
 
 from nbformat import NotebookNode
-from nbgrader import utils
-from nbgrader.api import (
-    BaseCell,
-    Comment,
-    Grade,
-    Gradebook,
-    GradeCell,
-    MissingEntry,
-    Notebook,
-    SolutionCell,
-    SourceCell,
-    SubmittedAssignment,
-    SubmittedNotebook,
-    TaskCell,
-)
+from nbgrader import api, utils
 from nbgrader.apps import NbGraderAPI
 from nbgrader.plugins import BasePlugin
 from nbgrader.preprocessors import AssignLatePenalties, InstantiateTests, NbGraderPreprocessor
@@ -57,7 +43,7 @@ from traitlets.config import Config
 LOCK_SECONDS = 60.0  # to wait while another program keeps a SQLite gradebook locked
 
 
-def open_gradebook(address: str, course_id: str) -> Gradebook:
+def open_gradebook(address: str, course_id: str) -> api.Gradebook:
     """Return the gradebook, which is created if it does not exist; the caller closes it."""
     path = os.environ.get("PATH", "")
     scripts = str(Path(sys.executable).parent)  # of the environment, with `alembic`
@@ -66,11 +52,11 @@ def open_gradebook(address: str, course_id: str) -> Gradebook:
     url = make_url(address)
     if url.get_backend_name() == "sqlite":
         url = url.update_query_dict({"timeout": str(LOCK_SECONDS)})
-    return Gradebook(url.render_as_string(hide_password=False), course_id)
+    return api.Gradebook(url.render_as_string(hide_password=False), course_id)
 
 
 @contextlib.contextmanager
-def transaction(book: Gradebook) -> Iterator[Any]:
+def transaction(book: api.Gradebook) -> Iterator[Any]:
     """A block that is committed as a whole, or not at all if it raises; yields the session."""
     session = book.db()
     commit = session.commit
@@ -86,20 +72,16 @@ def transaction(book: Gradebook) -> Iterator[Any]:
 
 
 def fill_grades(
-    notebook: SubmittedNotebook,
+    notebook: api.SubmittedNotebook,
     points: Mapping[str, float | None],
     comments: Mapping[str, str | None],
     *,
     unchanged: bool,
 ) -> None:
-    """Set the automatic points and comments of a submitted notebook; manual ones are kept.
+    """Set the automatic points (None if a person has to decide) and comments of a submitted notebook, by cell.
 
-    Args:
-        notebook: its rows in the gradebook.
-        points: by cell; None if a person has to decide.
-        comments: by cell, for each answer and task in the submission.
-        unchanged: whether the same submission was graded before. Then, unlike in nbgrader, a cell with manual points does
-            not wait for a person again.
+    Manual ones are kept. If the same submission was graded before, then, unlike in nbgrader, a cell with manual points does not
+    wait for a person again.
     """
     source = notebook.notebook
     # All names at once: `grade.name` and `comment.name` ask the database for each.
@@ -114,13 +96,11 @@ def fill_grades(
             comment.auto_comment = comments[name]
 
 
-def add_grades(notebook: NotebookNode, submitted: SubmittedNotebook) -> dict[str, float]:
+def add_grades(notebook: NotebookNode, submitted: api.SubmittedNotebook) -> dict[str, float]:
     """Put scores and comments of the gradebook into the metadata of a graded notebook's cells.
 
-    Unlike in nbgrader, each graded cell also says whether it waits for a person.
-
-    Returns:
-        The notebook's "score" after the late penalty, "max_score" and "late_penalty".
+    Unlike in nbgrader, each graded cell also says whether it waits for a person. Return the notebook's "score" after the late
+    penalty, "max_score" and "late_penalty".
     """
     comments = {comment.name: comment.comment for comment in submitted.comments}
     grades = {grade.name: grade for grade in submitted.grades}
@@ -136,8 +116,9 @@ def add_grades(notebook: NotebookNode, submitted: SubmittedNotebook) -> dict[str
     return {"score": submitted.score - penalty, "max_score": submitted.max_score, "late_penalty": penalty}
 
 
-CellKind = type[GradeCell] | type[SolutionCell] | type[TaskCell] | type[SourceCell]
-CELLS = {GradeCell: "grade_cells", SolutionCell: "solution_cells", TaskCell: "task_cells", SourceCell: "source_cells"}
+CellKind = type[api.GradeCell] | type[api.SolutionCell] | type[api.TaskCell] | type[api.SourceCell]
+KINDS: tuple[CellKind, ...] = (api.GradeCell, api.SolutionCell, api.TaskCell, api.SourceCell)
+ROWS = ("grade_cells", "solution_cells", "task_cells", "source_cells")  # a notebook's rows of these kinds
 
 
 def wanted_cells(cells: list[NotebookNode]) -> dict[tuple[CellKind, str], NotebookNode]:
@@ -146,19 +127,19 @@ def wanted_cells(cells: list[NotebookNode]) -> dict[tuple[CellKind, str], Notebo
     for cell in cells:
         graded, answer, task = utils.is_grade(cell), utils.is_solution(cell), utils.is_task(cell)
         known = graded or answer or task or utils.is_locked(cell)
-        for kind, applies in ((GradeCell, graded), (SolutionCell, answer), (TaskCell, task), (SourceCell, known)):
+        for kind, applies in zip(KINDS, (graded, answer, task, known), strict=True):
             if applies:
                 found[kind, cell.metadata.nbgrader["grade_id"]] = cell
     return found
 
 
-def recorded_cells(notebook: Notebook) -> dict[tuple[CellKind, str], Any]:
+def recorded_cells(notebook: api.Notebook) -> dict[tuple[CellKind, str], Any]:
     """Return the rows of a notebook's cells, as `wanted_cells`."""
-    return {(kind, row.name): row for kind, name in CELLS.items() for row in getattr(notebook, name)}
+    return {(kind, row.name): row for kind, rows in zip(KINDS, ROWS, strict=True) for row in getattr(notebook, rows)}
 
 
 def changed_cells(
-    book: Gradebook, assignment: str, sources: Mapping[str, list[NotebookNode]]
+    book: api.Gradebook, assignment: str, sources: Mapping[str, list[NotebookNode]]
 ) -> tuple[list[str], list[str]]:
     """Return the ids of cells that the sources of an assignment with submissions have lost and gained.
 
@@ -166,7 +147,7 @@ def changed_cells(
     """
     try:
         recorded = {notebook.name: notebook for notebook in book.find_assignment(assignment).notebooks}
-    except MissingEntry:
+    except api.MissingEntry:
         return [], []
     if not book.find_assignment(assignment).submissions:
         return [], []
@@ -180,15 +161,10 @@ def changed_cells(
     return ids(before - after), ids(after - before)
 
 
-def update_structure(book: Gradebook, assignment: str, sources: Mapping[str, list[NotebookNode]]) -> None:
+def update_structure(book: api.Gradebook, assignment: str, sources: Mapping[str, list[NotebookNode]]) -> None:
     """Add and remove notebooks and cells of an assignment that has submissions; inside a transaction.
 
     Grades of removed cells are deleted, all others are kept. `add_assignment` then stores the cells' texts and points.
-
-    Args:
-        book: the gradebook.
-        assignment: its name.
-        sources: the cells of each source notebook, by its name.
     """
     recorded = {notebook.name: notebook for notebook in book.find_assignment(assignment).notebooks}
     for name in recorded.keys() - sources.keys():
@@ -198,37 +174,39 @@ def update_structure(book: Gradebook, assignment: str, sources: Mapping[str, lis
         _update_cells(book, notebook, wanted_cells(cells))
         submitted = {row.assignment_id: row for row in notebook.submissions}
         for submission in book.find_assignment(assignment).submissions:
-            row = submitted.get(submission.id) or SubmittedNotebook(notebook=notebook, assignment=submission)
+            row = submitted.get(submission.id) or api.SubmittedNotebook(notebook=notebook, assignment=submission)
             _add_grades(book, notebook, row)
 
 
-def _update_cells(book: Gradebook, notebook: Notebook, wanted: dict[tuple[CellKind, str], NotebookNode]) -> None:
+def _update_cells(
+    book: api.Gradebook, notebook: api.Notebook, wanted: dict[tuple[CellKind, str], NotebookNode]
+) -> None:
     recorded = recorded_cells(notebook)
     for key in recorded.keys() - wanted.keys():
         row = recorded[key]
-        for entry in (*row.grades, *row.comments) if isinstance(row, BaseCell) else ():
+        for entry in (*row.grades, *row.comments) if isinstance(row, api.BaseCell) else ():
             book.db.delete(entry)
         book.db.delete(row)
     for kind, name in wanted.keys() - recorded.keys():
         cell = wanted[kind, name]
-        about: dict[str, Any] = {} if kind is SolutionCell else {"cell_type": cell.cell_type}
-        if kind in (GradeCell, TaskCell):
+        about: dict[str, Any] = {} if kind is api.SolutionCell else {"cell_type": cell.cell_type}
+        if kind in (api.GradeCell, api.TaskCell):
             about["max_score"] = float(cell.metadata.nbgrader["points"])
         book.db.add(kind(name=name, notebook=notebook, **about))
     book.db.flush()
     book.db.expire_all()
 
 
-def _add_grades(book: Gradebook, notebook: Notebook, submitted: SubmittedNotebook) -> None:
+def _add_grades(book: api.Gradebook, notebook: api.Notebook, submitted: api.SubmittedNotebook) -> None:
     """Add rows for those cells that a submitted notebook has none for."""
     graded = {grade.cell_id for grade in submitted.grades}
     commented = {comment.cell_id for comment in submitted.comments}
     for cell in (*notebook.grade_cells, *notebook.task_cells):
         if cell.id not in graded:
-            book.db.add(Grade(cell_id=cell.id, notebook=submitted, needs_manual_grade=False))
+            book.db.add(api.Grade(cell_id=cell.id, notebook=submitted, needs_manual_grade=False))
     for cell in (*notebook.solution_cells, *notebook.task_cells):
         if cell.id not in commented:
-            book.db.add(Comment(cell_id=cell.id, notebook=submitted))
+            book.db.add(api.Comment(cell_id=cell.id, notebook=submitted))
 
 
 class KnownTests(NbGraderPreprocessor):
@@ -246,13 +224,9 @@ class KnownTests(NbGraderPreprocessor):
 
 
 class AutotestsBy(InstantiateTests):
-    """Turns AUTOTEST lines into tests without a kernel; its settings are those of `c.InstantiateTests`.
+    """Turns AUTOTEST lines into tests without a kernel; its settings are those of `c.InstantiateTests`."""
 
-    Attributes:
-        run_code: runs a text and returns its displayed value as text, None if it displays none.
-    """
-
-    run_code: Callable[[str], str | None]
+    run_code: Callable[[str], str | None]  # runs a text and returns its displayed value as text
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
         """Return the notebook with tests instead of AUTOTEST lines."""
@@ -272,16 +246,13 @@ class AutotestsBy(InstantiateTests):
 def add_assignment(
     config: Config, assignment: str, notebooks: list[Path], tests: dict[str, dict[str, str]]
 ) -> str | None:
-    """Store an assignment's cells in the gradebook with `nbgrader generate_assignment`.
+    """Store an assignment's cells in the gradebook with `nbgrader generate_assignment`; return its reason if it refuses.
 
     Args:
         config: the course's; it is changed.
         assignment: its name.
         notebooks: the source notebooks. Other files stay behind: nbgrader would read pipes and devices to their end.
         tests: the text of each test, by the notebook's name and the cell's grade_id.
-
-    Returns:
-        nbgrader's reason if it refuses the source, else None.
     """
     stages = config.GenerateAssignment.preprocessors
     config.GenerateAssignment.preprocessors = [KnownTests if stage is InstantiateTests else stage for stage in stages]
@@ -293,9 +264,9 @@ def add_assignment(
             shutil.copy(path, place)
         config.CourseDirectory.source_directory = str(place.parent)
         config.CourseDirectory.release_directory = str(Path(folder, "release"))
-        api = NbGraderAPI(config=config)
-        api.log.setLevel(logging.ERROR)
-        result = api.generate_assignment(assignment, force=True, create=True)
+        nbgrader = NbGraderAPI(config=config)
+        nbgrader.log.setLevel(logging.ERROR)
+        result = nbgrader.generate_assignment(assignment, force=True, create=True)
     if result["success"]:
         return None
     return _last_error(result.get("log") or "") or _last_error(result.get("error") or "") or "it gave no reason"
@@ -314,6 +285,6 @@ def late_plugin(config: Config) -> BasePlugin:
     return preprocessor.plugin_inst
 
 
-def seconds_late(submission: SubmittedAssignment) -> float:
+def seconds_late(submission: api.SubmittedAssignment) -> float:
     """Return how late work is, 0.0 without a due date."""
     return float(submission.total_seconds_late) if submission.assignment.duedate else 0.0

@@ -197,7 +197,7 @@ def test_this_test_can_tell(browser: Browser, course: Path, formgrader: str, lis
 @pytest.mark.parametrize("student", ["hostile", "stored_raw"])
 def test_nothing_acts_in_feedback(browser: Browser, course: Path, listener: Listener, student: str):
     """Also where another program stored the notebook without cleaning it."""
-    assert [] == write_feedback(open_class(course, plain_course.ASSIGNMENT), [student], "message", jobs=1)
+    assert {} == write_feedback(open_class(course, plain_course.ASSIGNMENT), [student], "message", jobs=1)
     asked, schemes = visited(browser, plain_course.page(course, student).as_uri(), listener)
     assert [] == asked
     assert schemes <= WEB | {"file:"}  # "file:" is the page itself, "#exercise-1"

@@ -10,7 +10,7 @@ from nbgrader.api import Gradebook
 
 from autograder.errors import InputError
 from autograder.grade.batch.course_config import read_course
-from autograder.grade.batch.grading_lock import BusyError, UnusableGradebookError, only_client
+from autograder.grade.batch.gradebook import BusyError, UnusableGradebookError, only_client
 from tests.cluster import postgresql
 from tests.cluster.small_class import make_class, without_seconds
 
@@ -87,7 +87,7 @@ def test_a_client_that_is_killed_holds_no_lock(tmp_path):
     """The lock ends with its process, whatever ends that."""
     gradebook = f"sqlite:///{tmp_path}/gradebook.db"
     code = (
-        "import sys, os, signal\nfrom autograder.grade.batch.grading_lock import only_client\n"
+        "import sys, os, signal\nfrom autograder.grade.batch.gradebook import only_client\n"
         f"with only_client({gradebook!r}, 'one'):\n    os.kill(os.getpid(), signal.SIGKILL)"
     )
     assert 0 > subprocess.run([sys.executable, "-c", code], cwd=ROOT, timeout=120).returncode

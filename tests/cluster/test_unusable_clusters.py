@@ -12,7 +12,7 @@ from distributed import Client, LocalCluster, Security
 
 from autograder.cli import main
 from autograder.errors import InputError
-from autograder.grade.batch.grading_lock import only_client
+from autograder.grade.batch.gradebook import only_client
 from autograder.grade.cluster import dask_cluster
 from autograder.grade.cluster.cluster_worker import is_exposed
 from autograder.grade.cluster.dask_cluster import choose_cluster

@@ -75,7 +75,7 @@ def _points(students: list[SimulatedStudent]) -> dict[str, dict[str, float]]:
 
 
 def _write_records(folder: Path, students: list[SimulatedStudent]) -> None:
-    """Writes what `grade` keeps (autograder/grade/batch/records/gradebook.py)."""
+    """Writes what `grade` keeps (autograder/grade/batch/gradebook.py)."""
     rows = []
     for number, one in enumerate(students):
         cells = {name: _grade(name, answer, number) for name, answer in one.answers.items()}

@@ -19,13 +19,12 @@ from autograder.course.file_replacement import replace_file
 from autograder.desk.gradescope.harness_terms import FILE, HarnessTerms
 from autograder.desk.returning.feedback_zip import WHEN
 from autograder.errors import InputError
+from autograder.grade.batch.assignment import validate_assignment
 from autograder.grade.batch.classroom import Classroom, open_class
 from autograder.grade.batch.course_config import FILE as CONFIG
 from autograder.grade.batch.course_config import limits_of
-from autograder.grade.batch.validation import validate_assignment
 from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
-from autograder.grade.validation.made_up_submissions import OnStep, ignore_step
-from autograder.grade.validation.validate import SourceReport
+from autograder.grade.validation.validate import OnStep, SourceReport, ignore_step
 from autograder.installation.requirements import PACKAGE
 from autograder.printable import printable
 

@@ -14,7 +14,7 @@ from autograder.desk.reading.reading_sheet import COLUMNS, Mark, read_sheet, rea
 from autograder.desk.reading.written_answers import WrittenAnswer, opened_answers, written_answers
 from autograder.errors import InputError
 from autograder.grade.batch.classroom import Classroom, open_class
-from autograder.grade.batch.grading_lock import only_client
+from autograder.grade.batch.gradebook import only_client
 from autograder.printable import printable
 
 FOLDER, ANSWERS, SECOND, STATE, COMMENTS = "reading", "answers.csv", "second_reading.csv", "state.json", "comments.csv"

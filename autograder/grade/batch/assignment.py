@@ -1,13 +1,17 @@
-"""`grade ASSIGNMENT`: a whole class, from the submitted files to the gradebook and the autograded notebooks."""
+"""`grade ASSIGNMENT`: a whole class, from the submitted files to the gradebook and the autograded notebooks.
+
+And `validate-source ASSIGNMENT`: its sources alone.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import secrets
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -20,25 +24,24 @@ from autograder.grade.batch.gradebook import (
     GradingRecords,
     GradingRun,
     StoppedError,
+    only_client,
 )
-from autograder.grade.batch.grading_lock import only_client
 from autograder.grade.batch.student_rows import (
     BatchProgress,
     StudentRow,
     row_of,
     unchanged_row,
-    with_problems,
+    with_problem,
     with_score,
 )
 from autograder.grade.batch.student_submission import StudentSubmission
-from autograder.grade.batch.validation import source_reports
 from autograder.grade.sandbox.isolation.levels import STRONGEST, known_level, require_level
 from autograder.grade.sandbox.launch import parallel_jobs
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.submitted_files import is_about_the_machine
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process
-from autograder.grade.validation.made_up_submissions import OnStep, ignore_step
-from autograder.grade.validation.validate import SourceReport
+from autograder.grade.validation.mutation_test import MutationReport, mutation_test, short_limits
+from autograder.grade.validation.validate import OnStep, SourceReport, ignore_step, validate_source
 from autograder.grade.where.grading_job import Graders, GradingPlace, GradingTerms, Job, JobResult
 from autograder.grade.where.local_processes import LocalBackend
 from autograder.grade.where.machine_facts import deciding_versions
@@ -46,53 +49,43 @@ from autograder.grade.wire.limits import Limits
 from autograder.printable import printable
 
 
+class Shown(NamedTuple):
+    """What a run shows while it goes on."""
+
+    progress: Callable[[BatchProgress], None] = ignore_step  # called after each submission
+    reports: Callable[[list[SourceReport]], None] = ignore_step  # called before the first student's folder is opened
+    step: OnStep = ignore_step
+
+
+QUIET = Shown()
+
+
 class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """How to grade a class.
+    """How to grade a class."""
 
-    Attributes:
-        jobs: how many submissions at once; 0 takes one for each core.
-        isolation: the name of the isolation level.
-        resume: continue the run that was interrupted.
-        force: grade also what has not changed since it was graded.
-        accept_source: let the gradebook follow a source that gained or lost cells after the class was graded.
-        one_process: run the tests in the submission's own process, for notebooks whose tests need more than data.
-        two_processes: let a test that cannot be judged in two processes mark nobody, instead of running it in one.
-        feedback: what the feedback shows of hidden tests: "none", "name" or "message"; "off" writes no feedback.
-        limits: what one submission may use; None asks the course's nbgrader_config.py.
-        chosen_limits: for this run, by the names of `course_config.Autograder`; these go before the course's own.
-    """
-
-    jobs: int = 0
-    isolation: str = STRONGEST
-    resume: bool = False
-    force: bool = False
-    accept_source: bool = False
-    one_process: bool = False
-    two_processes: bool = False
-    feedback: Literal["off", "none", "name", "message"] = "off"
-    limits: Limits | None = None
-    chosen_limits: dict[str, float] = {}
+    jobs: int = 0  # how many submissions at once; 0 takes one for each core
+    isolation: str = STRONGEST  # the name of the isolation level
+    resume: bool = False  # continue the run that was interrupted
+    force: bool = False  # grade also what has not changed since it was graded
+    accept_source: bool = False  # let the gradebook follow a source that gained or lost cells
+    one_process: bool = False  # judge every test in process
+    two_processes: bool = False  # let no test be judged in process
+    feedback: Literal["off", "none", "name", "message"] = "off"  # what to show of hidden tests
+    limits: Limits | None = None  # what one submission may use; None asks the course's nbgrader_config.py
+    chosen_limits: dict[str, float] = {}  # for this run, by the names of `c.Autograder`, which they override
 
 
 def grade_assignment(
-    assignment: str,
-    course: Path,
-    options: Options,
-    on_progress: Callable[[BatchProgress], None] = lambda progress: None,
-    place: GradingPlace | None = None,
-    on_reports: Callable[[list[SourceReport]], None] = lambda reports: None,
-    on_step: OnStep = ignore_step,
+    assignment: str, course: Path, options: Options, shown: Shown = QUIET, place: GradingPlace | None = None
 ) -> list[StudentRow]:
-    """Grades a class into its gradebook, and returns a row for every student with a submission, by name.
+    """Grade a class into its gradebook, and return a row for every student with a submission, by name.
 
     Args:
-        assignment: its folder's name, in the sources and in each student's folder.
-        course: the class's folder; holds submitted/STUDENT/ASSIGNMENT/*.ipynb.
+        assignment: its folder's name.
+        course: the class's folder, with submitted/STUDENT/ASSIGNMENT/*.ipynb.
         options: how to grade.
-        on_progress: called after each submission.
+        shown: called while the run goes on.
         place: where submissions are graded; the caller closes it. None grades on this machine.
-        on_reports: called with the reports on the sources, before the first student's folder is opened.
-        on_step: called when the grading of a made-up submission begins.
 
     Raises:
         ClassError: there is no such class or assignment.
@@ -102,18 +95,13 @@ def grade_assignment(
     """
     classroom = open_class(course, assignment)
     with only_client(classroom.gradebook, assignment):
-        return grade_classroom(classroom, options, on_progress, place, on_reports, on_step)
+        return grade_classroom(classroom, options, shown, place)
 
 
 def grade_classroom(
-    classroom: Classroom,
-    options: Options,
-    on_progress: Callable[[BatchProgress], None],
-    place: GradingPlace | None,
-    on_reports: Callable[[list[SourceReport]], None],
-    on_step: OnStep,
+    classroom: Classroom, options: Options, shown: Shown, place: GradingPlace | None
 ) -> list[StudentRow]:
-    """Grades a class that is opened already; as `grade_assignment`."""
+    """Grade a class that is open already; as `grade_assignment`."""
     # A cluster's workers try the level themselves.
     level = known_level(options.isolation) if place else require_level(options.isolation)
     settings = classroom.settings()
@@ -130,24 +118,16 @@ def grade_classroom(
         terms = GradingTerms(sources, level, limits, run.seed)
         with place.graders(terms) as processes:
             forbid = options.two_processes or forbids_one_process(settings)
-            deciding = (limits, level.name, deciding_versions())
-            reports = source_reports(
-                sources.values(),
-                records,
-                deciding,
-                processes,
-                forbid_in_process=forbid,
-                all_in_process=options.one_process,
-                on_step=on_step,
-            )
-            on_reports(list(reports.values()))
+            judging = {"forbid_in_process": forbid, "all_in_process": options.one_process}
+            reports = _source_reports(terms, records, processes, shown.step, **judging)
+            shown.reports(list(reports.values()))
             plans = {name: report.plan for name, report in reports.items()}
-            batch = _Batch(classroom, terms, plans, records, run, on_progress)
+            batch = _Batch(classroom, terms, plans, records, run, shown)
             rows = batch.grade(processes)
         if options.feedback != "off":
             new = [row.student for row in rows if row.in_gradebook and not batch.has_feedback(row)]
-            unwritten = write_feedback(classroom, new, options.feedback, jobs)
-            rows = [with_problems(row, unwritten) for row in rows]
+            problems = write_feedback(classroom, new, options.feedback, jobs)
+            rows = [with_problem(row, problems.get(row.student)) for row in rows]
         records.finish(run)
     return sorted(rows, key=lambda row: row.student)
 
@@ -160,10 +140,10 @@ class _Batch:
         plans: dict[str, GradingPlan],
         records: GradingRecords,
         run: GradingRun,
-        on_progress: Callable[[BatchProgress], None],
+        shown: Shown,
     ) -> None:
         self.classroom, self.terms, self.plans, self.records, self.run = classroom, terms, plans, records, run
-        self.on_progress = on_progress
+        self.shown = shown
         self.students = classroom.students()
         self.variants = classroom.variants()
         self.course_files, self.notes = classroom.course_files()
@@ -171,22 +151,14 @@ class _Batch:
         has_grade = records.scores()
         self.known = {student: origin for student, origin in records.origins().items() if student in has_grade}
         self.penalties = {student: score.late_penalty for student, score in has_grade.items()}
+        level, versions = terms.level.name, deciding_versions()
         # A change in any of these may change a grade, so that unchanged work is graded again.
-        deciding = [
-            *(source.digest for source in terms.sources.values()),
-            terms.limits,
-            msgspec.json.encode(plans, order="deterministic"),
-            terms.level.name,
-            deciding_versions(),
-        ]
+        encoded = msgspec.json.encode(plans, order="deterministic")
+        deciding = [*(source.digest for source in terms.sources.values()), terms.limits, encoded, level, versions]
         self.source_digest = hashlib.sha256(repr(deciding).encode()).hexdigest()
-        self.made_with = {
-            "isolation": terms.level.name,
-            "one process": all(plans[name] == plan_all_in_process(source) for name, source in terms.sources.items()),
-            "seed": str(run.seed),
-            "limits": terms.limits,
-            "versions": deciding_versions(),
-        }
+        one_process = all(plans[name] == plan_all_in_process(source) for name, source in terms.sources.items())
+        self.made_with = {"isolation": level, "one process": one_process, "seed": str(run.seed)}
+        self.made_with |= {"limits": terms.limits, "versions": versions}
         self.at_work: dict[str, StudentSubmission] = {}
         self.finished: list[StudentRow] = []
 
@@ -202,7 +174,7 @@ class _Batch:
         ]
 
     def _noted(self, result: JobResult) -> StudentSubmission:
-        """Notes a notebook's grade with its student's other ones."""
+        """Note a notebook's grade with its student's other ones."""
         work = self.at_work[result.student]
         source = self.terms.sources[result.notebook]
         work.grades[result.notebook] = result.grade or unreadable(source, result.failure)
@@ -210,32 +182,31 @@ class _Batch:
         return work
 
     def has_feedback(self, row: StudentRow) -> bool:
-        """Returns whether a student's pages say what holds now."""
+        """Return whether a student's pages are up to date."""
         same = row.unchanged and row.late_penalty == self.penalties.get(row.student)
         return same and self.classroom.feedback(row.student).is_dir()
 
     def _jobs(self) -> Iterator[Job]:
-        """Yields the notebooks to grade; each is read from disk only when a process is free."""
+        """Yield the notebooks to grade; each is read from disk only when a process is free."""
         for student in self.students:
             work = StudentSubmission(self.classroom, student, self.terms.sources, self.course_files, self.terms.limits)
             if self._has_grade(work):
-                self._finish(unchanged_row(student, self.known[student][1].cells))
+                self._finish(unchanged_row(student, self.known[student].cells))
                 continue
             self.at_work[student] = work
-            files = work.files
             for name, data in work.notebooks.items():
-                variant = self.variants.get(student)
-                yield Job(student, name, data, files, self.plans[name], variant, pictures=True)
+                yield Job(student, name, data, work.files, self.plans[name], self.variants.get(student), pictures=True)
             self._settle([work])
 
     def _has_grade(self, work: StudentSubmission) -> bool:
-        run, origin = self.known.get(work.student, (0, None))
-        same = origin is not None and (origin.submission, origin.source) == (work.digest, self._source_of(work.student))
+        origin = self.known.get(work.student)
+        if origin is None or (origin.submission, origin.source) != (work.digest, self._source_of(work.student)):
+            return False
         there = self.classroom.autograded(work.student).is_dir()
-        return same and there and (run == self.run.number or not self.run.forced)
+        return there and (origin.run == self.run.number or not self.run.forced)
 
     def _settle(self, works: list[StudentSubmission]) -> None:
-        """Writes the grades of those students whose notebooks all have theirs."""
+        """Write the grades of those students whose notebooks all have theirs."""
         rows: list[StudentRow] = []
         graded: list[GradedStudent] = []
         try:
@@ -243,17 +214,19 @@ class _Batch:
                 if work.complete and self.at_work.pop(work.student, None) is not None:
                     rows.append(self._row(work))
                     graded += [self._graded(work, rows[-1])] if work.has_id else []
-        finally:  # where a folder cannot be written, what came before is kept
-            self.records.write(graded, self.run)
+        finally:  # if a folder cannot be written, the grades before it are kept
+            self.records.write(graded)
         for row in rows:
             self._finish(row)
 
     def _row(self, work: StudentSubmission) -> StudentRow:
         problem = self._write_folder(work)
-        return row_of(work, [*self.notes, *self._notes_on_variant(work.student)], problem)
+        note = "was handed no notebook of their own, and is graded by the one that all would get"
+        has_none = self.variants and work.student not in self.variants
+        return row_of(work, [*self.notes, note] if has_none else self.notes, problem)
 
-    def _write_folder(self, work: StudentSubmission) -> str:
-        """Writes the autograded folder; returns why it could not be, where that is a matter of this student alone."""
+    def _write_folder(self, work: StudentSubmission) -> str | None:
+        """Write the autograded folder; return why it cannot be written, if that is a matter of this student alone."""
         try:
             if work.has_id:
                 work.write_folder()
@@ -265,30 +238,79 @@ class _Batch:
                     f"Fix that, then run the same command with --resume"
                 ) from None
             return reason
-        return ""
+        return None
 
     def _graded(self, work: StudentSubmission, row: StudentRow) -> GradedStudent:
-        made_with = self.made_with | {"graded by": work.graded_by}
         origin = GradeOrigin(
+            run=self.run.number,
             submission=work.digest,
             source=self._source_of(work.student),
-            made_with=msgspec.json.encode(made_with).decode(),
+            made_with=msgspec.json.encode(self.made_with | {"graded by": work.graded_by}).decode(),
             cells=msgspec.json.encode(row).decode(),
         )
-        return GradedStudent(work.student, work.grades, origin, work.timestamp)
-
-    def _notes_on_variant(self, student: str) -> list[str]:
-        if not self.variants or student in self.variants:
-            return []
-        return ["was handed no notebook of their own, and is graded by the one that all would get"]
+        known = self.known.get(work.student)
+        unchanged = known is not None and known.submission == work.digest
+        return GradedStudent(work.student, work.grades, origin, work.timestamp, unchanged)
 
     def _source_of(self, student: str) -> str:
-        """Returns a hash of what decides a student's grade beside the submission; of a variant, its seed too."""
-        variant = self.variants.get(student)
-        if variant is None:
-            return self.source_digest
-        return hashlib.sha256(f"{self.source_digest} {variant}".encode()).hexdigest()
+        """Return a hash of all that decides a student's grade apart from the submission; of a variant, also its seed."""
+        own = f"{self.source_digest} {self.variants.get(student)}"
+        return hashlib.sha256(own.encode()).hexdigest() if student in self.variants else self.source_digest
 
     def _finish(self, row: StudentRow) -> None:
         self.finished.append(row)
-        self.on_progress(BatchProgress(len(self.finished), len(self.students)))
+        self.shown.progress(BatchProgress(len(self.finished), len(self.students)))
+
+
+def _source_reports(
+    terms: GradingTerms, records: GradingRecords, graders: Graders, on_step: OnStep, **judging: bool
+) -> dict[str, SourceReport]:
+    """Return the report on each source by the notebook's name: from the gradebook, unless something has changed."""
+    reports = {}
+    for name, source in terms.sources.items():
+        deciding = (source.digest, terms.limits, terms.level.name, deciding_versions(), sorted(judging.items()))
+        key = hashlib.sha256(repr((*deciding, SourceReport.__struct_fields__)).encode()).hexdigest()
+        if known := records.rehearsal(name, key):
+            reports[name] = msgspec.json.decode(known, type=SourceReport)
+        else:
+            reports[name] = validate_source(source, graders, on_step=on_step, **judging)
+            records.keep_rehearsal(name, key, msgspec.json.encode(reports[name]).decode())
+    return reports
+
+
+def validate_assignment(
+    assignment: str,
+    course: Path,
+    isolation: str,
+    jobs: int = 0,
+    *,
+    two_processes: bool = False,
+    mutants: int = 0,
+    on_step: OnStep = ignore_step,
+) -> list[tuple[SourceReport, MutationReport | None]]:
+    """Return the report on each notebook and its mutation test; write nothing, and need no submission.
+
+    Args:
+        assignment, course: as for `grade_assignment`.
+        isolation, jobs, two_processes: as in `Options`.
+        mutants: how many mutants of the model answers are graded, along with the trivial answers; 0 grades neither.
+        on_step: called when the grading of a made-up submission begins.
+    """
+    level, count = require_level(isolation), parallel_jobs(jobs)
+    classroom = open_class(course, assignment, before_hand_in=True)
+    settings = classroom.settings()
+    limits = limits_of(settings, {})
+    sources = {source.name: source for source in classroom.read_sources(level, limits)}
+    terms = GradingTerms(sources, level, limits, secrets.randbits(63))
+    forbid = two_processes or forbids_one_process(settings)
+    with LocalBackend(level, count) as machine, machine.graders(terms) as graders:
+        reports = [
+            validate_source(source, graders, forbid_in_process=forbid, on_step=on_step) for source in sources.values()
+        ]
+    if not mutants:
+        return [(report, None) for report in reports]
+    short = dataclasses.replace(terms, limits=short_limits(limits))
+    with LocalBackend(level, count) as machine, machine.graders(short) as graders:
+        return [
+            (report, mutation_test(sources[report.notebook], report, graders, mutants, on_step)) for report in reports
+        ]

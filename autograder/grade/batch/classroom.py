@@ -23,7 +23,7 @@ from autograder.course.variants.declared_changes import NOTHING, read_changes
 from autograder.course.variants.variant_record import read_record
 from autograder.errors import InputError
 from autograder.grade.batch.course_config import read_config, read_course
-from autograder.grade.batch.grading_lock import why_unusable
+from autograder.grade.batch.gradebook import why_unusable
 from autograder.grade.nbgrader_adapter import (
     add_assignment,
     changed_cells,
@@ -49,35 +49,21 @@ class ClassError(InputError):
 
 @dataclass(frozen=True)
 class SubmissionTime:
-    """When work was submitted.
-
-    Attributes:
-        time: in UTC, without a zone, as nbgrader stores it; None if it is not known.
-        problem: why a time that is there cannot be read; None if it can, or if there is none.
-    """
+    """When work was submitted: in UTC, without a zone, as nbgrader stores it, or why the time cannot be read."""
 
     time: datetime.datetime | None = None
     problem: str | None = None
 
 
 class Classroom(NamedTuple):
-    """One class and one assignment.
+    """One class and one assignment."""
 
-    Attributes:
-        folder: the course's root.
-        assignment: nbgrader's name for it, which is its folder's name in `sources`.
-        sources: the folder with the source of every assignment.
-        steps: nbgrader's folders "submitted", "autograded" and "feedback"; each holds STUDENT/ASSIGNMENT/.
-        gradebook: the gradebook's URL, as SQLAlchemy and nbgrader write it.
-        course_id: nbgrader's id of the course in the gradebook.
-    """
-
-    folder: Path
-    assignment: str
-    sources: Path
-    steps: dict[str, Path]
-    gradebook: str
-    course_id: str
+    folder: Path  # the course's root
+    assignment: str  # nbgrader's name for it, which is its folder's name in `sources`
+    sources: Path  # the folder with the source of every assignment
+    steps: dict[str, Path]  # nbgrader's folders "submitted", "autograded" and "feedback" with STUDENT/ASSIGNMENT/
+    gradebook: str  # its URL, as SQLAlchemy and nbgrader write it
+    course_id: str  # nbgrader's, in the gradebook
 
     def submitted(self, student: str) -> Path:
         """The folder that a student's files were submitted to."""
@@ -92,21 +78,11 @@ class Classroom(NamedTuple):
         return self.steps["feedback"] / student / self.assignment
 
     def students(self) -> list[str]:
-        """Returns everyone who submitted something, or whose folder cannot be looked into, by name."""
+        """Return everyone who submitted something, or whose folder cannot be looked into, by name."""
         try:
-            with os.scandir(self.steps["submitted"]) as entries:
-                return sorted(entry.name for entry in entries if self._may_hold_work(entry))
+            return sorted(name for name in os.listdir(self.steps["submitted"]) if not _is_missing(self.submitted(name)))
         except (FileNotFoundError, NotADirectoryError):
             return []
-
-    def _may_hold_work(self, student: os.DirEntry[str]) -> bool:
-        try:
-            os.lstat(Path(student.path, self.assignment))
-        except (FileNotFoundError, NotADirectoryError):
-            return False
-        except OSError:
-            return True  # what is wrong will be the reason for the grade
-        return True
 
     @property
     def has_gradebook(self) -> bool:
@@ -122,29 +98,24 @@ class Classroom(NamedTuple):
         return {name: data for name, data in files.items() if name not in excluded}, notes
 
     def notebooks(self) -> list[Path]:
-        """Returns the source notebooks, by name."""
+        """Return the source notebooks, by name."""
         return sorted(path for path in (self.sources / self.assignment).glob("*.ipynb") if path.is_file())
 
     def read_sources(self, level: IsolationLevel, limits: Limits) -> list[AssignmentSource]:
-        """Returns the assignment's notebooks; those with AUTOTEST lines run at this level, within these limits."""
-        paths = self.notebooks()
+        """Return the assignment's notebooks; those with AUTOTEST lines run at this level, within these limits."""
         files, _ = files_beside(self.sources / self.assignment)
         from autograder.grade.submission.teacher.autotests import AutotestRunner  # imports PyTorch
 
         with AutotestRunner(level, limits, self.settings(), self.folder) as autotests:
-            return [AssignmentSource.read(path, autotests, files) for path in paths]
+            return [AssignmentSource.read(path, autotests, files) for path in self.notebooks()]
 
     def variants(self) -> dict[str, int]:
-        """Returns the seed of each student who was handed a notebook of their own.
-
-        Raises:
-            VariantError: the record cannot be read, or does not fit what is declared now.
-        """
+        """Return the seed of each student who was handed a notebook of their own."""
         changes = read_changes(self.sources).get(self.assignment, NOTHING)
         return read_record(self.folder).students(self.assignment, changes)
 
     def settings(self) -> Config:
-        """Returns nbgrader's configuration, from the class's own file or else the clone's, with the paths of this class."""
+        """Return nbgrader's configuration, from the class's own file or else the clone's, with the paths of this class."""
         config = read_config(self.folder) or read_config(ROOT) or Config()
         configure(config)
         course = config.CourseDirectory
@@ -173,53 +144,48 @@ class Classroom(NamedTuple):
         return SubmissionTime(time.astimezone(datetime.UTC).replace(tzinfo=None))
 
 
+def _is_missing(path: Path) -> bool:
+    try:
+        os.lstat(path)
+    except OSError as error:  # any other will be the reason for the grade
+        return isinstance(error, (FileNotFoundError, NotADirectoryError))
+    return False
+
+
 def open_class(folder: Path, assignment: str, *, before_hand_in: bool = False) -> Classroom:
-    """Returns the class in a folder, with the paths that its nbgrader_config.py names.
+    """Return the class in a folder, with the paths that its nbgrader_config.py names.
 
     Args:
         folder: the course's.
         assignment: its folder's name.
-        before_hand_in: whether nobody has to have submitted anything yet, and nothing is going to be written.
+        before_hand_in: whether submissions may be missing, because nothing is going to be written.
 
     Raises:
-        ClassError: there is no such folder or assignment, nobody submitted anything, or the folder is read-only.
+        ClassError: there is no such folder or assignment, no submission, or the folder is read-only.
         CourseConfigError: nbgrader_config.py cannot be used.
     """
     course = read_course(course_folder(folder))
     sources = next((place for place in course.source_folders if (place / assignment).is_dir()), None)
-    if sources is None or not _is_folder_name(assignment):
+    # Folders of students, grades and records are called by the name, too, so it must not lead to another folder.
+    if sources is None or assignment == ".." or PurePath(assignment).name != assignment or not assignment:
         raise ClassError(_no_source(course.source_folders, assignment))
     classroom = Classroom(course.root, assignment, sources, course.steps, course.gradebook, course.course_id)
-    _check_source(classroom)
+    if not classroom.notebooks():
+        raise ClassError(f"there is no notebook in {sources / assignment}. Put the assignment's source notebook there")
     if not before_hand_in:
-        _check_hand_ins(classroom)
+        _check_submissions(classroom)
     return classroom
 
 
 def course_folder(folder: Path) -> Path:
-    """Returns a course's folder, as an absolute path.
-
-    Raises:
-        ClassError: there is none.
-    """
+    """Return a course's folder, as an absolute path; raise ClassError if it is missing."""
     folder = folder.resolve()
     if not folder.is_dir():
         raise ClassError(f"there is no folder {printable(str(folder))}. Name the course's folder with --course")
     return folder
 
 
-def _is_folder_name(assignment: str) -> bool:
-    """Returns whether a name leads to nowhere else: folders of students, grades and records are called by it, too."""
-    return assignment != ".." and PurePath(assignment).name == assignment != ""
-
-
-def _check_source(classroom: Classroom) -> None:
-    source = classroom.sources / classroom.assignment
-    if not classroom.notebooks():
-        raise ClassError(f"there is no notebook in {source}. Put the assignment's source notebook there")
-
-
-def _check_hand_ins(classroom: Classroom) -> None:
+def _check_submissions(classroom: Classroom) -> None:
     submitted = classroom.steps["submitted"]
     if not classroom.students():
         raise ClassError(
@@ -249,9 +215,6 @@ def register(classroom: Classroom, sources: list[AssignmentSource], *, accept_so
         classroom: the class.
         sources: the assignment's notebooks.
         accept_source: whether the gradebook follows a source that gained or lost cells after the class was graded.
-
-    Raises:
-        ClassError: nbgrader refuses the source, or the source gained or lost cells; the message names them.
     """
     cells = {source.name: [cell.cell for cell in source.cells] for source in sources}
     with opened_gradebook(classroom) as book:
@@ -279,11 +242,7 @@ def _changed(assignment: str, lost: list[str], gained: list[str]) -> str:
 
 @contextlib.contextmanager
 def opened_gradebook(classroom: Classroom) -> Iterator[Gradebook]:
-    """Opens the gradebook for a block.
-
-    Raises:
-        ClassError: it is none, was made by another version of nbgrader, or is locked.
-    """
+    """Open the gradebook for a block; raise ClassError if it is damaged, of another version of nbgrader, or locked."""
     try:
         with open_gradebook(classroom.gradebook, classroom.course_id) as gradebook:
             gradebook.db.query(Student).first()  # of an older gradebook a column is missing

@@ -31,42 +31,28 @@ class CourseConfigError(InputError):
 
 @dataclass(frozen=True)
 class CourseFolders:
-    """Where a course's files lie.
-
-    Attributes:
-        root: the folder that relative paths start from.
-        sources: holds a folder for each assignment.
-        steps: nbgrader's folders "submitted", "autograded" and "feedback".
-        gradebook: its URL, with an absolute path.
-        course_id: nbgrader's id of the course.
-        is_configured: whether the course has a configuration of its own.
-    """
+    """Where a course's files lie."""
 
     root: Path
-    sources: Path
-    steps: dict[str, Path]
-    gradebook: str
-    course_id: str
-    is_configured: bool
+    sources: Path  # the folder with a folder for each assignment
+    steps: dict[str, Path]  # nbgrader's folders "submitted", "autograded" and "feedback"
+    gradebook: str  # its URL, with an absolute path
+    course_id: str  # nbgrader's
+    is_configured: bool  # whether the course has a configuration of its own
 
     @property
     def source_folders(self) -> tuple[Path, ...]:
-        """Where sources may lie, the first that has one counts: the clone's lessons may be graded in a class that has none."""
+        """Where sources may lie; a class without sources is graded with the clone's lessons."""
         return (self.sources,) if self.is_configured else (self.sources, SOLUTIONS)
 
 
 def read_config(folder: Path) -> Config | None:
-    """Returns what the nbgrader_config.py of a folder sets, None if there is no such file.
-
-    Raises:
-        CourseConfigError: running it fails.
-    """
+    """Return the configuration in a folder's nbgrader_config.py, None without one; raise CourseConfigError if it fails."""
     if not (folder / FILE).is_file():
         return None
+    # It may name plugins next to it, as for nbgrader's own commands (baseapp.py, 0.9.6).
     if str(folder) not in sys.path:
-        sys.path.append(
-            str(folder)
-        )  # it may name plugins beside it, as for nbgrader's own commands (baseapp.py, 0.9.6)
+        sys.path.append(str(folder))
     try:
         with contextlib.chdir(folder):
             return PyFileConfigLoader(FILE, path=str(folder)).load_config()
@@ -75,11 +61,7 @@ def read_config(folder: Path) -> Config | None:
 
 
 def read_course(folder: Path) -> CourseFolders:
-    """Returns where the files of the course in a folder lie: nbgrader's layout, or what nbgrader_config.py says.
-
-    Raises:
-        CourseConfigError: the configuration cannot be used.
-    """
+    """Return where the files of the course in a folder lie: in nbgrader's layout, or as nbgrader_config.py says."""
     config = read_config(folder)
     settings = Config() if config is None else config
     if "root" not in settings.CourseDirectory:
@@ -101,7 +83,7 @@ def read_course(folder: Path) -> CourseFolders:
 
 
 def _absolute(address: str, root: Path) -> str:
-    """Returns the gradebook's URL; of a SQLite file with an absolute path, in a folder that exists."""
+    """Return the gradebook's URL; of a SQLite file with an absolute path, in a folder that exists."""
     try:
         url = make_url(address)
         url.get_dialect().import_dbapi()
@@ -120,15 +102,7 @@ def _absolute(address: str, root: Path) -> str:
 
 
 def limits_of(settings: Config, chosen: dict[str, float]) -> Limits:
-    """Return what one submission may use.
-
-    Args:
-        settings: the course's configuration.
-        chosen: settings for this run, by the same names as in `c.Autograder`, which they override.
-
-    Raises:
-        CourseConfigError: a setting has a name that is not known, or a value that cannot be used.
-    """
+    """Return what one submission may use; settings in `chosen` override those of the course's `c.Autograder`."""
     fields, own = limit_fields(), settings.get("Autograder", Config())
     known = [*fields, OUTSIDE_ONLY]
     if unknown := sorted(set(own) - set(known)):

@@ -13,31 +13,22 @@ from traitlets.config import Config
 from autograder.printable import printable
 
 # As CsvExportPlugin has them (nbgrader/plugins/export.py, 0.9.6).
-COLUMNS = (
-    "assignment",
-    "duedate",
-    "timestamp",
-    "student_id",
-    "last_name",
-    "first_name",
-    "email",
-    "raw_score",
-    "late_submission_penalty",
-    "score",
-    "max_score",
-)
+COLUMNS = [
+    *("assignment", "duedate", "timestamp", "student_id", "last_name", "first_name", "email"),
+    *("raw_score", "late_submission_penalty", "score", "max_score"),
+]
 # What a spreadsheet may read as a formula (OWASP, "CSV Injection"); full-width forms are taken for it in some languages.
 FORMULA = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
 
 
 class QuotedCsvExport(CsvExportPlugin):
-    """Writes the columns of nbgrader's own exporter; nbgrader 0.9.6 writes names as they are, commas and formulas included.
+    """Writes the columns of nbgrader's own exporter, which (0.9.6) writes names with commas and formulas as they are.
 
     A text that a spreadsheet would compute gets an apostrophe before it, which spreadsheets show as text.
     """
 
     def export(self, gradebook: Gradebook) -> None:
-        """Writes a row for each assignment and student to the file `to`, or to grades.csv."""
+        """Write a row for each assignment and student to the file `to`, or to grades.csv."""
         destination = self.to or "grades.csv"
         self.log.info("Exporting grades to %s", destination)
         with open(destination, "w", encoding="utf-8", newline="") as file:
@@ -55,27 +46,17 @@ class QuotedCsvExport(CsvExportPlugin):
 
 
 def configure_export(config: Config) -> None:
-    """Makes `nbgrader export` write such files; for `nbgrader_config.py`."""
+    """Make `nbgrader export` write such files; for `nbgrader_config.py`."""
     config.ExportApp.plugin_class = QuotedCsvExport
 
 
 def _row(gradebook: Gradebook, assignment: Assignment, student: Student) -> dict[str, Any]:
-    row = {
-        "assignment": assignment.name,
-        "duedate": assignment.duedate,
-        "timestamp": None,
-        "student_id": student.id,
-        "last_name": student.last_name,
-        "first_name": student.first_name,
-        "email": student.email,
-        "raw_score": 0.0,
-        "late_submission_penalty": 0.0,
-        "score": 0.0,
-        "max_score": assignment.max_score,
-    }
+    about = {"assignment": assignment.name, "duedate": assignment.duedate, "max_score": assignment.max_score}
+    row = dict.fromkeys(COLUMNS, 0.0) | about | {"timestamp": None, "student_id": student.id}
+    row |= {name: getattr(student, name) for name in ("last_name", "first_name", "email")}
     try:
         submission = gradebook.find_submission(assignment.name, student.id)
-    except MissingEntry:  # nothing was handed in
+    except MissingEntry:  # nothing was submitted
         return row
     penalty = submission.late_submission_penalty
     return row | {
@@ -87,7 +68,7 @@ def _row(gradebook: Gradebook, assignment: Assignment, student: Student) -> dict
 
 
 def harmless_cell(value: Any) -> Any:
-    """Returns a value as text that no spreadsheet computes, and in which every letter can be seen."""
+    """Return a value as text that no spreadsheet computes, and in which every letter can be seen."""
     if value is None or value == "":
         return ""
     if not isinstance(value, str):

@@ -1,59 +1,46 @@
-"""`grade --dry-run`: whose marks would move, by how much and why. The class is graded into a copy, which is thrown away."""
+"""`grade --dry-run`: whose points would change, by how much and why. The class is graded into a copy of the gradebook."""
 
 from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 from nbgrader.api import Base
 from sqlalchemy import MetaData, Table, create_engine, inspect
 
-from autograder.grade.batch.assignment import Options, grade_classroom
+from autograder.grade.batch.assignment import QUIET, Options, Shown, grade_classroom
 from autograder.grade.batch.classroom import Classroom, open_class, opened_gradebook
 from autograder.grade.batch.gradebook import RECORDS, GradingRecords, Score
-from autograder.grade.batch.student_rows import BatchProgress, MovedGrade, StudentRow
-from autograder.grade.validation.made_up_submissions import OnStep, ignore_step
-from autograder.grade.validation.validate import SourceReport
+from autograder.grade.batch.student_rows import MovedGrade, StudentRow
 from autograder.grade.where.grading_job import GradingPlace
 
 
 class _Records(msgspec.Struct, frozen=True):
-    """What a gradebook has of a class: scores, and for each student the digest of the hand-in and the grades of the cells."""
+    """A gradebook's records of a class, by student."""
 
-    scores: dict[str, Score]
-    submissions: dict[str, str]
-    rows: dict[str, StudentRow]
+    scores: dict[str, Score] = {}
+    submissions: dict[str, str] = {}  # digests
+    rows: dict[str, StudentRow] = {}
 
 
 def dry_run(
-    assignment: str,
-    course: Path,
-    options: Options,
-    on_progress: Callable[[BatchProgress], None] = lambda progress: None,
-    place: GradingPlace | None = None,
-    on_reports: Callable[[list[SourceReport]], None] = lambda reports: None,
-    on_step: OnStep = ignore_step,
+    assignment: str, course: Path, options: Options, shown: Shown = QUIET, place: GradingPlace | None = None
 ) -> list[MovedGrade]:
-    """Returns whose marks a run of `grade` with these options would move; writes nothing to the course.
-
-    Raises:
-        ClassError: there is no such class or assignment.
-        IsolationError: the machine does not reach the level.
-    """
+    """Return whose points a run of `grade` with these arguments would change; write nothing to the course."""
     classroom = open_class(course, assignment)
     with tempfile.TemporaryDirectory(prefix="autograder-dry-run-") as folder:
         trial = _copy(classroom, Path(folder))
         before = _records(trial)
         options = msgspec.structs.replace(options, feedback="off")
-        grade_classroom(trial, options, on_progress, place, on_reports, on_step)
+        grade_classroom(trial, options, shown, place)
         return list(_moved(before, _records(trial)))
 
 
 def _copy(classroom: Classroom, folder: Path) -> Classroom:
-    """Returns the class with a copy of its gradebook, and other folders for what grading writes."""
+    """Return the class with a copy of its gradebook, and other folders for what grading writes."""
     gradebook = folder / "gradebook.db"
     if classroom.has_gradebook:
         with opened_gradebook(classroom):  # which says in one sentence what is wrong with it
@@ -83,9 +70,9 @@ def _copy_tables(address: str, copy: str) -> None:
 
 def _records(classroom: Classroom) -> _Records:
     if not classroom.has_gradebook:
-        return _Records({}, {}, {})
+        return _Records()
     with GradingRecords(classroom.gradebook, classroom.assignment, classroom.settings()) as records:
-        origins = {student: origin for student, (_, origin) in records.origins().items()}
+        origins = records.origins()
         return _Records(
             records.scores(),
             {student: origin.submission for student, origin in origins.items()},
@@ -115,13 +102,12 @@ def _reasons(student: str, before: _Records, after: _Records) -> Iterator[str]:
 
 def _changed_cells(before: StudentRow, after: StudentRow) -> Iterator[str]:
     for notebook, cells in after.cells.items():
+        known = before.cells.get(notebook, {})
         for name, grade in cells.items():
-            old = before.cells.get(notebook, {}).get(name)
+            points, old = f"{grade.points or 0:g} of {grade.max_points:g}", known.get(name)
             if old is None:
-                yield f"{name}: new, {grade.points or 0:g} of {grade.max_points:g}"
+                yield f"{name}: new, {points}"
             elif (old.points, old.max_points) != (grade.points, grade.max_points):
                 reason = grade.reason.partition("\n")[0]
-                said = f" ({reason})" if reason else ""
-                yield f"{name}: {old.points or 0:g}, then {grade.points or 0:g} of {grade.max_points:g}{said}"
-        gone = before.cells.get(notebook, {}).keys() - cells.keys()
-        yield from (f"{name}: taken out" for name in sorted(gone))
+                yield f"{name}: {old.points or 0:g}, then {points}" + (f" ({reason})" if reason else "")
+        yield from (f"{name}: taken out" for name in sorted(known.keys() - cells.keys()))

@@ -1,34 +1,32 @@
-"""Writes a class's gradebook: nbgrader's own rows and, in tables of ours, what each grade was computed from."""
+"""A class's gradebook: one client at a time, nbgrader's own rows, and in tables of ours the origin of each grade."""
 
 from __future__ import annotations
 
 import contextlib
 import datetime
+import fcntl
+import hashlib
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import msgspec
 from nbgrader.api import Assignment, Grade, Gradebook, SubmittedAssignment, SubmittedNotebook
-from sqlalchemy import Column, Integer, MetaData, Table, Text, and_, bindparam, case, func, text
-from sqlalchemy.exc import OperationalError
+from sqlalchemy import Column, Integer, MetaData, Table, Text, and_, bindparam, case, create_engine, func, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
 from traitlets.config import Config
 
-from autograder.errors import UnfinishedError
+from autograder.errors import InputError, UnfinishedError
 from autograder.grade.nbgrader_adapter import fill_grades, open_gradebook, transaction
 from autograder.grade.policy.course_policy import LatePolicy
 from autograder.grade.submission.notebook_grade import NotebookGrade
+from autograder.printable import printable
 
 RECORDS = MetaData()
-RUNS = Table(
-    "autograder_run",
-    RECORDS,
-    Column("id", Integer, primary_key=True),
-    *(Column(name, Text, nullable=False) for name in ("assignment", "seed")),
-    Column("forced", Integer, nullable=False),
-    Column("begun", Text, nullable=False),
-    Column("finished", Text),
-)
 
 
 def _table(name: str, keys: tuple[str, ...], *columns: Column[Any] | str) -> Table:
@@ -37,6 +35,10 @@ def _table(name: str, keys: tuple[str, ...], *columns: Column[Any] | str) -> Tab
     return Table(name, RECORDS, *primary, *others)
 
 
+RUNS = _table(
+    "autograder_run", (), Column("id", Integer, primary_key=True), "assignment", "seed",
+    Column("forced", Integer, nullable=False), "begun", Column("finished", Text),
+)  # fmt: skip
 GRADES = _table(
     "autograder_grade", ("assignment", "student"), Column("run", Integer, nullable=False),
     "submission", "source", "made_with", "cells", "graded",
@@ -49,65 +51,49 @@ class StoppedError(UnfinishedError):
     """A grade cannot be written to the gradebook or the disk; earlier grades are kept, and --resume continues from there."""
 
 
+class BusyError(UnfinishedError):
+    """Another client grades the assignment; the message says what to do."""
+
+
+class UnusableGradebookError(InputError):
+    """The gradebook cannot be opened; the message says why, and what to do."""
+
+
 class GradeOrigin(msgspec.Struct, frozen=True, kw_only=True):
-    """What a grade was computed from; stored with it.
+    """What a grade was computed from; stored with it."""
 
-    Attributes:
-        submission: hash of all submitted files.
-        source: hash of the source's cells and of everything else that decides a grade.
-        made_with: isolation level, limits, versions, and which worker on what kind of machine graded it, as JSON.
-        cells: each cell's status, points, reason and seconds, as JSON.
-    """
-
-    submission: str
-    source: str
-    made_with: str = "{}"
-    cells: str = "{}"
+    run: int  # its number
+    submission: str  # hash of all submitted files
+    source: str  # hash of the source's cells and of everything else that decides a grade
+    made_with: str = "{}"  # isolation level, limits, versions, and the worker and its kind of machine, as JSON
+    cells: str = "{}"  # each cell's status, points, reason and seconds, as JSON
 
 
 @dataclass(frozen=True)
 class GradedStudent:
-    """A student whose grade is ready to be written.
-
-    Attributes:
-        student: nbgrader's id.
-        grades: by notebook.
-        origin: what they were computed from.
-        timestamp: when the work was submitted, in UTC.
-    """
+    """A student whose grades, by notebook, are ready to be written."""
 
     student: str
     grades: dict[str, NotebookGrade]
     origin: GradeOrigin
-    timestamp: datetime.datetime | None
+    timestamp: datetime.datetime | None  # when the work was submitted, in UTC
+    unchanged: bool  # whether the same submission was graded before
 
 
 class GradingRun(msgspec.Struct, frozen=True):
-    """One call of `grade`.
+    """One call of `grade`."""
 
-    Attributes:
-        number: its id in the gradebook.
-        seed: from which the inputs of checks are drawn.
-        forced: whether unchanged work is graded again.
-    """
-
-    number: int
-    seed: int
-    forced: bool
+    number: int  # its id in the gradebook
+    seed: int  # from which the inputs of checks are drawn
+    forced: bool  # whether unchanged work is graded again
 
 
 class Score(msgspec.Struct, frozen=True):
-    """The gradebook's entry for one student's work on the assignment.
+    """The gradebook's entry for one student's work on the assignment."""
 
-    Attributes:
-        points: with manual points and extra credit, before the late penalty.
-        late_penalty: the points taken off because the work was late.
-        waiting: the number of cells that a person has still to grade.
-    """
-
-    points: float
+    points: float  # with manual points and extra credit, before the late penalty
     late_penalty: float
-    waiting: int
+    waiting: int  # the number of cells that a person has still to grade
 
     @property
     def total(self) -> float:
@@ -116,15 +102,9 @@ class Score(msgspec.Struct, frozen=True):
 
 
 class GradingRecords:
-    """A gradebook opened for writing; a context manager. Each method writes one transaction, or nothing.
+    """A gradebook opened for writing, by its URL; a context manager. Each method writes one transaction, or nothing.
 
-    Args:
-        address: the gradebook's URL.
-        assignment: nbgrader's name for it.
-        settings: nbgrader's configuration, for the course's id and late penalties.
-
-    Raises:
-        StoppedError: from each method that writes, if the gradebook stays locked or the disk is full.
+    Each method that writes raises StoppedError if the gradebook stays locked or the disk is full.
     """
 
     def __init__(self, address: str, assignment: str, settings: Config) -> None:
@@ -160,42 +140,26 @@ class GradingRecords:
         with self._transaction() as session:
             session.execute(query, {"t": _now(), "r": run.number})
 
-    def origins(self) -> dict[str, tuple[int, GradeOrigin]]:
-        """Return for each graded student the number of the run and the grade's origin."""
-        return {
-            row.student: (
-                row.run,
-                GradeOrigin(submission=row.submission, source=row.source, made_with=row.made_with, cells=row.cells),
-            )
-            for row in self._rows("SELECT * FROM autograder_grade WHERE assignment = :a")
-        }
+    def origins(self) -> dict[str, GradeOrigin]:
+        """Return the origin of each student's grade."""
+        rows = self._rows("SELECT * FROM autograder_grade WHERE assignment = :a")
+        fields = GradeOrigin.__struct_fields__
+        return {row.student: GradeOrigin(**{name: getattr(row, name) for name in fields}) for row in rows}
 
-    def write(self, students: list[GradedStudent], run: GradingRun) -> None:
-        """Write these students' grades, comments and their origins, all or nothing.
-
-        Args:
-            students: each once.
-            run: which computed their grades.
-        """
+    def write(self, students: list[GradedStudent]) -> None:
+        """Write these students' grades, comments and origins, all or nothing; each student once."""
         if not students:
             return
-        about = {"assignment": self._assignment, "run": run.number, "graded": _now()}
+        about = {"assignment": self._assignment, "graded": _now()}
         with self._transaction() as session:
-            submissions = self._filled(session, students, self._submitted_before(session, students))
+            submissions = self._filled(session, students)
             session.flush()
             self._penalise(submissions)
             rows = [about | {"student": one.student} | msgspec.structs.asdict(one.origin) for one in students]
             _replace_rows(session, GRADES, rows)
 
-    def _submitted_before(self, session: Any, students: list[GradedStudent]) -> dict[str, str]:
-        """Return for those of the students who were graded before the digest of the submission that was graded last."""
-        query = text("SELECT student, submission FROM autograder_grade WHERE assignment = :a AND student IN :students")
-        values = {"a": self._assignment, "students": [student.student for student in students]}
-        rows = session.execute(query.bindparams(bindparam("students", expanding=True)), values)
-        return {row.student: row.submission for row in rows}
-
-    def _filled(self, session: Any, students: list[GradedStudent], before: dict[str, str]) -> list[SubmittedAssignment]:
-        """Return each student's rows with the grades in them. All are sent to the database together, at the two flushes."""
+    def _filled(self, session: Any, students: list[GradedStudent]) -> list[SubmittedAssignment]:
+        """Return each student's rows with the grades in them; they go to the database together, at the two flushes."""
         with session.no_autoflush:
             for one in students:
                 self._book.update_or_create_student(one.student)
@@ -203,19 +167,14 @@ class GradingRecords:
             submissions = [self._book.update_or_create_submission(self._assignment, one.student) for one in students]
             for submission, one in zip(submissions, students, strict=True):
                 submission.timestamp = one.timestamp
-                unchanged = before.get(one.student) == one.origin.submission
                 for notebook in submission.notebooks:
                     grade = one.grades[notebook.name]
                     points = {name: cell.points for name, cell in grade.cells.items()}
-                    fill_grades(notebook, points, grade.comments, unchanged=unchanged)
+                    fill_grades(notebook, points, grade.comments, unchanged=one.unchanged)
         return submissions
 
     def renew_penalties(self, timestamps: dict[str, datetime.datetime | None]) -> None:
-        """Compute the late penalties of these students again, from the due date, extensions and policy of today.
-
-        Args:
-            timestamps: when each one's work was submitted, in UTC.
-        """
+        """Compute late penalties again, by the policy of today, from when each student's work was submitted, in UTC."""
         with self._transaction():
             submissions = self._book.assignment_submissions(self._assignment)
             known = [submission for submission in submissions if submission.student_id in timestamps]
@@ -238,26 +197,29 @@ class GradingRecords:
 
     def scores(self) -> dict[str, Score]:
         """Return the score of every student with a submission."""
-        scores = read_scores(self._book, self._assignment)
-        self._book.db.rollback()  # otherwise the read transaction stays open
-        return scores
+        with self._reading():
+            return read_scores(self._book, self._assignment)
 
     def rehearsal(self, notebook: str, source: str) -> str | None:
-        """Return the findings of the last rehearsal of a notebook if it was made with the same source, else None."""
+        """Return the report on a notebook as JSON if it was made with the same source, else None."""
         query = "SELECT found FROM autograder_rehearsal WHERE assignment = :a AND notebook = :n AND source = :s"
         return next((str(row.found) for row in self._rows(query, n=notebook, s=source)), None)
 
     def keep_rehearsal(self, notebook: str, source: str, found: str) -> None:
-        """Keep the findings of a rehearsal instead of those of an earlier one of this notebook."""
+        """Keep the report on a notebook instead of an earlier one."""
         row = {"assignment": self._assignment, "notebook": notebook, "source": source}
         with self._transaction() as session:
             _replace_rows(session, REHEARSALS, [row | {"found": found, "rehearsed": _now()}])
 
     def _rows(self, query: str, **values: str) -> list[Any]:
         """Return the rows of a query about the assignment `:a`."""
-        rows = self._book.db.execute(text(query), {"a": self._assignment, **values}).all()
+        with self._reading():
+            return list(self._book.db.execute(text(query), {"a": self._assignment, **values}).all())
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        yield
         self._book.db.rollback()  # otherwise the read transaction stays open
-        return list(rows)
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[Any]:
@@ -275,8 +237,9 @@ class GradingRecords:
 
 def read_scores(book: Gradebook, assignment: str) -> dict[str, Score]:
     """Return the score of every student with a submission."""
-    penalties = _sums(book, assignment, func.coalesce(func.sum(SubmittedNotebook.late_submission_penalty), 0.0))
-    penalty = {student: points for student, points in penalties}
+    penalty = dict(
+        _sums(book, assignment, func.coalesce(func.sum(SubmittedNotebook.late_submission_penalty), 0.0)).all()
+    )
     waiting = func.sum(case((Grade.needs_manual_grade, 1), else_=0))
     graded = _sums(book, assignment, func.coalesce(func.sum(Grade.score), 0.0), waiting)
     by_cell = graded.join(Grade, Grade.notebook_id == SubmittedNotebook.id)
@@ -306,3 +269,74 @@ def _replace_rows(session: Any, table: Table, rows: list[dict[str, Any]]) -> Non
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def why_unusable(gradebook: str, error: Exception) -> str:
+    """Return a sentence on a gradebook, by its URL, and the error that refused it; a password is not quoted."""
+    url = make_url(gradebook)
+    reason = str(getattr(error, "orig", error)).strip().partition("\n")[0]
+    advice = "Correct c.CourseDirectory.db_url in nbgrader_config.py, or wait until no other program uses it"
+    if "no such column" in reason:
+        advice = "An older nbgrader made it: `nbgrader db upgrade` in the course's folder keeps a copy, and renews it"
+    return f"the gradebook {url.render_as_string()} cannot be used ({printable(reason)}). {advice}"
+
+
+@contextlib.contextmanager
+def only_client(gradebook: str, assignment: str) -> Iterator[None]:
+    """A block in which no other client grades this assignment into this gradebook; raises BusyError if one does.
+
+    For SQLite, a file next to the gradebook is locked. In PostgreSQL it is an advisory lock of a connection, which the server
+    frees also when the client's machine has gone. An unreachable gradebook raises UnusableGradebookError.
+    """
+    url = make_url(gradebook)
+    locked = _locked_file(Path(url.database or ""), assignment) if url.get_backend_name() == "sqlite" else None
+    with locked or _advisory_lock(gradebook, assignment):
+        yield
+
+
+@contextlib.contextmanager
+def _locked_file(gradebook: Path, assignment: str) -> Iterator[None]:
+    path = gradebook.with_name(f".{gradebook.name}-{_key(assignment):x}.lock")
+    with contextlib.ExitStack() as opened:
+        while True:
+            try:
+                file = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            except OSError as error:
+                raise UnusableGradebookError(why_unusable(f"sqlite:///{gradebook}", error)) from None
+            opened.callback(os.close, file)
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise _busy(assignment) from None
+            # The client that had it may have removed it between the two calls.
+            with contextlib.suppress(FileNotFoundError):
+                if os.path.samestat(os.stat(path), os.fstat(file)):
+                    break
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _advisory_lock(gradebook: str, assignment: str) -> Iterator[None]:
+    engine = create_engine(gradebook, poolclass=NullPool, isolation_level="AUTOCOMMIT")
+    try:
+        connection = engine.connect()
+    except SQLAlchemyError as error:
+        raise UnusableGradebookError(why_unusable(gradebook, error)) from None
+    with connection:
+        if not connection.execute(text("SELECT pg_try_advisory_lock(:key)"), {"key": _key(assignment)}).scalar_one():
+            raise _busy(assignment)
+        yield
+
+
+def _key(assignment: str) -> int:
+    return int.from_bytes(hashlib.sha256(f"autograder {assignment}".encode()).digest()[:7])
+
+
+def _busy(assignment: str) -> BusyError:
+    return BusyError(
+        f"another `autograder grade` is grading {assignment!r} into this gradebook. Wait until it has ended, or stop it; "
+        "then run this command again with --resume"
+    )

@@ -20,46 +20,26 @@ from autograder.printable import printable
 
 
 class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One student's line of the report.
-
-    Attributes:
-        cells: the grade of each graded cell, by notebook and the cell's id.
-        ended: why programs ended before their last cell.
-        notes: what else a teacher should know.
-        problems: what a teacher has to look at, one line each: where, and why.
-        score: what the gradebook says: with marks that a person entered, without the late penalty; None if it has no entry.
-        late_penalty: the points taken off because the work was late.
-        waiting: how many cells a person has still to grade.
-        in_gradebook: whether the grade is there; it is not if the folder's name cannot be a student's id.
-        unchanged: whether this is an earlier grade that still holds.
-        excused: whether the course's policy.toml says that the assignment does not count.
-        seconds: how long grading took.
-    """
+    """One student's line of the report."""
 
     student: str
     points: float
     max_points: float
-    cells: dict[str, dict[str, CellGrade]]
-    ended: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-    score: float | None = None
+    cells: dict[str, dict[str, CellGrade]]  # the grade of each graded cell, by notebook and the cell's id
+    ended: tuple[str, ...] = ()  # why programs ended before their last cell
+    notes: tuple[str, ...] = ()  # what else a teacher should know
+    problems: tuple[str, ...] = ()  # what a teacher has to look at, one line each: where, and why
+    score: float | None = None  # in the gradebook, with manual points, after the late penalty; None without an entry
     late_penalty: float = 0.0
-    waiting: int = 0
-    in_gradebook: bool = True
-    unchanged: bool = False
-    excused: bool = False
-    seconds: float = 0.0
+    waiting: int = 0  # the number of cells that a person has still to grade
+    in_gradebook: bool = True  # False if the folder's name cannot be a student's id
+    unchanged: bool = False  # whether this is an earlier grade that still holds
+    excused: bool = False  # whether the course's policy.toml says that the assignment does not count
+    seconds: float = 0.0  # how long grading took
 
 
 class MovedGrade(msgspec.Struct, frozen=True):
-    """A student whose mark would move.
-
-    Attributes:
-        before: the points now, after the late penalty; None for nothing graded yet.
-        after: the points that a run would give.
-        reasons: what moves them, one line each.
-    """
+    """A student whose points would change, after the late penalty; `before` is None without a grade."""
 
     student: str
     before: float | None
@@ -75,13 +55,13 @@ class BatchProgress:
     total: int
 
 
-def row_of(work: StudentSubmission, course_notes: list[str], problem: str) -> StudentRow:
-    """Returns the row of a student whose notebooks all have their grades.
+def row_of(work: StudentSubmission, course_notes: list[str], problem: str | None) -> StudentRow:
+    """Return the row of a student whose notebooks all have their grades.
 
     Args:
-        work: what was handed in.
+        work: the submission.
         course_notes: what a teacher should know of the course's own files.
-        problem: why the autograded folder could not be written; "" if it was.
+        problem: why the autograded folder could not be written; None if it was.
     """
     notebooks = work.grades.values()
     return StudentRow(
@@ -91,8 +71,8 @@ def row_of(work: StudentSubmission, course_notes: list[str], problem: str) -> St
         max_points=sum(cell.max_points for notebook in notebooks for cell in notebook.cells.values()),
         cells={name: graded.cells for name, graded in work.grades.items()},
         ended=tuple(graded.ended for graded in notebooks if graded.ended),
-        notes=tuple([*work.notes, *(note for graded in notebooks for note in graded.notes), *course_notes]),
-        problems=tuple([*_problems(work.grades), *([problem] if problem else [])]),
+        notes=(*work.notes, *(note for graded in notebooks for note in graded.notes), *course_notes),
+        problems=(*_problems(work.grades), *([problem] if problem else [])),
         seconds=sum(graded.seconds for graded in notebooks),
     )
 
@@ -108,31 +88,29 @@ def _problems(grades: dict[str, NotebookGrade]) -> Iterator[str]:
 
 def with_score(row: StudentRow, score: Score | None, time_problem: str | None, excused: bool) -> StudentRow:
     """Return the row with the gradebook's score, the problem with the time of submission, and the policy's excuse."""
-    problems = (*row.problems, *([time_problem] if time_problem else []))
-    row = msgspec.structs.replace(row, excused=excused, problems=problems)
+    row = msgspec.structs.replace(with_problem(row, time_problem), excused=excused)
     if score is None or not row.in_gradebook:
         return row
     return msgspec.structs.replace(row, score=score.total, late_penalty=score.late_penalty, waiting=score.waiting)
 
 
-def with_problems(row: StudentRow, lines: list[str]) -> StudentRow:
-    """Returns the row with those problems of its feedback that begin with the student's name."""
-    own = [line.removeprefix(f"{row.student}: ") for line in lines if line.startswith(f"{row.student}: ")]
-    return msgspec.structs.replace(row, problems=(*row.problems, *own))
+def with_problem(row: StudentRow, problem: str | None) -> StudentRow:
+    """Return the row with one more problem, if there is one."""
+    return msgspec.structs.replace(row, problems=(*row.problems, problem)) if problem else row
 
 
 def unchanged_row(student: str, cells: str) -> StudentRow:
-    """Returns the row that was stored as JSON with an earlier grade."""
+    """Return the row that was stored as JSON with an earlier grade."""
     return msgspec.structs.replace(msgspec.json.decode(cells, type=StudentRow), student=student, unchanged=True)
 
 
 def as_json(rows: list[StudentRow]) -> str:
-    """Returns one JSON object in ASCII: `version`, and `students` with points, reasons and seconds of every graded cell."""
+    """Return one JSON object in ASCII: `version`, and `students` with points, reasons and seconds of every graded cell."""
     return json.dumps({"version": 1, "students": msgspec.to_builtins(rows)}, indent=2)
 
 
 def as_table(rows: list[StudentRow]) -> Table:
-    """Returns a table with a line for each student: the score, and what a teacher should know."""
+    """Return a table with a line for each student: the score, and what a teacher should know."""
     table = Table(box=None, pad_edge=False)
     for heading in ("student", "score", "of", "remarks"):
         table.add_column(heading, overflow="fold")
@@ -143,12 +121,12 @@ def as_table(rows: list[StudentRow]) -> Table:
 
 
 def look_here(rows: list[StudentRow]) -> list[str]:
-    """Returns a line for each thing that a teacher has to look at: who, which notebook or cell, and why."""
+    """Return a line for each thing that a teacher has to look at: who, which notebook or cell, and why."""
     return [f"{printable(row.student)}, {printable(problem)}" for row in rows for problem in row.problems]
 
 
 def print_report(rows: list[StudentRow]) -> None:
-    """Writes the table, and below it what to look at, to standard output."""
+    """Write the table, and below it what to look at, to standard output."""
     console = Console()
     console.print(as_table(rows), highlight=False)
     if lines := look_here(rows):
@@ -158,12 +136,12 @@ def print_report(rows: list[StudentRow]) -> None:
 
 
 def moved_as_json(moved: list[MovedGrade]) -> str:
-    """Returns one JSON object in ASCII: `version`, and `moved` with the points before and after, and the reasons."""
+    """Return one JSON object in ASCII: `version`, and `moved` with the points before and after, and the reasons."""
     return json.dumps({"version": 1, "moved": msgspec.to_builtins(moved)}, indent=2)
 
 
 def print_moved(moved: list[MovedGrade]) -> None:
-    """Writes whose marks a run would move to standard output."""
+    """Print whose points a run would change."""
     console = Console()
     if not moved:
         console.print(Text("No mark would move. Nothing was written."))
@@ -184,7 +162,7 @@ def _text(words: str) -> Text:
 
 
 def _remarks(row: StudentRow) -> list[str]:
-    """Returns what stands beside a student's score; where it is not the sum of the tests, why."""
+    """Return the remarks on a student's score: why it is not the sum of the tests, and notes."""
     by_hand = 0.0 if row.score is None else row.score + row.late_penalty - row.points
     return [
         *([f"{row.points:g} by the tests and {by_hand:+g} by a person"] if by_hand else []),
@@ -198,7 +176,7 @@ def _remarks(row: StudentRow) -> list[str]:
 
 @contextlib.contextmanager
 def progress_bar() -> Iterator[Callable[[BatchProgress], None]]:
-    """Yields a function that draws a batch's progress and the time left on standard error, if that is a terminal."""
+    """Yield a function that draws a batch's progress and the time left on standard error, if that is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("grading"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     # No thread may be running when the batch forks its processes, so the bar is redrawn only when it moves.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime
 import os
 import shutil
@@ -29,16 +28,7 @@ LONGEST_LIST = 10
 
 
 class StudentSubmission:
-    """One student's work while it is graded.
-
-    Attributes:
-        notebooks: the bytes of each notebook of the assignment that can be read, by name.
-        files: the other submitted files, by relative path.
-        grades: by notebook; those that cannot be read have theirs from the start.
-        graded_by: by notebook, the worker and the kind of machine that graded it.
-        digest: hash of all submitted files.
-        notes: what a teacher should know.
-    """
+    """One student's work while it is graded: files by path, grades by notebook, and notes for the teacher."""
 
     def __init__(
         self,
@@ -50,9 +40,9 @@ class StudentSubmission:
     ) -> None:
         self.student, self._classroom, self._sources = student, classroom, sources
         self._course_files = course_files
-        self.notebooks: dict[str, bytes] = {}
-        self.grades: dict[str, NotebookGrade] = {}
-        self.graded_by: dict[str, dict[str, str]] = {}
+        self.notebooks: dict[str, bytes] = {}  # those of the assignment that can be read
+        self.grades: dict[str, NotebookGrade] = {}  # those that cannot be read have theirs from the start
+        self.graded_by: dict[str, dict[str, str]] = {}  # the worker and the kind of machine, by notebook
         folder = classroom.submitted(student)
         obstacle = _obstacle(folder, student)
         found, notes = ({}, []) if obstacle else attachments(folder, limits)
@@ -81,17 +71,17 @@ class StudentSubmission:
         return is_utf8(self.student)
 
     def write_folder(self) -> None:
-        """Writes the autograded folder, whole or not at all: the notebooks, the student's files, and the teacher's over them.
+        """Write the autograded folder, whole or not at all: the notebooks, the student's files, and the teacher's over them.
 
-        A file of the student's that cannot be written there, as its path is too long, say, is noted and left out.
-
-        Raises:
-            OSError: the folder cannot be written.
+        A student's file that cannot be written there, for instance because its path is too long, is noted and left out.
         """
         replace_folder(self._classroom.autograded(self.student), self._write_into)
 
     def _write_into(self, folder: Path) -> None:
-        for name, data in (self._course_files | self._notebooks()).items():
+        files = {f"{name}.ipynb": graded.notebook.encode() for name, graded in self.grades.items()}
+        if self.timestamp is not None:
+            files["timestamp.txt"] = f"{self.timestamp} UTC".encode()
+        for name, data in (self._course_files | files).items():
             write_file(folder / name, data)
         for name in sorted(self.files.keys() - self._course_files.keys()):
             try:
@@ -101,29 +91,19 @@ class StudentSubmission:
                     raise
                 self.notes.append(f"{printable(name)} is not in the autograded folder: {error.strerror}")
 
-    def _notebooks(self) -> dict[str, bytes]:
-        files = {f"{name}.ipynb": graded.notebook.encode() for name, graded in self.grades.items()}
-        if self.timestamp is not None:
-            files["timestamp.txt"] = f"{self.timestamp} UTC".encode()
-        return files
-
 
 def is_utf8(text: str) -> bool:
-    """Returns whether the text can be encoded; file names that are not UTF-8 cannot."""
-    with contextlib.suppress(UnicodeEncodeError):
-        text.encode()
-        return True
-    return False
+    """Return whether the text can be encoded; file names that are not UTF-8 cannot."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _obstacle(folder: Path, student: str) -> str:
-    """Returns why nothing in a submitted folder can be read, "" if it can."""
+    """Return why nothing in a submitted folder can be read, "" if it can."""
     if not is_utf8(student):
         return "the name of the student's folder is not UTF-8, which no gradebook can hold; rename the folder"
     try:
-        for path in (folder.parent, folder):
-            if path.is_symlink():
-                return f"{printable(path.name)} is a link, not a folder"
+        if link := next((path for path in (folder.parent, folder) if path.is_symlink()), None):
+            return f"{printable(link.name)} is a link, not a folder"
         os.scandir(folder).close()
     except NotADirectoryError:
         return f"{printable(folder.name)} is a file, not a folder"
@@ -140,15 +120,7 @@ def _unknown_notebooks(folder: Path, sources: dict[str, AssignmentSource]) -> li
 
 
 def replace_folder(target: Path, write: Callable[[Path], None]) -> None:
-    """Write a folder, whole or not at all.
-
-    Args:
-        target: the folder; whatever is there is removed.
-        write: called with an empty folder to fill.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
+    """Write a folder instead of whatever is there, whole or not at all; `write` fills an empty folder."""
     fresh = target.with_name(WRITING)
     _remove(fresh)
     fresh.mkdir(parents=True)

@@ -51,14 +51,9 @@ class Mutant:
 
 
 def mutants(source: str, *, tensors: bool = True) -> list[Mutant]:
-    """Return every mutant of an answer in a fixed order; no two compile to the same code, and none to the answer's.
+    """Return every mutant of an answer in plain Python in a fixed order; no two compile to the same code.
 
-    Args:
-        source: the answer, in plain Python.
-        tensors: whether to make the edits that change what autograd records.
-
-    Raises:
-        SyntaxError: the answer is not plain Python.
+    `tensors` adds the edits that change the autograd graph.
     """
     tree = ast.parse(source)
     seen = {_compiled(ast.unparse(tree)), None}

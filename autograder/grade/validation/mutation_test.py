@@ -1,28 +1,25 @@
-"""The mutation test of a source: which mutants of its model answers keep full points, and which trivial answers get points."""
+"""The mutation test of a source: which mutants of its model answers keep full points, and which trivial answers get points.
+
+A trivial answer keeps the imports, signatures and names of a model answer, and nothing else of it.
+"""
 
 from __future__ import annotations
 
 import ast
+import copy
 import random
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from string import Template
 
 import msgspec
 
 from autograder.grade.submission.cell_analysis import bound_names, statements
 from autograder.grade.submission.notebook_grade import CellGrade
 from autograder.grade.submission.teacher.source import AssignmentSource
-from autograder.grade.validation.made_up_submissions import (
-    MadeUpSubmission,
-    OnStep,
-    grade_submissions,
-    ignore_step,
-    with_answers,
-)
+from autograder.grade.validation import validate
 from autograder.grade.validation.mutants import mutants
-from autograder.grade.validation.trivial_answers import made_trivial, trivial_answers
-from autograder.grade.validation.validate import SourceReport, over_maximum
 from autograder.grade.where.grading_job import Graders
 from autograder.grade.wire.limits import Limits
 
@@ -34,25 +31,15 @@ WORD = re.compile(r"\w+")  # a test may name an answer in a string
 
 @dataclass(frozen=True)
 class MutationReport:
-    """The result of a mutation test.
+    """The result of a mutation test."""
 
-    Attributes:
-        possible: the number of mutants of the model answers.
-        tried: the number of those that were graded, drawn from all.
-        passing: the names of those that got full points.
-        trivial: the number of trivial answers that were graded.
-        paid: for each test that gave points to trivial answers, their names.
-        over_maximum: the number on a test's last line that is more than its maximum, where only this run found one.
-        too_slow: whether the model answers exceeded the limits of a mutation test, so that it says nothing.
-    """
-
-    possible: int = 0
-    tried: int = 0
-    passing: tuple[str, ...] = ()
-    trivial: int = 0
-    paid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    over_maximum: Mapping[str, float] = field(default_factory=dict)
-    too_slow: bool = False
+    possible: int = 0  # the number of mutants of the model answers
+    tried: int = 0  # the number of those that were graded, drawn from all
+    passing: tuple[str, ...] = ()  # the names of those that got full points
+    trivial: int = 0  # the number of trivial answers that were graded
+    paid: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # trivial answers that got points, by test
+    over_maximum: Mapping[str, float] = field(default_factory=dict)  # by test, if only this run found one
+    too_slow: bool = False  # whether the model answers exceeded the limits, so that the test says nothing
 
     @property
     def lines(self) -> Iterator[str]:
@@ -65,7 +52,7 @@ class MutationReport:
         for test, names in self.paid.items():
             yield f"{test}: this test gives points to {', '.join(names)}; add an input for which that is wrong"
         for test, number in self.over_maximum.items():
-            yield f"{test}: {over_maximum(number)}"
+            yield f"{test}: {validate.over_maximum(number)}"
         yield from (f"{name} passes; look at it" for name in self.passing[:SHOWN])
         if len(self.passing) > SHOWN:
             yield f"and {len(self.passing) - SHOWN} more mutants pass"
@@ -81,7 +68,11 @@ def short_limits(limits: Limits) -> Limits:
 
 
 def mutation_test(
-    source: AssignmentSource, report: SourceReport, graders: Graders, sample: int, on_step: OnStep = ignore_step
+    source: AssignmentSource,
+    report: validate.SourceReport,
+    graders: Graders,
+    sample: int,
+    on_step: validate.OnStep = validate.ignore_step,
 ) -> MutationReport:
     """Grade a sample of the mutants of a source's model answers, the same ones each time, and every trivial answer.
 
@@ -91,9 +82,6 @@ def mutation_test(
         graders: where the submissions are graded, with `short_limits`.
         sample: how many mutants to grade.
         on_step: called when the grading of a made-up submission begins.
-
-    Raises:
-        IsolationError: the sandbox does not start.
     """
     cells = [cell for cell in report.cells if cell.kind and cell.max_points and cell.model == cell.max_points]
     answers = dict(_tested_answers(source, {cell.id for cell in cells}))
@@ -101,27 +89,27 @@ def mutation_test(
     every = [(answer, mutant) for answer, text in answers.items() for mutant in mutants(text, tensors=tensors)]
     tried = random.Random(0).sample(every, min(sample, len(every)))
     trivial = trivial_answers((_plain(cell.visible) for cell in source.tests), tensors=tensors)
-    changes = {"model answers": dict[str, str]()}
-    changes |= {
-        f"mutant {i}, {answer}: {mutant.edit}": {answer: mutant.source} for i, (answer, mutant) in enumerate(tried, 1)
-    }
-    changes |= {
-        known.name: {answer: made_trivial(text, known) for answer, text in answers.items()} for known in trivial
+    numbered = enumerate(tried, 1)
+    changes = {
+        "model answers": dict[str, str](),
+        **{f"mutant {i}, {name}: {mutant.edit}": {name: mutant.source} for i, (name, mutant) in numbered},
+        **{known.name: {name: made_trivial(text, known) for name, text in answers.items()} for known in trivial},
     }
     model = {cell.id: cell.full for cell in source.cells if cell.is_learners}
-    submissions = [
-        MadeUpSubmission(name, with_answers(source, model | changed), report.plan) for name, changed in changes.items()
-    ]
-    graded = grade_submissions(source, submissions, graders, on_step)
-    grades = {name: {} if isinstance(grade, str) else grade.cells for name, grade in zip(changes, graded, strict=True)}
+    submissions = {
+        name: (validate.with_answers(source, model | changed), report.plan) for name, changed in changes.items()
+    }
+    graded = validate.grade_submissions(source, submissions, graders, on_step)
+    grades = {name: {} if isinstance(grade, str) else grade.cells for name, grade in graded.items()}
     passing = [
         name for name, tests in grades.items() if all(_points(tests, cell.id) == cell.max_points for cell in cells)
     ]
     if "model answers" not in passing:
         return MutationReport(too_slow=True)
-    names = [known.name for known in trivial]
     paid = {
-        cell.id: tuple(name for name in names if _points(grades[name], cell.id)) for cell in cells if not cell.release
+        cell.id: tuple(known.name for known in trivial if _points(grades[known.name], cell.id))
+        for cell in cells
+        if not cell.release
     }
     numbers = {
         cell.id: max((tests[cell.id].over_maximum or 0.0 for tests in grades.values() if tests), default=0.0)
@@ -157,3 +145,142 @@ def _tested_answers(source: AssignmentSource, tests: set[str]) -> Iterator[tuple
 def _plain(text: str) -> str:
     """Return a cell's text with magics turned into Python; nothing if it is not Python."""
     return ast.unparse(ast.Module(list(statements(text)), []))
+
+
+CONSTANTS = ("None", "0", "1", "True", "False", "''", "[]", "{}", "float('nan')")
+ERRORS = ("ValueError", "TypeError", "StopIteration", "GeneratorExit", "KeyboardInterrupt", "SystemExit")
+ARRAYS = {
+    "an empty array": "_np.empty(0)",
+    "an empty array that broadcasts": "_np.empty((0, 1, 1, 1))",
+    "a masked array": "_np.ma.masked_array(_np.zeros(_shape($first)), True)",
+    "a masked array of one number": "_np.ma.masked_array([0.0], True)",
+    "a 0-d array": "_np.array(0.0)",
+    "a 0-d array of 1": "_np.array(1.0)",
+    "a NaN array": "_np.full(_shape($first), _np.nan)",
+}
+TENSORS = {
+    "an empty tensor": "_torch.empty(0)",
+    "an empty tensor that broadcasts": "_torch.empty(0, 1, 1, 1)",
+    "a 0-d tensor": "_torch.tensor(0.0)",
+    "a NaN tensor": "_torch.full(_shape($first), float('nan'))",
+}
+NUMPY = """
+import numpy as _np
+def _shape(value):
+    return (value,) if type(value) is int and 0 < value < 1000 else tuple(_np.shape(value)) or (1,)
+"""
+WRITE_ZEROS = """
+def _write_zeros(*values):
+    ways = [
+        lambda value: value.detach().zero_(),
+        lambda value: value.fill(0),
+        lambda value: value.__setitem__(slice(None), 0),
+        lambda value: value.__setitem__(slice(None), [0] * len(value)),
+    ]
+    for value in values:
+        for write in ways:
+            try: write(value)
+            except Exception: continue
+            break
+"""
+LOOK_UP = """
+def _look_up(name, given):
+    rows = _CALLS.get(name) or [((), None)]
+    given = [repr(value) for value in given.values()]
+    same = (result for arguments, result in rows if [repr(value) for value in arguments] == given[: len(arguments)])
+    return next(same, rows[0][1])
+"""
+
+
+@dataclass(frozen=True)
+class TrivialAnswer:
+    """One way to solve nothing. In its texts, $name is the name of the function or variable, $all are all arguments."""
+
+    name: str  # as in "this test gives points to `return x`"
+    body: str  # of every function; $first and $last are its arguments
+    value: str = "None"  # of every variable
+    before: str = ""  # code above everything else
+
+
+def trivial_answers(visible_tests: Iterable[str], *, tensors: bool) -> list[TrivialAnswer]:
+    """Return all trivial answers in a fixed order, some of them with constants from the released text of each test."""
+    arrays = [(name, text, NUMPY) for name, text in ARRAYS.items()]
+    arrays += [(name, text, f"{NUMPY}import torch as _torch") for name, text in TENSORS.items() if tensors]
+    shown = f"{_shown_values(visible_tests)}{LOOK_UP}"
+    zeros = "zeros written into the arguments"
+    known = [
+        *((f"`return {text}`", f"return {text}", text) for text in CONSTANTS),
+        ("`return x`", "return $first"),
+        ("`return` of the last argument", "return $last"),
+        ("`return x * 0`", "return $first * 0", "0.0"),
+        *((name, f"return {text}", text.replace("$first", "None"), before) for name, text, before in arrays),
+        ("an object equal to everything", "return _ANY", "_ANY", "from unittest.mock import ANY as _ANY"),
+        (zeros, "_write_zeros($all)\nreturn $first", "0", WRITE_ZEROS),
+        (f"{zeros}, and `return 0`", "_write_zeros($all)\nreturn 0", "0", WRITE_ZEROS),
+        *((f"`raise {error}`", f"raise {error}") for error in ERRORS),
+        ("the constants of the visible tests", "return _look_up('$name', locals())", "_NAMES.get('$name')", shown),
+    ]
+    return [TrivialAnswer(*fields) for fields in known]
+
+
+def made_trivial(answer: str, trivial: TrivialAnswer) -> str:
+    """Return an answer cell's text, which is plain Python, with a trivial answer in place of the solution."""
+    parts = [part for statement in ast.parse(answer).body for part in _trivial(statement, trivial)]
+    return f"{trivial.before}\n{ast.unparse(ast.Module(parts, []))}"
+
+
+def _trivial(statement: ast.stmt, trivial: TrivialAnswer) -> Iterator[ast.stmt]:
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        yield statement
+    elif isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        yield _with_body(statement, trivial)
+    elif isinstance(statement, ast.ClassDef):
+        changed = copy.copy(statement)
+        methods = [part for part in statement.body if isinstance(part, (ast.FunctionDef, ast.AsyncFunctionDef))]
+        changed.body = [_with_body(method, trivial) for method in methods] or [ast.Pass()]
+        yield changed
+    else:
+        names = {
+            node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+        for name in sorted(names):
+            yield from ast.parse(f"{name} = {Template(trivial.value).substitute(name=name)}").body
+
+
+def _with_body(function: ast.FunctionDef | ast.AsyncFunctionDef, trivial: TrivialAnswer) -> ast.stmt:
+    changed, given = copy.copy(function), function.args
+    every = [argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    names = [name for name in every if name != "self"] or ["None"]
+    body = Template(trivial.body).substitute(first=names[0], last=names[-1], all=", ".join(names), name=function.name)
+    changed.body = ast.parse("pass" if function.name == "__init__" else body).body
+    return changed
+
+
+def _shown_values(visible_tests: Iterable[str]) -> str:
+    """Return the definitions of `_CALLS` and `_NAMES`: the literals that tests compare with a call or a name."""
+    calls: dict[str, list[str]] = {}
+    names: dict[str, str] = {}
+    for asked, shown in (pair for text in visible_tests for pair in _compared(text)):
+        if isinstance(asked, ast.Name):
+            names.setdefault(asked.id, ast.unparse(shown))
+        elif isinstance(asked, ast.Call) and isinstance(asked.func, ast.Name) and all(map(_is_literal, asked.args)):
+            arguments = "".join(f"{ast.unparse(argument)}, " for argument in asked.args)
+            calls.setdefault(asked.func.id, []).append(f"(({arguments}), {ast.unparse(shown)})")
+    rows = ", ".join(f"{name!r}: [{', '.join(known)}]" for name, known in calls.items())
+    return f"_CALLS = {{{rows}}}\n_NAMES = {{{', '.join(f'{name!r}: {text}' for name, text in names.items())}}}"
+
+
+def _compared(text: str) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Yield the operands of a comparison, or the first two arguments of a call, of which the second is a literal."""
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Compare(left=left, comparators=[right]) | ast.Call(args=[left, right, *_]):
+                yield from (pair for pair in ((left, right), (right, left)) if _is_literal(pair[1]))
+
+
+def _is_literal(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError):
+        return False
+    return True

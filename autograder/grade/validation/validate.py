@@ -1,37 +1,40 @@
-"""Validate a source: grade its own answers and its release, and say how each test is judged and what to look at."""
+"""Validate a source: grade its own answers and its release, and report how each test is judged and what to look at."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+import contextlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from textwrap import shorten
 
 import msgspec
+import nbformat
+from nbformat import NotebookNode
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
+from rich.text import Text
 
 from autograder.errors import UnfinishedError
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.teacher.cell_kinds import Kind
 from autograder.grade.submission.teacher.grading_plan import GradingPlan, plan_all_in_process, plan_of_source
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
-from autograder.grade.validation.made_up_submissions import (
-    MadeUpSubmission,
-    OnStep,
-    grade_submissions,
-    ignore_step,
-    model_answers,
-    release,
-)
-from autograder.grade.where.grading_job import Graders
+from autograder.grade.where.grading_job import Graders, Job
+from autograder.printable import printable
 
 IN_PROCESS: Kind = "in process"
-
-LONGEST_QUOTE = 400
-LONGEST_LINE = 120
+LONGEST_QUOTE, LONGEST_LINE = 400, 120
+BETWEEN_LINES = 10  # of a long list of submissions, every tenth step is a line
 NOT_JUDGED = "this test could not be judged: "
 MISSING_MODULE = "No module named"
 COUNTS = 'write {"autograder": {"counts": true}} into its metadata'
 ACCEPT = 'repair the test, or accept that with {"autograder": {"process": "one"}} in its metadata'
+
+OnStep = Callable[[str, int, int], None]
+"""Called when the grading of a made-up submission begins: its notebook and name, its number from 1, and the total."""
 
 
 class ValidationError(UnfinishedError):
@@ -39,43 +42,25 @@ class ValidationError(UnfinishedError):
 
 
 class CellReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result for one test.
-
-    Attributes:
-        id: its grade_id.
-        max_points: its maximum.
-        model: points of the model answers; None if they could not be judged, or if the source has none for this test.
-        release: points of the release; None if they could not be judged.
-        kind: how the test is judged; None if it gives points to nobody.
-        over_maximum: the highest number on its last line that is more than its maximum; None if none is.
-        findings: what the teacher should look at, one sentence each.
-        note: what else the teacher may want to know.
-    """
+    """The result for one test, by its grade_id."""
 
     id: str
     max_points: float
-    model: float | None
-    release: float | None
-    kind: Kind | None
-    over_maximum: float | None = None
-    findings: tuple[str, ...] = ()
+    model: float | None  # points of the model answers; None without one for this test, or if they could not be judged
+    release: float | None  # points of the release; None if they could not be judged
+    kind: Kind | None  # how the test is judged; None if it gives points to nobody
+    over_maximum: float | None = None  # the highest number on its last line that is more than its maximum
+    findings: tuple[str, ...] = ()  # one sentence for each thing that the teacher should look at
     note: str | None = None
 
 
 class SourceReport(msgspec.Struct, frozen=True, kw_only=True):
-    """The result of validating a source.
-
-    Attributes:
-        notebook: the source's name.
-        cells: its tests, in order.
-        plan: how submissions are graded.
-        ended: why the program of the model answers ended before its last cell; None if it did not.
-    """
+    """The result of validating a source: its tests in order, and how submissions are graded."""
 
     notebook: str
     cells: tuple[CellReport, ...]
     plan: GradingPlan
-    ended: str | None = None
+    ended: str | None = None  # why the program of the model answers ended before its last cell
 
     @property
     def findings(self) -> list[str]:
@@ -98,25 +83,59 @@ class _Runs:
     in_process: dict[str, CellGrade]
     release: dict[str, CellGrade]
 
-    def replaced(self, plan: GradingPlan, moved: Iterable[str], model: NotebookGrade, release: NotebookGrade) -> _Runs:
-        """Return the runs by another plan, of which only the grades of the moved tests differ."""
-        models = self.model | {name: model.cells[name] for name in moved}
-        return _Runs(plan, models, self.in_process, self.release | {name: release.cells[name] for name in moved})
-
 
 @dataclass(frozen=True)
 class _Decision:
-    """How one test is judged.
+    """How one test is judged."""
 
-    Attributes:
-        kind: None if it gives points to nobody.
-        why: the reason, where the runs moved the test into the submission's process or let it give no points.
-        finding: what else the teacher should look at.
+    kind: Kind | None  # None if it gives points to nobody
+    why: str | None = None  # the reason, if the runs moved the test in process or let it give no points
+    finding: str | None = None
+
+
+def ignore_step(*_: object) -> None:
+    """Show nothing."""
+
+
+def model_answers(source: AssignmentSource) -> NotebookNode:
+    """Return the source with its model answers."""
+    return with_answers(source, {cell.id: cell.full for cell in source.cells if cell.is_learners})
+
+
+def release(source: AssignmentSource) -> NotebookNode:
+    """Return the notebook as students get it."""
+    return with_answers(source, {})
+
+
+def with_answers(source: AssignmentSource, answers: Mapping[str, str]) -> NotebookNode:
+    """Return a submission with these texts in the answer cells, by grade_id, and the released text in all others."""
+    cells = []
+    for cell in source.cells:
+        make = nbformat.v4.new_code_cell if cell.cell.cell_type == "code" else nbformat.v4.new_markdown_cell
+        known = {key: cell.cell.metadata[key] for key in ("nbgrader",) if key in cell.cell.metadata}
+        cells.append(make(answers.get(cell.id, cell.visible) if cell.id else cell.visible, metadata=known))
+    return nbformat.v4.new_notebook(cells=cells)
+
+
+def grade_submissions(
+    source: AssignmentSource,
+    submissions: Mapping[str, tuple[NotebookNode, GradingPlan]],
+    graders: Graders,
+    on_step: OnStep = ignore_step,
+) -> dict[str, NotebookGrade | str]:
+    """Return the grade of each submission by its name, or the reason why the grader itself failed.
+
+    Raises:
+        IsolationError: the sandbox does not start.
     """
 
-    kind: Kind | None
-    why: str | None = None
-    finding: str | None = None
+    def jobs() -> Iterator[Job]:
+        for number, (name, (notebook, plan)) in enumerate(submissions.items(), 1):
+            on_step(f"{source.name}: {name}", number, len(submissions))
+            yield Job(name, source.name, nbformat.writes(notebook).encode(), source.student_files, plan)
+
+    results = {result.student: result.grade or result.failure for result in graders.grade(jobs())}  # as they finish
+    return {name: results[name] for name in submissions}
 
 
 def validate_source(
@@ -129,7 +148,7 @@ def validate_source(
 ) -> SourceReport:
     """Grade the source's own answers and its release in three runs, and return how each test is judged.
 
-    Where these runs move a test into the submission's process, two more check the new plan.
+    If these runs move a test into the submission's process, two more check the new plan.
 
     Args:
         source: the teacher's notebook.
@@ -147,34 +166,42 @@ def validate_source(
     plan = everything if all_in_process else plan_of_source(source, forbid_in_process=forbid_in_process)
     answers, untouched = model_answers(source), release(source)
     model, in_process, handed_out = grade(
-        MadeUpSubmission("model answers", answers, plan),
-        MadeUpSubmission("model answers, in process", answers, everything),
-        MadeUpSubmission("release", untouched, plan),
+        {
+            "model answers": (answers, plan),
+            "model answers, in process": (answers, everything),
+            "release": (untouched, plan),
+        }
     )
     runs = _Runs(plan, model.cells, in_process.cells, handed_out.cells)
     decisions = {cell.id: _decide(source, cell, runs, forbid_in_process) for cell in source.tests}
     planned = _plan(source, decisions, plan)
     if moved := planned.in_process(source) - plan.in_process(source):
-        again, handed_out_again = grade(
-            MadeUpSubmission("model answers, as planned", answers, planned),
-            MadeUpSubmission("release, as planned", untouched, planned),
+        models, releases = grade(
+            {"model answers, as planned": (answers, planned), "release, as planned": (untouched, planned)}
         )
-        runs = runs.replaced(planned, moved, again, handed_out_again)
+        runs = replace(
+            runs,
+            plan=planned,
+            model=runs.model | {name: models.cells[name] for name in moved},
+            release=runs.release | {name: releases.cells[name] for name in moved},
+        )
         checked = {name: _decide(source, source.by_id[name], runs) for name in moved}
         decisions |= {name: decision for name, decision in checked.items() if decision.kind is None}
         planned = _plan(source, decisions, plan)
     cells = tuple(_report(source, cell, decisions[cell.id], runs, planned) for cell in source.tests)
-    ended = model.ended or in_process.ended or None
-    return SourceReport(notebook=source.name, cells=cells, plan=planned, ended=ended)
+    return SourceReport(notebook=source.name, cells=cells, plan=planned, ended=model.ended or in_process.ended or None)
 
 
 def _grade(
-    source: AssignmentSource, graders: Graders, on_step: OnStep, *submissions: MadeUpSubmission
+    source: AssignmentSource,
+    graders: Graders,
+    on_step: OnStep,
+    submissions: Mapping[str, tuple[NotebookNode, GradingPlan]],
 ) -> list[NotebookGrade]:
     grades = []
-    for made_up, grade in zip(submissions, grade_submissions(source, submissions, graders, on_step), strict=True):
+    for name, grade in grade_submissions(source, submissions, graders, on_step).items():
         if isinstance(grade, str):
-            raise ValidationError(f"the source could not be validated: grading its {made_up.name} failed ({grade})")
+            raise ValidationError(f"the source could not be validated: grading its {name} failed ({grade})")
         grades.append(grade)
     return grades
 
@@ -202,27 +229,21 @@ def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_p
     if better_inside and kind == IN_PROCESS:
         advice = "repair the test, or grade every test in process with `--one-process`"
         return _Decision(None, f"without the other tests in its process {got}, so it gives points to nobody: {advice}")
-    unplanned = planned.points is None and (cell.counts or not source.has_model(cell))
-    if better_inside or unplanned:
-        return _in_process(cell, f"outside the submission's process {got}", forbid_in_process)
+    asks_no_model = cell.counts or not source.has_model(cell)
+    if better_inside or (planned.points is None and asks_no_model):
+        why = f"outside the submission's process {got}"
+        if not forbid_in_process and cell.process != "two":
+            return _Decision(IN_PROCESS, why)
+        refused = "the test may not be judged in process, so it gives points to nobody: repair it, or allow that"
+        return _Decision(None, f"{why}, and {refused}")
     if planned.points:
         return _Decision(kind, finding=f"{got}: repair the answer or the test, unless that is meant")
-    if cell.counts or not source.has_model(cell):
+    if asks_no_model:
         return _Decision(kind)
     telling = inside if MISSING_MODULE in inside.reason or planned.points is not None else planned
     advice = "install the module for this Python, repair the test" if MISSING_MODULE in telling.reason else "repair it"
     failed = f"its own model answer {_got(telling, cell.text)}"
     return _Decision(None, f"{failed}, so it gives points to nobody: {advice}, or {COUNTS}")
-
-
-def _in_process(cell: SourceCell, why: str, forbidden: bool) -> _Decision:
-    """Return that a test is judged in process, or gives points to nobody where the teacher forbids that."""
-    if forbidden or cell.process == "two":
-        refused = (
-            f"{why}, and the test may not be judged in process, so it gives points to nobody: repair it, or allow that"
-        )
-        return _Decision(None, refused)
-    return _Decision(IN_PROCESS, why)
 
 
 def _report(
@@ -242,8 +263,7 @@ def _report(
     if untouched:
         findings.append("it gives points to the release: repair the test, unless that is meant")
     numbers = [run[cell.id].over_maximum for run in (runs.model, runs.in_process, runs.release)]
-    highest = max(filter(None, numbers), default=None)
-    if highest:
+    if highest := max(filter(None, numbers), default=None):
         findings.append(over_maximum(highest))
     return CellReport(
         id=cell.id,
@@ -268,15 +288,57 @@ def _is_full(grade: CellGrade) -> bool:
 
 def _got(grade: CellGrade, text: str = "") -> str:
     reason = shorten(grade.reason.removeprefix(NOT_JUDGED), LONGEST_QUOTE, placeholder=" ...")
-    quoted = f" ({reason}{_line(grade, text)})" if reason else ""
+    if reason and text and grade.line:  # an `assert` without a message says nothing else
+        line = shorten(text.splitlines()[grade.line - 1], LONGEST_LINE, placeholder=" ...")
+        reason = f"{reason}, in line {grade.line}: {line}"
+    quoted = f" ({reason})" if reason else ""
     if grade.points is None:
         return f"cannot be judged{quoted}"
     return f"gets {grade.points:g} of {grade.max_points:g}{quoted}"
 
 
-def _line(grade: CellGrade, text: str) -> str:
-    """Return the line of the test that ended it, because an `assert` without a message says nothing else."""
-    if not text or not grade.line:
-        return ""
-    line = shorten(text.splitlines()[grade.line - 1], LONGEST_LINE, placeholder=" ...")
-    return f", in line {grade.line}: {line}"
+def print_report(report: SourceReport, mutation: Iterable[str] = ()) -> None:
+    """Print a table with a line for each test, what the teacher should look at, and the lines of a mutation test."""
+    console = Console()
+    table = Table(title=Text(printable(report.notebook)), box=None, pad_edge=False, title_justify="left")
+    table.add_column("test", overflow="fold")
+    for heading in ("points", "model answers", "release", "judged"):
+        table.add_column(heading)
+    for cell in report.cells:
+        points = ["-" if value is None else f"{value:g}" for value in (cell.max_points, cell.model, cell.release)]
+        table.add_row(Text(printable(cell.id)), *points, cell.kind or "points to nobody")
+    console.print(table, highlight=False)
+    for line in [*report.notes, *report.findings, *mutation]:
+        console.print(Text(printable(line)), highlight=False, soft_wrap=True)
+
+
+def finding_lines(reports: list[SourceReport]) -> list[str]:
+    """Return what the teacher should look at before the first submission is graded."""
+    return [printable(f"{report.notebook}, {line}") for report in reports for line in report.findings]
+
+
+def note_lines(reports: list[SourceReport]) -> list[str]:
+    """Return what else the teacher may want to know."""
+    return [printable(f"{report.notebook}, {line}") for report in reports for line in report.notes]
+
+
+@contextlib.contextmanager
+def shown_steps() -> Iterator[OnStep]:
+    """Yield a function that shows a step on standard error: as a bar in a terminal, as a line elsewhere."""
+    console = Console(stderr=True)
+    described = TextColumn("validating {task.description}", markup=False)
+    columns = (described, BarColumn(), MofNCompleteColumn())
+    # No thread may be running when processes are forked, so the bar is redrawn only when it moves.
+    with Progress(
+        *columns, console=console, auto_refresh=False, transient=True, disable=not console.is_terminal
+    ) as bar:
+        task = bar.add_task("", total=None)
+
+        def show(name: str, number: int, total: int) -> None:
+            name = printable(name)
+            if console.is_terminal:
+                bar.update(task, description=name, completed=number, total=total, refresh=True)
+            elif total <= BETWEEN_LINES or number % BETWEEN_LINES in (0, 1) or number == total:
+                print(f"validating {name} ({number} of {total})", file=sys.stderr, flush=True)
+
+        yield show

@@ -13,9 +13,8 @@ from traitlets.config import Config
 from autograder.grade.batch.classroom import open_class
 from autograder.grade.batch.feedback import feedback_files, feedback_page
 from autograder.grade.batch.feedback.cell_html import as_mathml, error_html, markdown_html, output_html
-from autograder.grade.batch.feedback.feedback_files import configure_feedback, write_feedback
+from autograder.grade.batch.feedback.feedback_files import CoverHiddenTests, configure_feedback, write_feedback
 from autograder.grade.batch.feedback.feedback_page import list_exercises, page_html, title_of
-from autograder.grade.batch.feedback.hidden_tests import CoverHiddenTests
 from autograder.grade.wire.limits import Limits
 from autograder.view.notebook import drawn_mimebundle
 from tests.grade import plain_course
@@ -144,7 +143,7 @@ def folder(tmp_path_factory, bubblewrap):
 
 def shown(folder, student, level="name") -> BeautifulSoup:
     """Returns a student's page, written afresh."""
-    assert [] == write_feedback(open_class(folder, plain_course.ASSIGNMENT), [student], level, jobs=1)
+    assert {} == write_feedback(open_class(folder, plain_course.ASSIGNMENT), [student], level, jobs=1)
     return BeautifulSoup(plain_course.page(folder, student).read_text("utf-8"), "html.parser")
 
 
@@ -235,8 +234,8 @@ def test_a_page_that_cannot_be_written_is_told_and_the_others_are_written(folder
         problems = write_feedback(open_class(folder, plain_course.ASSIGNMENT), ["good", "some"], "name", jobs=1)
     finally:
         blocked.unlink()
-    assert 1 == len(problems)
-    assert re.match(r"good: there is no feedback page \((File exists|Not a directory): .*good", problems[0])
+    assert ["good"] == list(problems)
+    assert re.match(r"there is no feedback page \((File exists|Not a directory): .*good", problems["good"])
     assert plain_course.page(folder, "some").is_file()
 
 
@@ -341,9 +340,8 @@ def test_a_page_that_takes_too_long_is_named(folder, monkeypatch):
     monkeypatch.setattr(feedback_files, "page_html", lambda *_: time.sleep(60))
     start = time.monotonic()
     classroom = open_class(folder, plain_course.ASSIGNMENT)
-    assert ["some: there is no feedback page (it took more than 0.2 seconds)"] == write_feedback(
-        classroom, ["some"], "name", 1
-    )
+    expected = {"some": "there is no feedback page (it took more than 0.2 seconds)"}
+    assert expected == write_feedback(classroom, ["some"], "name", 1)
     assert time.monotonic() - start < 30
 
 

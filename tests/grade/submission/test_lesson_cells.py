@@ -13,7 +13,7 @@ from autograder.course.paths import SOLUTIONS, lessons
 from autograder.grade.submission.source_recordings import recordings_of
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.teacher.source import AssignmentSource
-from autograder.grade.validation.made_up_submissions import model_answers, release
+from autograder.grade.validation.validate import model_answers, release
 from autograder.grade.wire import messages
 from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, source

@@ -8,11 +8,9 @@ import torch
 
 from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.grade.submission.teacher.source import AssignmentSource
-from autograder.grade.validation.made_up_submissions import ignore_step
 from autograder.grade.validation.mutants import mutants
-from autograder.grade.validation.mutation_test import MutationReport, mutation_test
-from autograder.grade.validation.trivial_answers import made_trivial, trivial_answers
-from autograder.grade.validation.validate import validate_source
+from autograder.grade.validation.mutation_test import MutationReport, made_trivial, mutation_test, trivial_answers
+from autograder.grade.validation.validate import ignore_step, validate_source
 from autograder.grade.where.grading_job import GradingTerms
 from autograder.grade.where.local_processes import LocalBackend
 from tests.grade.conftest import LIMITS
@@ -212,13 +210,13 @@ def test_each_made_up_submission_is_shown_by_its_change(bubblewrap):
     found = mutation_report(
         answer("double", "def double(x):\n    x += x\n    return abs(x)"),
         graded_cell("t", "assert double(2) == 4"),
-        on_step=steps.append,
+        on_step=lambda *step: steps.append(step),
     )
-    names = [step.submission for step in steps]
+    names = [name.removeprefix("n: ") for name, _, _ in steps]
     mutated = [name for name in names if name.startswith("mutant")]
     assert "mutant 1, double: " == mutated[0][:18]
     assert any("another operator: x += x" in name for name in mutated)
-    assert len(names) == len(set(names)) == steps[0].total
+    assert len(names) == len(set(names)) == steps[0][2]
     assert any(name.endswith("double: out of place for in place: x += x") for name in found.passing)
 
 

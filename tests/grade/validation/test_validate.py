@@ -11,15 +11,17 @@ from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.grade.submission.teacher.grading_plan import GradingPlan
 from autograder.grade.submission.teacher.source import AssignmentSource
-from autograder.grade.validation.made_up_submissions import (
-    MadeUpSubmission,
+from autograder.grade.validation.validate import (
+    CellReport,
+    SourceReport,
     grade_submissions,
     ignore_step,
     model_answers,
+    print_report,
+    shown_steps,
+    validate_source,
     with_answers,
 )
-from autograder.grade.validation.source_report import print_report, shown_steps
-from autograder.grade.validation.validate import CellReport, SourceReport, validate_source
 from autograder.grade.where.grading_job import GradingTerms, JobResult
 from autograder.grade.where.local_processes import LocalBackend
 from tests.grade.conftest import LIMITS
@@ -70,7 +72,7 @@ def backend(bubblewrap):
 def graded(backend):
     """Returns the grades of made-up submissions of a source."""
 
-    def grade(source, *submissions):
+    def grade(source, submissions):
         with backend.graders(terms_of(source)) as graders:
             return grade_submissions(source, submissions, graders)
 
@@ -232,7 +234,7 @@ def test_a_test_is_judged_where_the_names_are_that_its_answer_reads(validated, g
     )
     plan = validated(source).plan
     known = AssignmentSource("n", source)
-    grade = graded(known, MadeUpSubmission("model", model_answers(known), plan))[0]
+    grade = graded(known, {"model": (model_answers(known), plan)})["model"]
     assert ["beside", "binds"] == sorted(known.with_binders(plan.in_process(known)))
     assert [1.0, 1.0, 1.0] == [cell.points for cell in grade.cells.values()]
 
@@ -274,11 +276,9 @@ def test_made_up_submissions_are_graded_like_others(graded):
     """Any answers, each with its grade."""
     source = AssignmentSource("n", notebook(TESTS["right"]))
     texts = {"cubes": "def f(x):\n    return x ** 3", "squares": "f = lambda x: x ** 2", "none": "pass"}
-    submissions = [
-        MadeUpSubmission(name, with_answers(source, {"a": text}), GradingPlan()) for name, text in texts.items()
-    ]
-    grades = graded(source, *submissions)
-    assert [0.0, 1.0, 0.0] == [grade.points for grade in grades]
+    submissions = {name: (with_answers(source, {"a": text}), GradingPlan()) for name, text in texts.items()}
+    grades = graded(source, submissions)
+    assert {"cubes": 0.0, "squares": 1.0, "none": 0.0} == {name: grade.points for name, grade in grades.items()}
 
 
 def test_each_step_is_shown(validated, capsys):
@@ -310,8 +310,9 @@ class _LastFirst:
 def test_results_keep_their_order_whichever_is_first():
     """The second submission may be graded before the first."""
     source = AssignmentSource("n", notebook(TESTS["right"]))
-    submissions = [MadeUpSubmission(name, model_answers(source), GradingPlan()) for name in ("a", "b", "c")]
-    assert ["a failed", "b failed", "c failed"] == grade_submissions(source, submissions, _LastFirst())
+    submissions = {name: (model_answers(source), GradingPlan()) for name in ("a", "b", "c")}
+    grades = grade_submissions(source, submissions, _LastFirst())
+    assert [("a", "a failed"), ("b", "b failed"), ("c", "c failed")] == list(grades.items())
 
 
 @pytest.fixture
@@ -354,7 +355,7 @@ def test_grade_prints_the_findings_and_grades_by_the_plan(course, capsys, monkey
     assert all(f"n, {name}: " in opened[0] for name in ("beside", "moved", "wrong", "given", "settled"))
     with sqlite3.connect(course / "gradebook.db") as database:
         assert [("n",)] == database.execute("SELECT notebook FROM autograder_rehearsal").fetchall()
-    monkeypatch.setattr("autograder.grade.batch.validation.validate_source", None)
+    monkeypatch.setattr("autograder.grade.batch.assignment.validate_source", None)
     [row] = grade_assignment("small", course, Options(jobs=1))
     assert row.unchanged
     judged = {name: (cell.points, cell.kind) for name, cell in row.cells["n"].items()}

@@ -28,20 +28,19 @@ VERDICTS = {"Incorrect", "NotAttempted", "Missing", "Unreachable", "Ended", "Hid
 
 FAILED_LINE = re.compile(r"^-+> ?\d+ (.*)$", re.MULTILINE)
 TOO_LONG = re.compile(r"CellTimeoutError: stopped after ([\d.]+) seconds")
-OUR_FRAME = re.compile(
-    r"(\x1b\[[0-9;]*m)*File (\x1b\[[0-9;]*m)*(…/)?autograder/"
-)  # says nothing about the learner's code
+# A frame of this package says nothing about the student's code.
+OUR_FRAME = re.compile(r"(\x1b\[[0-9;]*m)*File (\x1b\[[0-9;]*m)*(…/)?autograder/")
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 @lru_cache(maxsize=2048)  # most cells are the same for all students
 def code_html(source: str) -> str:
-    """Returns Python code with its colours, as classes of pygments."""
+    """Return Python code with its colours, as classes of pygments."""
     return highlight(source, PythonLexer(stripnl=False), HtmlFormatter(cssclass="code"))
 
 
 def markdown_html(text: str, attachments: dict[str, Any] | None = None, folder: str = "") -> str:
-    """Returns Markdown as harmless HTML, its formulas as MathML, and its pictures from `folder` as part of the page."""
+    """Return Markdown as harmless HTML, its formulas as MathML, and its pictures from `folder` as part of the page."""
     if attachments or "![" in text or "<img" in text:
         return _rendered(text, _Renderer(attachments, folder))
     return _without_pictures(text)
@@ -67,23 +66,23 @@ class _Renderer(IPythonRenderer):
         self._mark = secrets.token_hex(8)
 
     def with_formulas(self, html: str) -> str:
-        """Returns the page with its formulas."""
+        """Return the page with its formulas."""
         return re.sub(rf"{self._mark}-\d+-", lambda found: self._formulas.get(found[0], ""), html)
 
     def inline_math(self, body: str) -> str:
-        """Handles `$…$`."""
+        """Render `$…$`."""
         return self._marked(as_mathml(body))
 
     def block_math(self, body: str) -> str:
-        """Handles `$$…$$`."""
+        """Render `$$…$$`."""
         return self._marked(as_mathml(body, block=True))
 
     def latex_environment(self, name: str, body: str) -> str:
-        """Handles `\\begin{…}…\\end{…}`."""
+        """Render `\\begin{…}…\\end{…}`."""
         return self._marked(as_mathml(f"\\begin{{{name}}}{body}\\end{{{name}}}", block=True))
 
     def block_mermaidjs(self, code: str) -> str:
-        """Handles a mermaid diagram, which only a script could draw."""
+        """Render a mermaid diagram, which only a script could draw, as code."""
         return self.block_code(code)
 
     def _embed_image_or_attachment(self, src: str) -> str:
@@ -98,10 +97,7 @@ class _Renderer(IPythonRenderer):
 
 
 def outputs_html(outputs: list[NotebookNode]) -> str:
-    """Returns outputs one below the other, text before pictures, because the text says what a picture is about.
-
-    What a check has printed above its picture is left out: its error says the same.
-    """
+    """Return outputs, text before pictures, without the text of a check that its error repeats."""
     said = {f"{output.evalue}\n" for output in outputs if output.output_type == "error"}
     shown = [output for output in outputs if output.get("text") not in said]
     ordered = sorted(shown, key=lambda output: output.output_type == "display_data")
@@ -109,7 +105,7 @@ def outputs_html(outputs: list[NotebookNode]) -> str:
 
 
 def output_html(output: NotebookNode) -> str:
-    """Returns one output."""
+    """Return one output."""
     if output.output_type == "stream":
         return f'<pre class="{"warning" if output.name == "stderr" else "printed"}">{_terminal(output.text)}</pre>'
     if output.output_type == "error":
@@ -120,7 +116,7 @@ def output_html(output: NotebookNode) -> str:
 
 
 def error_html(output: NotebookNode) -> str:
-    """Returns an error: what it says, and of errors that are not ours the traceback, folded."""
+    """Return an error: what it says, and of errors that are not ours the traceback, folded."""
     said = (f"{output.ename}: {output.evalue}" if output.evalue else output.ename).removeprefix("LearnerError: ")
     if stopped := TOO_LONG.search(said):
         return _message(
@@ -171,29 +167,18 @@ TAGS = {
     "math", "mrow", "mi", "mn", "mo", "mfrac", "msup", "msub", "msubsup", "msqrt", "mroot", "mtable", "mtr", "mtd", "mtext", "mspace",
     "mover", "munder", "munderover", "mstyle", "mpadded", "mphantom", "mmultiscripts", "mprescripts", "none",
 }
-# fmt: on
 ATTRIBUTES = {
-    "math": {"display"},
-    "mo": {"stretchy", "fence", "minsize", "maxsize"},
-    "mi": {"mathvariant"},
-    "mtable": {"columnalign"},
-    "mfrac": {"linethickness"},
-    "mspace": {"width"},
+    "math": {"display"}, "mo": {"stretchy", "fence", "minsize", "maxsize"}, "mi": {"mathvariant"},
+    "mtable": {"columnalign"}, "mfrac": {"linethickness"}, "mspace": {"width"},
 }
+# fmt: on
 LONGEST = 5_000
 # latex2mathml 3.81 knows the starred forms of these only.
-SAME_AS = {
-    "aligned": "align*",
-    "align": "align*",
-    "eqnarray": "align*",
-    "equation": "",
-    "equation*": "",
-    "gathered": "align*",
-}
+SAME_AS = dict.fromkeys(("aligned", "align", "eqnarray", "gathered"), "align*") | {"equation": "", "equation*": ""}
 
 
 def as_mathml(latex: str, *, block: bool = False) -> str:
-    """Returns a formula as MathML; one that is not understood as its own text, in code."""
+    """Return a formula as MathML; one that is not understood as its own text, in code."""
     latex = latex.replace(JOINER, "")
     try:
         if len(latex) > LONGEST:

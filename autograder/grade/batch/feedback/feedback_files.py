@@ -1,4 +1,4 @@
-"""Writes the feedback folder of a class: a page for each graded notebook, and nothing else."""
+"""Writes the feedback folder of a class: a page for each graded notebook, without hidden tests, and nothing else."""
 
 from __future__ import annotations
 
@@ -8,20 +8,22 @@ from typing import Any
 
 import nbformat
 from nbconvert.exporters import Exporter
-from nbformat import NotebookNode
+from nbformat import NotebookNode, v4
 from nbgrader.api import Gradebook
-from nbgrader.preprocessors import NbGraderPreprocessor
-from traitlets import default
+from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
+from traitlets import Enum, default
 from traitlets.config import Config
 
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
 from autograder.grade.batch.feedback.feedback_page import page_html
-from autograder.grade.batch.feedback.hidden_tests import CoverHiddenTests
 from autograder.grade.batch.student_submission import replace_folder, write_file
 from autograder.grade.nbgrader_adapter import add_grades
+from autograder.locale.languages import language_of, speaking
+from autograder.locale.translations import retold, translated
 from autograder.printable import printable
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
+HIDDEN_TEST_LEVELS = ("none", "name", "message")
 PAGE_SECONDS = 60.0  # for the pages of one student; those of a lesson take a fraction of a second
 LONGEST_REASON = 300
 
@@ -55,37 +57,29 @@ class FeedbackExporter(Exporter):
 
 
 def configure_feedback(config: Config, level: str = "name") -> None:
-    """Make `nbgrader generate_feedback` write such pages; for `nbgrader_config.py`.
-
-    Args:
-        config: is changed.
-        level: what to show of a hidden test that failed: "none", "name" or "message".
-    """
+    """Make `nbgrader generate_feedback` write such pages, with this level of `CoverHiddenTests`; for `nbgrader_config.py`."""
     config.GenerateFeedback.preprocessors = [GetGradesAndWaiting, CoverHiddenTests]
     config.GenerateFeedback.exporter_class = FeedbackExporter
     config.CoverHiddenTests.level = level
 
 
-def write_feedback(classroom: Classroom, students: list[str], level: str, jobs: int) -> list[str]:
-    """Write the pages of these students, `jobs` at once, and return a line for each that could not be written.
-
-    Each line begins with the student's name and a colon.
-    """
+def write_feedback(classroom: Classroom, students: list[str], level: str, jobs: int) -> dict[str, str]:
+    """Write the pages of these students, `jobs` at once; return the reason for each student whose pages cannot be written."""
     if not students:
-        return []
+        return {}
     count = min(jobs, len(students))
     slices = [(classroom, students[start::count], level) for start in range(count)]
     with multiprocessing.get_context("fork").Pool(count) as pool:
-        return [line for lines in pool.starmap(_write, slices) for line in lines]
+        return {student: problem for found in pool.starmap(_write, slices) for student, problem in found.items()}
 
 
-def _write(classroom: Classroom, students: list[str], level: str) -> list[str]:
+def _write(classroom: Classroom, students: list[str], level: str) -> dict[str, str]:
     config = classroom.settings()
     config.CoverHiddenTests.level = level
     cover = CoverHiddenTests(config=config)
     with opened_gradebook(classroom) as book:
         problems = {student: _write_pages(classroom, student, book, cover) for student in students}
-    return [f"{student}: there is no feedback page ({problem})" for student, problem in problems.items() if problem]
+    return {student: f"there is no feedback page ({problem})" for student, problem in problems.items() if problem}
 
 
 def _write_pages(classroom: Classroom, student: str, book: Gradebook, cover: CoverHiddenTests) -> str | None:
@@ -96,7 +90,12 @@ def _write_pages(classroom: Classroom, student: str, book: Gradebook, cover: Cov
             pages = {f"{path.stem}.html": _page(path, classroom, student, book, cover) for path in paths}
             if not pages:
                 return "there is no graded notebook"
-            replace_folder(classroom.feedback(student), lambda folder: _write_files(folder, pages))
+
+            def write(folder: Path) -> None:
+                for name, page in pages.items():
+                    write_file(folder / name, page.encode(), 0o644)  # as nbgrader leaves them
+
+            replace_folder(classroom.feedback(student), write)
     except TimeUp:
         return f"it took more than {PAGE_SECONDS:g} seconds"
     except OSError as error:
@@ -113,6 +112,78 @@ def _page(path: Path, classroom: Classroom, student: str, book: Gradebook, cover
     return page_html(notebook, {"notebook": path.stem, **grades}, str(path.parent))
 
 
-def _write_files(folder: Path, pages: dict[str, str]) -> None:
-    for name, page in pages.items():
-        write_file(folder / name, page.encode(), 0o644)  # as nbgrader leaves them
+def told_of_hidden_test(level: str, name: str, message: str) -> str:
+    """Return the text about a hidden test that failed, by one of `HIDDEN_TEST_LEVELS`; `name` is "" without one."""
+    told = translated("A hidden test did not pass.")
+    if level != "none" and name:
+        told = translated("A hidden test did not pass: {name}.", name=name)
+    return f"{told}\n{message}" if level == "message" else told
+
+
+class CoverHiddenTests(NbGraderPreprocessor):
+    """Removes hidden tests from a graded notebook's cells, and from their outputs as far as the teacher wants."""
+
+    level = Enum(
+        HIDDEN_TEST_LEVELS, "name", help="What to show of a hidden test that failed: none, name or message."
+    ).tag(config=True)
+
+    def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
+        """Return the notebook as a student may see it, in its own language."""
+        with speaking(language_of(nb.metadata)):
+            return super().preprocess(nb, resources)
+
+    def preprocess_cell(self, cell: NotebookNode, resources: Any, index: int) -> tuple[NotebookNode, Any]:
+        """Return the cell as a student may see it."""
+        hidden = self._hidden_lines(cell)
+        if not hidden:
+            return cell, resources
+        cell.source = _covered(cell, hidden)
+        if cell.cell_type != "code":
+            return cell, resources
+        name = next(iter(hidden.values()))
+        # Without the grader's note an error may come from the hidden part, so it is replaced as well.
+        covered = cell.metadata.get("autograder", {}).get("hidden", True)
+        cell.outputs = [
+            self._replacement(output, name) if covered else _without_lines(output) for output in cell.outputs
+        ]
+        return cell, resources
+
+    def _hidden_lines(self, cell: NotebookNode) -> dict[int, str]:
+        """Return the hidden lines of a cell, from 0, in order, each with the teacher's name for its part."""
+        parts = cell.metadata.get("autograder", {}).get("hidden_parts", [])
+        hidden = {line - 1: name for first, last, name in parts for line in range(first, last + 1)}
+        # In a notebook that an earlier release or nbgrader itself has graded, only the marks say what is hidden.
+        marks, name = ClearHiddenTests(config=self.config), None
+        for number, line in enumerate(cell.source.split("\n")):
+            if marks.begin_test_delimeter in line:
+                name = line.partition(marks.begin_test_delimeter)[2].strip(" #:")
+            if name is not None:
+                hidden.setdefault(number, name)
+            if marks.end_test_delimeter in line:
+                name = None
+        return dict(sorted(hidden.items()))
+
+    def _replacement(self, output: NotebookNode, name: str) -> NotebookNode:
+        if output.output_type != "error":
+            text = translated("(the output of a hidden test is not shown)") + "\n"
+            return v4.new_output("stream", name="stdout", text=text)
+        text = told_of_hidden_test(self.level, name, f"{output.ename}: {retold(output.evalue)}")
+        return v4.new_output("error", ename="HiddenTest", evalue=text, traceback=[text])
+
+
+def _without_lines(output: NotebookNode) -> NotebookNode:
+    """Return an error of the visible part without its traceback, which quotes the lines around it, also hidden ones."""
+    if output.output_type == "error":
+        output.traceback = [f"{output.ename}: {output.evalue}"]
+    return output
+
+
+def _covered(cell: NotebookNode, hidden: dict[int, str]) -> str:
+    """Return a cell's text, in code with a comment for each hidden part."""
+    lines = []
+    for number, line in enumerate(cell.source.split("\n")):
+        if number not in hidden:
+            lines.append(line)
+        elif cell.cell_type == "code" and hidden.get(number - 1) != hidden[number]:
+            lines.append("# hidden tests" + (f": {hidden[number]}" if hidden[number] else ""))
+    return "\n".join(lines)

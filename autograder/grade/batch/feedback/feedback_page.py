@@ -25,7 +25,7 @@ from autograder.tape.run.time_limit import TimeUp, time_limit
 
 Status = Literal["correct", "partly", "incorrect", "not attempted", "not run", "waiting"]
 NO_ANSWER = translatable("No response.")
-"""What nbgrader remarks on an answer that is as it was handed out (0.9.6, preprocessors/saveautogrades.py)."""
+"""nbgrader's comment on an answer that is as it was handed out (0.9.6, preprocessors/saveautogrades.py)."""
 HEADING = re.compile(r"^#{1,6}\s+(.+?)\s*#*$", re.MULTILINE)
 SECONDS = 20.0  # of processor time, for one page; those of a lesson take a fraction of one
 SECONDS_OF_A_PART = 2.0
@@ -43,12 +43,10 @@ WORDS = {
 
 
 def page_html(notebook: NotebookNode, grades: dict[str, Any], folder: str = "") -> str:
-    """Returns the page of a graded notebook whose cells have nbgrader's scores and comments in their metadata.
+    """Return the page of a graded notebook whose cells have nbgrader's scores and comments in their metadata.
 
-    Args:
-        notebook: autograded.
-        grades: nbgrader's "notebook", "score" after the penalty, "max_score" and "late_penalty".
-        folder: where the pictures lie that the teacher's texts show.
+    `grades` has nbgrader's "notebook", "score" after the penalty, "max_score" and "late_penalty"; `folder` has the pictures in
+    the teacher's texts.
     """
     about, budget = notebook.metadata.get("autograder", {}), RenderBudget()
     exercises = list_exercises(notebook)
@@ -82,15 +80,10 @@ def _shown(number: int, exercise: GradedExercise, budget: RenderBudget) -> dict[
         "words": translated(WORDS[exercise.status]),
         "points": exercise.points,
         "max_points": exercise.max_points,
-        "comments": list(map(_comment, exercise.comments)),
+        "comments": [translated(text) if text == NO_ANSWER else text for text in exercise.comments],
         "answers": [(_source(cell, budget), _outputs(cell, budget), _put_back(cell)) for cell in exercise.answers],
         "tests": [_test(cell, budget) for cell in exercise.tests],
     }
-
-
-def _comment(text: str) -> str:
-    """Returns a person's words as they are, and nbgrader's own remark in the reader's language."""
-    return translated(NO_ANSWER) if text == NO_ANSWER else text
 
 
 def _test(cell: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
@@ -105,7 +98,7 @@ def _test(cell: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
 
 
 def _put_back(cell: NotebookNode) -> bool:
-    """Returns whether the hand-in did not have the cell."""
+    """Return whether the submission did not have the cell."""
     return cell.metadata.get("autograder", {}).get("put_back", False)
 
 
@@ -130,17 +123,13 @@ def _outputs(cell: NotebookNode, budget: RenderBudget) -> Markup:
 
 
 class RenderBudget:
-    """What is left of the time for one page.
-
-    pygments, mistune and latex2mathml read most texts in proportion to their length; some that a submission can hold take
-    the square of that.
-    """
+    """The time that is left for one page: pygments, mistune and latex2mathml are slow with some texts."""
 
     def __init__(self, seconds: float = SECONDS) -> None:
         self._left = seconds
 
     def html(self, make: Callable[[], str], text: str) -> str:
-        """Returns what `make` returns, or the text as it is if that would take too long."""
+        """Return what `make` returns, or the text as it is if that would take too long."""
         start = time.process_time()
         try:
             if self._left <= 0:
@@ -153,45 +142,42 @@ class RenderBudget:
             self._left -= time.process_time() - start
 
 
+def _gives_points(cell: NotebookNode) -> bool:
+    return utils.is_grade(cell) or utils.is_task(cell)
+
+
 @dataclass(frozen=True)
 class GradedExercise:
-    """One exercise.
+    """One exercise."""
 
-    Attributes:
-        name: the heading above it, or else the name of its first graded cell in words.
-        answers: the learner's cells; those that a person grades are among them.
-        tests: the cells that test the answers.
-        points: reached, and possible; cells that wait for a person count 0.
-    """
-
-    name: str
-    answers: list[NotebookNode]
+    name: str  # the heading above it, or else the name of its first graded cell in words
+    answers: list[NotebookNode]  # the student's cells, also those that a person grades
     tests: list[NotebookNode]
 
     @property
     def graded(self) -> list[NotebookNode]:
         """The cells that give points."""
-        return [cell for cell in [*self.answers, *self.tests] if utils.is_grade(cell) or utils.is_task(cell)]
+        return list(filter(_gives_points, [*self.answers, *self.tests]))
 
     @property
     def points(self) -> float:
-        """What the learner has reached so far."""
+        """The points so far; cells that wait for a person count 0."""
         return sum(cell.metadata.nbgrader.get("score") or 0.0 for cell in self.graded)
 
     @property
     def max_points(self) -> float:
-        """What could be reached."""
+        """The maximum."""
         return sum(float(cell.metadata.nbgrader.get("points") or 0.0) for cell in self.graded)
 
     @property
     def comments(self) -> list[str]:
-        """What a person wrote about it, and nbgrader's own remark about an empty answer."""
-        cells = [*self.answers, *self.tests]
-        return [cell.metadata.nbgrader.comment for cell in cells if cell.metadata.nbgrader.get("comment")]
+        """A person's comments, and nbgrader's own about an empty answer."""
+        known = [cell.metadata.nbgrader for cell in [*self.answers, *self.tests]]
+        return [about.comment for about in known if about.get("comment")]
 
     @property
     def status(self) -> Status:
-        """How it stands."""
+        """The result in a word."""
         if any(cell.metadata.nbgrader.get("waiting") for cell in self.graded):
             return "waiting"
         if self.points == 0 and NO_ANSWER in self.comments:  # it may be one that gives no points
@@ -205,20 +191,20 @@ class GradedExercise:
 
 
 def title_of(notebook: NotebookNode, exercises: list[GradedExercise], otherwise: str) -> str:
-    """Returns the notebook's first heading, unless that is the heading of one of several exercises."""
+    """Return the notebook's first heading, unless that is the heading of one of several exercises."""
     texts = (cell.source for cell in notebook.cells if cell.cell_type == "markdown")
     first = next((_plain(found[1]) for text in texts if (found := HEADING.search(text))), otherwise)
     return otherwise if len(exercises) > 1 and first in [exercise.name for exercise in exercises] else first
 
 
 def list_exercises(notebook: NotebookNode) -> list[GradedExercise]:
-    """Returns the exercises in order. Tests belong to the answers before them, up to the tests of the exercise before."""
+    """Return the exercises in order. Tests belong to the answers before them, up to the tests of the exercise before."""
     found: list[GradedExercise] = []
     heading, answers, tests = "", [], []  # type: ignore[var-annotated]
 
     def close() -> None:
         nonlocal answers, tests
-        if any(utils.is_grade(cell) or utils.is_task(cell) for cell in [*answers, *tests]):
+        if any(map(_gives_points, [*answers, *tests])):
             found.append(GradedExercise(heading or _words(answers, tests), answers, tests))
             answers, tests = [], []
 
@@ -228,33 +214,25 @@ def list_exercises(notebook: NotebookNode) -> list[GradedExercise]:
             close()
             heading = _plain(headings[-1])
         if utils.is_solution(cell) or utils.is_task(cell):
-            if tests or any(utils.is_grade(one) or utils.is_task(one) for one in answers):
+            if tests or any(map(_gives_points, answers)):
                 close()
             answers.append(cell)
         elif utils.is_grade(cell):
             tests.append(cell)
     close()
-    return _with_different_names(found)
-
-
-def _with_different_names(found: list[GradedExercise]) -> list[GradedExercise]:
-    """Returns the exercises; where several stand below one heading, each has the name of its graded cell too."""
     names = [exercise.name for exercise in found]
-    return [
-        replace(exercise, name=f"{exercise.name}: {_words(exercise.answers, exercise.tests)}")
-        if names.count(exercise.name) > 1
-        else exercise
-        for exercise in found
+    return [  # of several below one heading, each has the name of its graded cell, too
+        replace(one, name=f"{one.name}: {_words(one.answers, one.tests)}") if names.count(one.name) > 1 else one
+        for one in found
     ]
 
 
 def _words(answers: list[NotebookNode], tests: list[NotebookNode]) -> str:
-    """Returns the name of the first graded cell in words."""
-    cell = next(cell for cell in [*tests, *answers] if utils.is_grade(cell) or utils.is_task(cell))
-    name = re.sub(r"^(test|cell|grade|prediction)[-_]", "", cell.metadata.nbgrader.grade_id)
-    return re.sub(r"[-_]+", " ", name).strip() or cell.metadata.nbgrader.grade_id
+    """Return the name of the first graded cell in words."""
+    name = next(filter(_gives_points, [*tests, *answers])).metadata.nbgrader.grade_id
+    return re.sub(r"[-_]+", " ", re.sub(r"^(test|cell|grade|prediction)[-_]", "", name)).strip() or name
 
 
 def _plain(heading: str) -> str:
-    """Returns a heading without Markdown's marks."""
+    """Return a heading without Markdown's marks."""
     return re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", re.sub(r"[`*]|</?\w+>", "", heading)).strip()
