@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
-import copy
 import inspect
 import linecache
+import pickle
 import textwrap
 import traceback
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ def normal_form(target: Callable[..., Any]) -> str | None:
 
 def normal_form_of(definition: ast.stmt) -> str:
     """Returns the normal form of a parsed function or class definition; see `normal_form`."""
-    return _form(copy.deepcopy(definition))
+    return _form(pickle.loads(pickle.dumps(definition)))  # several times as fast as copy.deepcopy
 
 
 def _form(definition: ast.stmt) -> str:
