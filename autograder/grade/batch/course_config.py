@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-import msgspec
 from nbgrader.coursedir import CourseDirectory
 from nbgrader.preprocessors import Execute
 from sqlalchemy.engine import make_url
@@ -109,16 +109,16 @@ def limits_of(settings: Config, chosen: dict[str, float]) -> Limits:
         raise CourseConfigError(f"c.Autograder.{unknown[0]} means nothing; there are {', '.join(known)}")
     given = {name: value for name, value in {**own, **chosen}.items() if name in fields and value is not None}
     try:
-        values = {fields[name].name: fields[name].value(value) for name, value in given.items()}
+        values: dict[str, Any] = {fields[name].name: fields[name].value(value) for name, value in given.items()}
         timeout = Execute(config=settings).timeout
     except (ValueError, TraitError) as error:
         raise CourseConfigError(f"the limits cannot be used: {error}") from None
-    limits = msgspec.structs.replace(Limits(), **values)
+    limits = replace(Limits(), **values)
     if "cell_seconds" in given:
         return limits
     # None or a negative number is nbgrader's "no limit" for a cell.
     seconds = float(timeout) if timeout and timeout > 0 else limits.submission_seconds
-    return msgspec.structs.replace(limits, cell_seconds=seconds)
+    return replace(limits, cell_seconds=seconds)
 
 
 def forbids_one_process(settings: Config) -> bool:

@@ -10,10 +10,8 @@ import copy
 import random
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from string import Template
-
-import msgspec
 
 from autograder.grade.submission.cell_analysis import bound_names, statements
 from autograder.grade.submission.notebook_grade import CellGrade
@@ -60,7 +58,7 @@ class MutationReport:
 
 def short_limits(limits: Limits) -> Limits:
     """Return the limits for mutants, some of which never end."""
-    return msgspec.structs.replace(
+    return replace(
         limits,
         cell_seconds=min(limits.cell_seconds, CELL_SECONDS),
         submission_seconds=min(limits.submission_seconds, SUBMISSION_SECONDS),

@@ -6,8 +6,6 @@ import signal
 from dataclasses import dataclass
 from typing import Annotated, Any, get_args, get_type_hints
 
-import msgspec
-
 TIME_IS_UP = signal.SIGXCPU
 """The signal by which the grader ends a cell, and nothing but the cell, in the submission's process."""
 MEBIBYTE = 2**20
@@ -34,8 +32,11 @@ class Setting:
     is_option: bool = False
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class Limits:
     """The limits of one submission, the same for every submission of a batch.
+
+    A dataclass, which msgspec encodes as well, because `--help` works without any package.
 
     Attributes:
         cell_seconds: for one cell, or one call that a check makes; nbgrader's own default (`Execute.timeout`, 0.9.6).

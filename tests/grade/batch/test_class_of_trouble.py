@@ -2,8 +2,8 @@
 
 import tempfile
 import time
+from dataclasses import replace
 
-import msgspec
 import pytest
 
 from autograder.grade.sandbox.isolation.levels import LEVELS
@@ -18,7 +18,7 @@ from tests.grade.small_course import answer, graded_cell, hand_in, source
 pytestmark = pytest.mark.slow
 
 SMALL = source(answer("f", "def f(x):\n    return x + 1"), graded_cell("test_f", "assert f(1) == 2\nassert f(5) == 6"))
-TIGHT = msgspec.structs.replace(LIMITS, memory_bytes=300 * MEBIBYTE)
+TIGHT = replace(LIMITS, memory_bytes=300 * MEBIBYTE)
 # A child leaves its parents and their session, and would answer the next question on this process's connection.
 CHILD = """
 import os, time
@@ -81,7 +81,7 @@ def test_grading_that_takes_too_long_is_one_row(bubblewrap, monkeypatch, tmp_pat
     monkeypatch.setattr(local_processes, "MARGIN_SECONDS", 10)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv("IPYTHONDIR", raising=False)
-    limits = msgspec.structs.replace(LIMITS, submission_seconds=10)
+    limits = replace(LIMITS, submission_seconds=10)
     terms = GradingTerms({SMALL.name: SMALL}, LEVELS["bubblewrap"], limits, 7)
     with LocalBackend(terms.level, 1) as backend, backend.graders(terms) as processes:
         late, right = processes.grade(jobs(["wrong", "right"]))

@@ -7,8 +7,8 @@ import re
 import secrets
 import struct
 import time
+from dataclasses import replace
 
-import msgspec
 import pytest
 
 from autograder.grade.sandbox.isolation.levels import LEVELS
@@ -19,7 +19,7 @@ from tests.grade.conftest import LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, printed, source
 
 BEGINNING = "vQz7"
-PATIENT = msgspec.structs.replace(LIMITS, cell_seconds=60, submission_seconds=120)
+PATIENT = replace(LIMITS, cell_seconds=60, submission_seconds=120)
 KINDS = ["model answer", "hidden declarative", "hidden plain data", "expected value", "seed", "other submission", "own"]
 NOT_FOR_A_JUDGE = {"model answer", "expected value", "other submission"}
 

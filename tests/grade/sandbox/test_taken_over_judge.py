@@ -4,9 +4,8 @@ A teacher's test runs the text that an answer returns, by an alias which no stat
 """
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-import msgspec
 import pytest
 
 from autograder.grade.sandbox.isolation.levels import LEVELS
@@ -31,7 +30,7 @@ COURSE = source(
     graded_cell("inside", "assert id(f) and f(2) == 3", 5),
     graded_cell("after", DECLARED.replace("leaf(2)", "leaf(3)"), 6),
 )
-SHORT = msgspec.structs.replace(LIMITS, cell_seconds=1, submission_seconds=4)
+SHORT = replace(LIMITS, cell_seconds=1, submission_seconds=4)
 KINDS = {
     "before": "declarative",
     "opened": "plain data",

@@ -1,5 +1,7 @@
 """Feedback shows what autograd held during a wrong answer; recording it costs a submission nothing."""
 
+from dataclasses import replace
+
 import msgspec
 import nbformat
 import pytest
@@ -81,7 +83,7 @@ def test_the_message_names_the_line_that_the_notebook_names(grader):
 
 def test_no_seconds_no_picture(server):
     """`picture_seconds = 0` asks for none."""
-    limits = msgspec.structs.replace(LIMITS, picture_seconds=0)
+    limits = replace(LIMITS, picture_seconds=0)
     assert [] == graded(SubmissionGrader(server, limits), WRONG)[1]
 
 

@@ -1,5 +1,7 @@
 """In which process a test is judged, and what a submission can read of a hidden test that shares its process."""
 
+from dataclasses import replace
+
 import msgspec
 import nbformat
 import pytest
@@ -139,7 +141,7 @@ def test_writing_into_the_inputs_earns_nothing(grader):
 
 def test_all_runs_of_a_submission_share_its_time(server):
     """A second process has only what the first has left of the submission's seconds."""
-    hurried = SubmissionGrader(server, msgspec.structs.replace(LIMITS, submission_seconds=5))
+    hurried = SubmissionGrader(server, replace(LIMITS, submission_seconds=5))
     of = source(answer("a", "x = 1"), graded_cell("t", "assert x == 1" + HIDDEN.replace("f(7)", "49"), **ONE))
     slow = "import time\ntime.sleep(3)\nx = 1"
     found = hurried.grade(of, hand_in(of, {"a": slow}), {}, 7)

@@ -8,6 +8,7 @@ import socket
 import struct
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 
 import msgspec
 import psutil
@@ -130,7 +131,7 @@ class ServerClient:
             stack.callback(ours.close)
             limits = self.limits
             if seconds is not None:
-                limits = msgspec.structs.replace(limits, submission_seconds=seconds)
+                limits = replace(limits, submission_seconds=seconds)
             stack.callback(self._stop)
             with theirs:
                 self._order(Start(limits, modules), theirs.fileno())
