@@ -82,7 +82,7 @@ def add_to(verbs: Any) -> None:
 def has_pending_work(course: Path, assignment: str) -> bool:
     """Returns whether some student's work was never graded or is newer than its grade.
 
-    Only decides whether servers start early, while the grader itself is still being imported; what is graded is decided by
+    Only decides whether the host starts early, while the grader itself is still being imported; what is graded is decided by
     the contents of the files.
     """
     return any(_is_pending(folder) for folder in course.glob(f"submitted/*/{glob.escape(assignment)}"))
@@ -101,7 +101,7 @@ def _is_pending(submitted: Path) -> bool:
 def _grade(chosen: argparse.Namespace) -> int:
     from autograder.course.paths import CLASS
     from autograder.grade.sandbox.isolation.levels import require_level
-    from autograder.grade.sandbox.launch import parallel_jobs
+    from autograder.grade.sandbox.launch import HostProcess, parallel_jobs
 
     if chosen.python:
         continue_in(chosen.python, chosen.words)
@@ -110,13 +110,14 @@ def _grade(chosen: argparse.Namespace) -> int:
         return _grade_on_cluster(chosen, course)
     if chosen.certificates:
         raise InputError("--certificates goes with --cluster")
-    from autograder.grade.where.local_processes import LocalBackend
-
-    with LocalBackend(require_level(chosen.isolation), parallel_jobs(chosen.jobs)) as machine:
+    level = require_level(chosen.isolation)
+    with HostProcess(level) as host:
         if chosen.force or has_pending_work(course, chosen.assignment):
-            machine.start()  # its servers import PyTorch while this process does
+            host.start()  # it imports PyTorch while this process imports nbgrader
         _known_class(course, chosen.assignment)
-        return _grade_class(chosen, course, machine)
+        from autograder.grade.where.local_processes import LocalBackend
+
+        return _grade_class(chosen, course, LocalBackend(level, parallel_jobs(chosen.jobs), host))
 
 
 def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:

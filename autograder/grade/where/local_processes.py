@@ -40,20 +40,17 @@ class LocalBackend:
     Args:
         level: how submissions are isolated.
         count: how many are graded at once.
+        host: one that may have been started already; None takes a new one.
     """
 
-    def __init__(self, level: IsolationLevel, count: int) -> None:
-        self._count, self._host = count, HostProcess(level)
+    def __init__(self, level: IsolationLevel, count: int, host: HostProcess | None = None) -> None:
+        self._count, self._host = count, host or HostProcess(level)
 
     def __enter__(self) -> LocalBackend:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._host.close()
-
-    def start(self) -> None:
-        """Starts the host, which imports PyTorch, and does not wait until it is ready."""
-        self._host.start()
 
     def graders(self, terms: GradingTerms) -> Lanes:
         """Return the lanes that grade by these terms; a context manager."""
