@@ -49,7 +49,7 @@ PRINTED = {
         "IndexBackward0   shares memory: False\nIndexBackward0   shares memory: False",
         "[0]                    [[1.0, 1.0, 1.0], [0.0, 0.0, 0.0]] version 1",
         "before: SelectBackward0 | base: ",
-        "the clone's node: True | the read leads there too: True",
+        "the clone's node: True | of the read: True",
         "requires grad: False then True | node: CopySlices",
     ),
     "06_clinic": (

@@ -102,7 +102,7 @@ def is_check(cell: NotebookNode) -> bool:
 
 def asks_to_predict(cell: NotebookNode) -> bool:
     """Returns whether a text asks for a prediction."""
-    return cell.cell_type == "markdown" and "redict" in cell.source
+    return cell.cell_type == "markdown" and "predict" in cell.source.lower()
 
 
 def has_comment(source: str) -> bool:
