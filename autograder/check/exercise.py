@@ -11,7 +11,7 @@ import msgspec
 
 from autograder.check.attempt_picture import Attempt, pictured
 from autograder.check.events import failed, is_learners_notebook, show_passed
-from autograder.check.expected import ROUNDS, Expected, Trials
+from autograder.check.expected import ROUNDS, Afterwards, Expected, Reference, Trials
 from autograder.check.judge import judge
 from autograder.check.learner import LearnerNames, find_subject
 from autograder.check.message import Incorrect, message
@@ -36,6 +36,7 @@ def check(
     without: tuple[str, ...] = (),
     asked: Callable[[], object] | None = None,
     decisive: Callable[..., bool] | None = None,
+    afterwards: Afterwards = None,
     **inputs: Any,
 ) -> None:
     """Checks an answer: prints one line if it is right, and raises the reason if it is not.
@@ -52,6 +53,8 @@ def check(
         without: names that the answer must not use, such as "optim".
         asked: a program of whose counters the answer tells; a wrong one is shown its picture, with the counters hidden.
         decisive: takes the drawn arguments by name; while it is false, others are drawn, so that each round tells answers apart.
+        afterwards: takes the drawn arguments by name and returns, by name, the values that an answer must leave in the memory
+            of these arguments; `like` leaves them as they are.
         inputs: `leaf(...)`, `result(...)`, `frozen(...)`, `constant(...)`, `indices(...)` or `mask(...)` for tensors;
             numbers and strings are passed as they are.
 
@@ -61,7 +64,7 @@ def check(
         Missing: nothing of that name is defined.
     """
     shown = functools.cache(functools.partial(demonstration, asked)) if asked is not None else None
-    trials = Trials(like, given or like, inputs, decisive)
+    trials = Trials(Reference(like, afterwards), given or like, inputs, decisive)
     plan_or_compare(CheckPlan(exercise, like, given or like, trials, at_most, without, shown))
 
 

@@ -25,6 +25,38 @@ class BrokenExercise(InputError):
     """The exercise's own program does not run: a mistake of the author, not of the learner."""
 
 
+Afterwards = Callable[..., dict[str, torch.Tensor]] | None
+"""Takes tensors by name, and returns what has to be in the memory of some of them after the call."""
+
+
+class Reference:
+    """Computes the right values of a call.
+
+    Args:
+        like: a program that returns the right values; what it leaves in its arguments is right, too.
+        afterwards: what is right in the memory of the arguments that it names, in place of what `like` leaves there. With it,
+            a check cell states that an argument has to be modified, and has no program that modifies one.
+    """
+
+    def __init__(self, like: Callable[..., Any], afterwards: Afterwards = None) -> None:
+        self.like, self._afterwards = like, afterwards
+        self._subject = LocalSubject(like)
+
+    def values(self, call: Call) -> Report:
+        """Return the values of a call, whose forward is run with nothing that requires grad."""
+        report = self._subject.call(
+            msgspec.structs.replace(call, cotangents={}, memory_cotangents={}, differentiate=False)
+        )
+        if report.problem is not None:
+            require_known_names(report.problem.type, report.problem.message)
+            raise BrokenExercise(f"the exercise's own program raises {report.problem.type}: {report.problem.message}")
+        if self._afterwards is None:
+            return report
+        tensors = {name: argument.values.tensor() for name, argument in call.arguments.items()}
+        left = {name: array(tensor) for name, tensor in self._afterwards(**tensors).items()}
+        return msgspec.structs.replace(report, after=report.after | left)
+
+
 class Expected(NamedTuple):
     """One trial: the call to make, the values that must come back and be left in memory, and the right gradients.
 
@@ -51,16 +83,16 @@ class Trials:
     """The trials of one check, drawn in order from one seed, each when it is first needed.
 
     Args:
-        like: computes the right values.
+        reference: computes the right values.
         given: the original program.
         inputs: the keywords of the check: `TensorInput`s to draw, and options, which are passed as they are.
         decisive: accepts a draw.
     """
 
     def __init__(
-        self, like: Callable[..., Any], given: Callable[..., Any], inputs: dict[str, Any], decisive: Decisive
+        self, reference: Reference, given: Callable[..., Any], inputs: dict[str, Any], decisive: Decisive
     ) -> None:
-        self._like, self._given, self._inputs, self._decisive = like, given, inputs, decisive
+        self._reference, self._given, self._inputs, self._decisive = reference, given, inputs, decisive
         self._generator = Generator()
         self._drawn: list[Expected] = []
 
@@ -72,37 +104,39 @@ class Trials:
             yield self._drawn[number]
 
     def _draw(self, training: bool) -> Expected:
-        drawn = trial(self._like, self._inputs, self._generator, training, self._decisive)
+        drawn = trial(self._reference, self._inputs, self._generator, training, self._decisive)
         original = functools.cache(functools.partial(record_original, self._given, drawn.call))
         memory = drawn.through_memory
         return drawn._replace(original=original, through_memory=memory and memory._replace(original=original))
 
 
 def trial(
-    like: Callable[..., Any],
+    reference: Reference,
     inputs: dict[str, Any],
     generator: Generator,
     training: bool = True,
     decisive: Decisive = None,
 ) -> Expected:
-    """Returns a newly drawn call and the results that `like` gives for it.
+    """Returns a newly drawn call and the results that the reference gives for it.
 
-    Only the forward of `like` is ever run, with nothing requiring grad, so its in-place faults have no effect: its values
+    Only the forward of its program is ever run, with nothing requiring grad, so its in-place faults have no effect: its values
     are those of the formula that it implements, and finite differences of these values are the right gradients.
     """
     options = {name: value for name, value in inputs.items() if not isinstance(value, TensorInput)}
     call = Call(
-        generator.arguments(inputs, decisive), options, _parameters(like, options, generator), training=training
+        generator.arguments(inputs, decisive),
+        options,
+        _parameters(reference.like, options, generator),
+        training=training,
     )
-    oracle = LocalSubject(like)
-    values = _values(oracle, call)
+    values = reference.values(call)
     cotangents = {
         name: array(generator.like(output.tensor()))
         for name, output in values.outputs.items()
         if "float" in output.dtype
     }
     call = msgspec.structs.replace(call, cotangents=cotangents)
-    found = Expected(call, values, _gradients(oracle, call), _written(call, values))
+    found = Expected(call, values, _gradients(reference, call), _written(call, values))
     pulled = {
         name: array(generator.like(call.arguments[name].values.tensor()))
         for name in found.written
@@ -111,7 +145,7 @@ def trial(
     if not pulled:
         return found
     both = msgspec.structs.replace(call, memory_cotangents=pulled)
-    return found._replace(through_memory=found._replace(call=both, gradients=_gradients(oracle, both)))
+    return found._replace(through_memory=found._replace(call=both, gradients=_gradients(reference, both)))
 
 
 def _written(call: Call, values: Report) -> tuple[str, ...]:
@@ -124,15 +158,7 @@ def _parameters(like: Callable[..., Any], options: dict[str, Any], generator: Ge
     return {name: array(generator.like(parameter)) for name, parameter in like(**options).named_parameters()}
 
 
-def _values(oracle: LocalSubject, call: Call) -> Report:
-    report = oracle.call(msgspec.structs.replace(call, cotangents={}, memory_cotangents={}, differentiate=False))
-    if report.problem is not None:
-        require_known_names(report.problem.type, report.problem.message)
-        raise BrokenExercise(f"the exercise's own program raises {report.problem.type}: {report.problem.message}")
-    return report
-
-
-def _gradients(oracle: LocalSubject, call: Call) -> dict[str, torch.Tensor]:
+def _gradients(reference: Reference, call: Call) -> dict[str, torch.Tensor]:
     """Returns the gradient of (outputs · cotangents + memory · its cotangents) with respect to every leaf, result and parameter."""
     points = {
         name: argument.values.tensor()
@@ -142,7 +168,7 @@ def _gradients(oracle: LocalSubject, call: Call) -> dict[str, torch.Tensor]:
     points |= {name: values.tensor() for name, values in call.parameters.items()}
 
     def objective(**moved: torch.Tensor) -> torch.Tensor:
-        found = _values(oracle, _replace_inputs(call, moved))
+        found = reference.values(_replace_inputs(call, moved))
         pulled = [(found.outputs[name], cotangent) for name, cotangent in call.cotangents.items()]
         pulled += [(found.after[name], cotangent) for name, cotangent in call.memory_cotangents.items()]
         pulls = [(value.tensor() * cotangent.tensor()).sum() for value, cotangent in pulled]

@@ -10,7 +10,7 @@ from torch import nn
 
 from autograder.check import Incorrect, NotAttempted, check, constant, indices, leaf, predicted, result
 from autograder.check.exercise import ROUNDS
-from autograder.check.expected import trial
+from autograder.check.expected import Reference, trial
 from autograder.check.learner import Missing, use_names
 from autograder.check.message import WIDTH, message
 from autograder.check.shown_message import ShownMessage, show_first
@@ -196,7 +196,7 @@ def test_the_oracle_agrees_with_autograd():
             return torch.tanh(self.linear(x))[index]
 
     inputs = {"x": leaf("n", 3), "index": indices(4, below=2), "width": 3}
-    expected = trial(Net, inputs, Generator(seed=1))
+    expected = trial(Reference(Net), inputs, Generator(seed=1))
     report = LocalSubject(Net).call(expected.call)
     assert {"x", "linear.weight", "linear.bias"} == expected.gradients.keys()
     for name, slope in expected.gradients.items():

@@ -72,10 +72,10 @@ REFUSED = {
         "def helper(*given):\n    return on_paper(*given)\n\n\ndef two_steps(start, x, target):\n    return helper(start, x, target)",
         "the check's own function",
     ),
-    "the counters read off by the check's own program": (
+    "the tensors of the check's own program, in place of their counters": (
         "read_counters",
-        "def read_counters():\n    return counted()",
-        "the check's own function",
+        "def read_counters():\n    return program()",
+        "computes something else",
     ),
     "the gradient that is there already, in place of the loss": (
         "train_the_head",

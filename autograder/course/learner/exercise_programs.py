@@ -75,7 +75,7 @@ def input_lines(check: str) -> Iterator[str]:
     call = next((node for node in ast.walk(ast.parse(check)) if _is_check(node)), None)
     drawn: dict[str, Any] = {}
     for keyword in call.keywords if isinstance(call, ast.Call) else ():
-        if keyword.arg not in (None, "like", "given", "at_most", "without", "asked", "decisive"):
+        if keyword.arg not in (None, "like", "given", "at_most", "without", "asked", "decisive", "afterwards"):
             drawn[str(keyword.arg)] = _evaluate(keyword.value)
     sizes: dict[str, int] = {}
     drawn = {name: _sized(value, sizes) for name, value in drawn.items()}

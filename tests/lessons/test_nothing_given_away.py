@@ -1,0 +1,194 @@
+"""No cell that is handed out, folded or not, shows an answer before its question; a planted leak of each kind is found."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+
+import pytest
+from nbformat import NotebookNode
+
+from autograder.course.author_cells import AuthorExercise, exercises
+from autograder.course.canonical import read
+from autograder.course.paths import NOTEBOOKS, SOLUTIONS, lessons
+from autograder.tape.recording.verdict_types import OUTCOMES
+
+LESSONS = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS) if path.stem[0].isdigit()]
+TASK = re.compile(r"\?$|\"|(Fix|Exercise|Transfer|Write one|Put the lines)\b")
+"""A heading that asks, quotes a claim, or names a task."""
+TELLING = re.compile(r"\b(correct|wrong|raises?|harm\w*|that runs?|writes|counts|gets|passes|allows|late|early)\b")
+COPIES = {"clone", "detach", "data", "no_grad", "copy"}
+SHORTEST = 12
+"""Letters of a line of an answer, from which on it is no coincidence if the same line is in another cell."""
+
+
+def leaks(notebook: NotebookNode, known: list[AuthorExercise]) -> set[str]:
+    """Returns "kind: cell" for each cell that shows an answer before its question."""
+    found: set[str] = set()
+    for section in sections(notebook):
+        for finder in (told_by_heading, told_by_demonstration, told_by_text, told_by_reference):
+            found |= {f"{finder.__name__}: {cell.id}" for cell in finder(section)}
+        found |= {f"told_by_copy: {cell.id}" for cell in told_by_copy(section, known)}
+    return found
+
+
+def sections(notebook: NotebookNode) -> list[list[NotebookNode]]:
+    """Returns the cells of each section; a section begins with its heading."""
+    found: list[list[NotebookNode]] = [[]]
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown" and cell.source.startswith("#"):
+            found.append([])
+        found[-1].append(cell)
+    return [section for section in found if section]
+
+
+def told_by_heading(section: list[NotebookNode]) -> Iterator[NotebookNode]:
+    """Yields the heading if it says what the section asks."""
+    heading = section[0].source.partition("\n")[0]
+    asks = any(is_check(cell) or asks_to_predict(cell) for cell in section)
+    if asks and heading.startswith("##") and not TASK.search(heading) and TELLING.search(heading):
+        yield section[0]
+
+
+def told_by_demonstration(section: list[NotebookNode]) -> Iterator[NotebookNode]:
+    """Yields the cells that contain an expected value, or, directly below a question, a comment."""
+    for above, cell in zip([None, *section], section, strict=False):
+        if cell.cell_type != "code" or is_check(cell) or "stub" in cell.metadata.get("tags", []):
+            continue
+        expected = [node for node in ast.walk(ast.parse(cell.source)) if isinstance(node, ast.Raise | ast.Assert)]
+        if expected or (above is not None and asks_to_predict(above) and has_comment(cell.source)):
+            yield cell
+
+
+def told_by_text(section: list[NotebookNode]) -> Iterator[NotebookNode]:
+    """Yields the cells above a prediction that name some of the four outcomes, and not all of them as the choice."""
+    last = max((number for number, cell in enumerate(section) if "@predicted(" in cell.source), default=0)
+    for cell in section[:last]:
+        shown = re.sub(r"<details>.*?</details>", "", cell.source, flags=re.DOTALL)  # of the prediction above it
+        named = {outcome for outcome in OUTCOMES if f"`{outcome}`" in shown or f'= "{outcome}"' in shown}
+        if named and named != set(OUTCOMES):
+            yield cell
+
+
+def told_by_reference(section: list[NotebookNode]) -> Iterator[NotebookNode]:
+    """Yields the check cells with a function that modifies or copies as a right answer does: neither the original nor a program."""
+    for cell in filter(is_check, section):
+        shown = {"given", "Given", *re.findall(r"\b(?:given|asked)=(\w+)", cell.source)}
+        own = [node for node in definitions(cell.source) if not node.decorator_list and node.name not in shown]
+        if any(modifies_or_copies(part) for node in own for part in ast.walk(node)):
+            yield cell
+
+
+def told_by_copy(section: list[NotebookNode], known: list[AuthorExercise]) -> Iterator[NotebookNode]:
+    """Yields the texts and checks with a line of a right answer that is neither in the exercise nor in a program of its text."""
+    here = {cell.metadata.nbgrader.grade_id for cell in filter(is_check, section)}
+    texts = "\n".join(cell.source for cell in section if cell.cell_type == "markdown")
+    asked = "".join(re.findall(r"```.*?```", texts, re.DOTALL))
+    for exercise in (one for one in known if one.id in here):
+        answers = [line for answer in exercise.of_kind("answer", "right") for line in lines(answer.source)]
+        told = set(answers) - set(lines(exercise.stub.replace("# | ", ""))) - set(lines(asked))
+        for cell in section:
+            if (is_check(cell) or cell.cell_type == "markdown") and told & set(lines(cell.source)):
+                yield cell
+
+
+def is_check(cell: NotebookNode) -> bool:
+    """Returns whether a cell judges an answer."""
+    return cell.cell_type == "code" and bool(cell.metadata.get("nbgrader", {}).get("grade"))
+
+
+def asks_to_predict(cell: NotebookNode) -> bool:
+    """Returns whether a text asks for a prediction."""
+    return cell.cell_type == "markdown" and "predict" in cell.source.lower()
+
+
+def has_comment(source: str) -> bool:
+    """Returns whether code has a comment."""
+    return any(one.type == tokenize.COMMENT for one in tokenize.generate_tokens(io.StringIO(source).readline))
+
+
+def modifies_or_copies(node: ast.AST) -> bool:
+    """Returns whether a part of a program modifies a tensor in place, or takes a copy or an alias of one."""
+    if isinstance(node, ast.Attribute):
+        return node.attr in COPIES or (node.attr.endswith("_") and not node.attr.startswith("_"))
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    return isinstance(node, ast.Assign | ast.AugAssign) and any(isinstance(one, ast.Subscript) for one in targets)
+
+
+def definitions(source: str) -> list[ast.FunctionDef | ast.ClassDef]:
+    """Returns the functions and classes of a cell."""
+    return [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+
+
+def lines(source: str) -> list[str]:
+    """Returns the lines of code that are long enough to be told from others."""
+    rows = [line.strip() for line in source.splitlines()]
+    return [row for row in rows if len(row) >= SHORTEST and not row.startswith("#")]
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda lesson: lesson.stem)
+def test_nothing_is_given_away(lesson):
+    """No heading, demonstration, text or check cell of a released lesson shows an answer before its question."""
+    assert set() == leaks(read(NOTEBOOKS / lesson), exercises(SOLUTIONS / lesson))
+
+
+def heading(cell, text):
+    """Puts another title over a section."""
+    cell.source = f"## 3 · {text}\n{cell.source.partition(chr(10))[2]}"
+
+
+def added(cell, text):
+    """Adds lines to a cell."""
+    cell.source = f"{cell.source}\n{text}"
+
+
+REFERENCE = """
+
+def emptied(buffer, total):
+    added = buffer + total
+    for row in range(len(buffer)):
+        buffer[row] = 0
+    return added
+"""
+PLANTED = [
+    ("told_by_heading", "prediction_view_written", "heading", lambda cell: heading(cell, "A write that does no harm")),
+    ("told_by_heading", "drain", "heading", lambda cell: heading(cell, "PyTorch counts writes, not changes")),
+    ("told_by_demonstration", None, "a-1-b-a-a", lambda cell: added(cell, "assert b == 1 and M == [1, 0]")),
+    ("told_by_demonstration", None, "a-1-b-a-a", lambda cell: added(cell, "a = 2  # binds the name a to another object")),
+    ("told_by_text", "prediction_item_written", "heading", lambda cell: added(cell, "This is `raises-backward`.")),
+    ("told_by_text", "prediction_data_written", "stub", lambda cell: added(cell, '# prediction_data_written = "correct"')),
+    ("told_by_reference", "drain", "check", lambda cell: added(cell, REFERENCE)),
+    ("told_by_reference", "read_counters", "check", lambda cell: added(cell, "def counted():\n    return torch.zeros(3).zero_()._version")),
+    ("told_by_copy", "drain", "check", lambda cell: added(cell, f'"""\n{answer_line("drain")}\n"""')),
+    ("told_by_copy", "fresh_state", "heading", lambda cell: added(cell, answer_line("fresh_state"))),
+]  # fmt: skip
+FIRST = LESSONS[0]
+
+
+def answer_line(exercise):
+    """Returns a line of the model answer that the stub does not have."""
+    known = next(one for one in exercises(SOLUTIONS / FIRST) if one.id == exercise)
+    return next(line for line in lines(known.of_kind("answer")[0].source) if line not in known.stub)
+
+
+def place(notebook, exercise, where):
+    """Returns the cell of that id, or the heading, the stub or the check of an exercise."""
+    if exercise is None:
+        return next(cell for cell in notebook.cells if cell.id == where)
+    ids = [cell.metadata.get("nbgrader", {}).get("grade_id") for cell in notebook.cells]
+    check = ids.index(exercise)
+    if where == "heading":
+        return next(cell for cell in reversed(notebook.cells[:check]) if cell.source.startswith("## "))
+    return notebook.cells[check if where == "check" else ids.index(f"answer_{exercise}")]
+
+
+@pytest.mark.parametrize(("kind", "exercise", "where", "plant"), PLANTED)
+def test_a_planted_leak_is_found(kind, exercise, where, plant):
+    """The scan names the cell and the kind of the leak, and nothing else."""
+    notebook = read(NOTEBOOKS / FIRST)
+    cell = place(notebook, exercise, where)
+    plant(cell)
+    assert {f"{kind}: {cell.id}"} == leaks(notebook, exercises(SOLUTIONS / FIRST))
