@@ -3,6 +3,7 @@
 import csv
 import io
 
+import nbformat
 import pytest
 
 from autograder import cli
@@ -11,11 +12,13 @@ from autograder.desk.report.class_report import class_report
 from autograder.desk.report.report_page import report_html
 from autograder.desk.table_file import TableError
 from autograder.grade.batch.classroom import open_class
+from autograder.grade.sandbox.isolation.levels import LEVELS
 from tests.desk import made_class
 from tests.desk.made_class import ASSIGNMENT
 from tests.desk.made_grades import give_grades, open_gradebook
 from tests.desk.simulated_class import ASSIGNMENT as SIMULATED
 from tests.desk.simulated_class import simulate
+from tests.grade import plain_course
 
 STUDENTS = [f"student{number:02}" for number in range(12)]
 
@@ -165,3 +168,23 @@ def test_the_report_has_what_a_person_gave(tmp_path):
     assert (3, marks.count(2.0)) == (first.waiting, first.correct)
     assert first.statistics.difficulty == pytest.approx(sum(marks) / 2 / 27)
     assert "to be read" in report_html(found)
+
+
+def test_an_answer_in_a_cell_without_metadata_is_listed(tmp_path):
+    """Students who retype an answer, or hand in a notebook without nbgrader's metadata, are read like the others."""
+    if LEVELS["bubblewrap"].obstacle:
+        pytest.skip(LEVELS["bubblewrap"].obstacle)
+    retyped, bare = (
+        plain_course.answered({"explain_mean": "undefined"}),
+        plain_course.answered({"explain_mean": "not a number"}),
+    )
+    retyped.cells[-1] = nbformat.v4.new_markdown_cell("undefined")
+    for cell in bare.cells:
+        cell.metadata.clear()
+    written = plain_course.answered({"explain_mean": "an error"})
+    course = plain_course.make_class(tmp_path, {"ann": retyped, "bob": bare, "cem": written})
+    plain_course.grade_class(course)
+    reading = read_answers(plain_course.ASSIGNMENT, course)
+    assert (3, 3) == (reading.answers, reading.waiting)
+    texts = "".join(str(row) for row in table(reading.table))
+    assert all(text in texts for text in ("undefined", "not a number", "an error"))
