@@ -136,6 +136,28 @@ def test_typing_takes_any_case_and_names_what_is_no_outcome(kept):
     assert "done" == cards.children[0].value
 
 
+@pytest.mark.parametrize("said", ["don't know", "?", "click"])
+def test_who_does_not_know_need_not_guess(kept, shown, said):
+    """The answer is kept as unknown and counts as not right; the next program follows, or, in a review, the outcome without "Not so"."""
+    quiz("before")
+    _, _, row, typed, _ = shown[0].children
+    if said == "click":
+        next(button for button in row.children if button.description == "don't know").click()
+    else:
+        typed.value = said
+    (answer,) = PracticeStore(kept).read().quiz["before"].values()
+    assert "unknown" == answer.answer
+    assert not answer.is_right
+    assert "2 of" in shown[0].children[0].value
+    item = practice_items()[0]
+    asked = PracticeQuestion(item, item.text(second=False, seed=1))
+    review_cards = QuestionCards([asked], lambda *_: None, lambda: "", explain=True)
+    review_cards.choose("unknown")
+    verdict = review_cards.children[1].value
+    assert "It was <code>correct</code>" in verdict
+    assert "Not so" not in verdict
+
+
 def test_a_quiz_goes_on_where_it_stopped_and_is_counted(kept, shown, tmp_path):
     """Answers are kept one by one; at the end the lessons to look at again; the file to send holds answers and no name."""
     quiz("before")

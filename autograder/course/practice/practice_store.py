@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import msgspec
 
@@ -10,10 +11,16 @@ from autograder.course.file_replacement import replace_file
 from autograder.course.learner.learner_progress import store
 from autograder.course.practice.review_schedule import Practised
 from autograder.locale.translations import translatable, translated
+from autograder.tape.recording.verdict_types import Outcome
+
+UNKNOWN: Literal["unknown"] = "unknown"
+"""The answer "I don't know": not right, and no guess that happens to be right."""
+
+Choice = Outcome | Literal["unknown"]
 
 
 class QuizAnswer(msgspec.Struct, frozen=True):
-    """One answer: the outcome that was chosen, and the one that happened."""
+    """One answer: the outcome that was chosen, or `UNKNOWN`, and the outcome that happened."""
 
     answer: str
     outcome: str

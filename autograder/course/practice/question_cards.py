@@ -11,6 +11,7 @@ import ipywidgets
 
 from autograder.check.programs.prediction import outcome_named
 from autograder.course.practice.practice_item import PracticeItem, run_item
+from autograder.course.practice.practice_store import UNKNOWN, Choice
 from autograder.locale.translations import translated
 from autograder.tape.recording.verdict_types import OUTCOMES, Outcome
 from autograder.view.notebook import widget
@@ -29,7 +30,7 @@ class QuestionCards(ipywidgets.VBox):
 
     Args:
         questions: at least one.
-        on_answer: called with each question, the outcome that was chosen and the one that happened.
+        on_answer: called with each question, the outcome that was chosen (or `UNKNOWN`), and the one that happened.
         conclusion: returns the HTML that stands in place of the last question.
         explain: whether the verdict and the picture follow each answer at once.
     """
@@ -37,7 +38,7 @@ class QuestionCards(ipywidgets.VBox):
     def __init__(
         self,
         questions: list[PracticeQuestion],
-        on_answer: Callable[[PracticeQuestion, Outcome, Outcome], None],
+        on_answer: Callable[[PracticeQuestion, Choice, Outcome], None],
         conclusion: Callable[[], str],
         *,
         explain: bool,
@@ -47,8 +48,8 @@ class QuestionCards(ipywidgets.VBox):
         super().__init__()
         self._ask()
 
-    def choose(self, answer: Outcome) -> None:
-        """Takes an answer to the question that is shown."""
+    def choose(self, answer: Choice) -> None:
+        """Takes an answer to the question that is shown: one of the four outcomes, or `UNKNOWN`."""
         question = self._questions[self._number]
         recording = run_item(question.text)
         self._on_answer(question, answer, recording.verdict.outcome)
@@ -60,6 +61,7 @@ class QuestionCards(ipywidgets.VBox):
     def _ask(self) -> None:
         question = self._questions[self._number]
         buttons = [_button(outcome, meaning(outcome), partial(self.choose, outcome)) for outcome in OUTCOMES]
+        buttons.append(_button(_dont_know(), translated("goes on without a guess"), partial(self.choose, UNKNOWN)))
         typed = ipywidgets.Text(placeholder=translated("or type the word, then Enter"), continuous_update=False)
         problem = ipywidgets.HTML()
         typed.observe(lambda change: self._type(change["new"], problem), names="value")
@@ -72,23 +74,27 @@ class QuestionCards(ipywidgets.VBox):
         )
 
     def _type(self, text: str, problem: ipywidgets.HTML) -> None:
-        outcome = outcome_named(text)
-        if outcome is not None:
-            self.choose(outcome)
+        choice = UNKNOWN if text.strip().lower() in ("?", "don't know", _dont_know()) else outcome_named(text)
+        if choice is not None:
+            self.choose(choice)
         elif text.strip():
             problem.value = translated("{text} is none of the four words.", text=repr(html.escape(text[:60])))
 
-    def _show_verdict(self, question: PracticeQuestion, answer: Outcome, recording: Any) -> None:
+    def _show_verdict(self, question: PracticeQuestion, answer: Choice, recording: Any) -> None:
         outcome = recording.verdict.outcome
-        words = translated(
-            "You predicted {answer}. It was {outcome}: {meaning}.",
-            answer=f"<code>{answer}</code>",
-            outcome=f"<code>{outcome}</code>",
-            meaning=html.escape(meaning(outcome)),
-        )
+        happened, means = f"<code>{outcome}</code>", html.escape(meaning(outcome))
+        if answer == UNKNOWN:
+            words = translated("It was {outcome}: {meaning}.", outcome=happened, meaning=means)
+        else:
+            words = translated(
+                "You predicted {answer}. It was {outcome}: {meaning}.",
+                answer=f"<code>{answer}</code>",
+                outcome=happened,
+                meaning=means,
+            )
         onward = _button(translated("Go on"), translated("the next program"), self._go_on)
         is_right = translated("Right.") if answer == outcome else translated("Not so.")
-        verdict = ipywidgets.HTML(f"<p><b>{is_right}</b> {words}</p>")
+        verdict = ipywidgets.HTML(f"<p>{words}</p>" if answer == UNKNOWN else f"<p><b>{is_right}</b> {words}</p>")
         picture = widget(recording, from_start=True)
         self._put(self._heading(), verdict, onward, picture)  # the picture shows the program
 
@@ -105,6 +111,10 @@ class QuestionCards(ipywidgets.VBox):
     def _heading(self) -> ipywidgets.HTML:
         number = translated("{number} of {count}", number=self._number + 1, count=len(self._questions))
         return ipywidgets.HTML(f"<p><b>{number}</b> · {translated('What happens?')}</p>")
+
+
+def _dont_know() -> str:
+    return translated("don't know")
 
 
 WRAPPED = ipywidgets.Layout(flex_flow="row wrap")

@@ -28,6 +28,8 @@ def quiz(
 ) -> None:
     """Asks for the outcome of small programs, over every idea of the course; an unfinished quiz is continued.
 
+    "don't know" is an answer too: it is kept as "unknown", and its lesson is listed as one to look at again.
+
     Args:
         which: "before" the lessons, or "after" them, with other names, numbers and operations.
         export: the name of a file to write the answers to, for sending; nothing is asked then.

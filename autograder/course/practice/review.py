@@ -11,7 +11,7 @@ from autograder.course.catalogue import Lesson, lessons
 from autograder.course.learner.learner_progress import lesson_link
 from autograder.course.learner.learner_progress import store as progress_store
 from autograder.course.practice.practice_item import PracticeItem, practice_items
-from autograder.course.practice.practice_store import PracticeStore
+from autograder.course.practice.practice_store import Choice, PracticeStore
 from autograder.course.practice.review_schedule import NEW, due_topics, next_day
 from autograder.locale.translations import translated
 from autograder.printable import html_with_code
@@ -63,7 +63,7 @@ def _ask(store: PracticeStore, items: list[PracticeItem], today: datetime.date) 
 
     wrong: list[PracticeItem] = []
 
-    def keep(question: PracticeQuestion, answer: Outcome, outcome: Outcome) -> None:
+    def keep(question: PracticeQuestion, answer: Choice, outcome: Outcome) -> None:
         topic = question.item.belief
         known = store.read().review.get(topic, NEW)
         store.keep_review(topic, known.after(answer == outcome, today))
