@@ -93,7 +93,9 @@ class SubmissionRun:
                 self.grades[own.id] = _by_a_person(cell, own)
             if own is not None and own.kind == "test":
                 grade = self.grades[own.id]
-                shown = {"status": grade.status, "hidden": grade.hidden, "kind": grade.kind}
+                shown: dict[str, Any] = {"status": grade.status, "hidden": grade.hidden, "kind": grade.kind}
+                if grade.status == "for a person" and not grade.hidden:
+                    shown["reason"] = grade.reason
                 cell.metadata["autograder"] = {**cell.metadata.get("autograder", {}), **shown}
         return NotebookGrade(
             cells={cell.id: self.grades[cell.id] for cell in self.source.graded},

@@ -54,6 +54,24 @@ def test_hidden_tests_are_told_as_far_as_the_teacher_wants(level, told):
     assert "f(1) == 2" in cell.source
 
 
+def test_a_page_says_how_each_test_was_judged_and_why_one_waits():
+    """The kind stands beside the test; a test that could not be judged has its reason, unless it is hidden."""
+    about = {"plain": {"kind": "plain data"}, "inside": {"kind": "in process"}, "waits": {"kind": "", "reason": "WHY"}}
+    cells = [plain_course.known(nbformat.v4.new_code_cell(f"assert {name}"), name, points=1) for name in about]
+    for cell in cells:
+        cell.metadata["autograder"] = about[cell.metadata.nbgrader.grade_id]
+    page = page_html(
+        nbformat.v4.new_notebook(cells=cells), {"notebook": "n", "score": 0, "max_score": 3, "late_penalty": 0}
+    )
+    found = [part.text for part in BeautifulSoup(page, "html.parser").select(".found summary")]
+    assert [
+        "The test (run in a separate process)",
+        "The test (run in the process of your answers)",
+        "The test",
+    ] == found
+    assert "WHY" in page
+
+
 def test_a_visible_error_is_told_without_the_lines_around_it():
     """A traceback quotes the lines before and after it, and hidden ones may be among them."""
     cell = covered("none", hidden=False)

@@ -42,6 +42,13 @@ WORDS = {
 }
 
 
+KINDS = {
+    "declarative": translatable("compared with expected data"),
+    "plain data": translatable("run in a separate process"),
+    "in process": translatable("run in the process of your answers"),
+}
+
+
 def page_html(notebook: NotebookNode, grades: dict[str, Any], folder: str = "") -> str:
     """Return the page of a graded notebook whose cells have nbgrader's scores and comments in their metadata.
 
@@ -87,10 +94,12 @@ def _shown(number: int, exercise: GradedExercise, budget: RenderBudget) -> dict[
 
 
 def _test(cell: NotebookNode, budget: RenderBudget) -> dict[str, Any]:
-    known = cell.metadata.nbgrader
+    known, about = cell.metadata.nbgrader, cell.metadata.get("autograder", {})
     return {
         "source": _source(cell, budget),
         "outputs": _outputs(cell, budget),
+        "kind": translated(KINDS[about["kind"]]) if about.get("kind") in KINDS else "",
+        "reason": retold(about.get("reason", "")),
         "points": known.get("score") or 0.0,
         "max_points": known.get("points") or 0.0,
         "put_back": _put_back(cell),
