@@ -72,6 +72,7 @@ class Judge:
             given = self._bind(request, calls)
         except NotJudged as error:
             return _not_judged(str(error))
+        self._shell.execution_count = request.execution_count
         with use_names(names), use_seed(request.seed), speaking(self._language):
             ran = self._shell.run(request.text, request.seconds)
         for name, value in given.items():

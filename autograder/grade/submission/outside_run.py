@@ -269,6 +269,7 @@ class OutsideRun:
             seconds=limits.cell_seconds * TEST_TIME_FACTOR,
             hidden_lines=list(own.hidden_lines),
             picture_seconds=limits.picture_seconds if self._work.pictures else 0.0,
+            execution_count=self._run.count,
         )
         result = judge.run_test(request, self._reply)
         cell.outputs = received_outputs(result.outputs, judge.received)

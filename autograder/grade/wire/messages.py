@@ -116,6 +116,7 @@ class RunTest(msgspec.Struct, frozen=True, tag="test"):
         seconds: time limit of the whole test.
         hidden_lines: pairs of first and last line of its hidden parts.
         picture_seconds: for recordings of wrong answers that its checks ask for.
+        execution_count: of its cell in the notebook.
     """
 
     text: str
@@ -125,6 +126,7 @@ class RunTest(msgspec.Struct, frozen=True, tag="test"):
     seconds: float
     hidden_lines: list[tuple[int, int]]
     picture_seconds: float
+    execution_count: int
 
 
 class Replied(msgspec.Struct, frozen=True, tag="replied"):
