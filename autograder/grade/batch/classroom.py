@@ -222,7 +222,12 @@ def register(classroom: Classroom, sources: list[AssignmentSource], *, accept_so
         if not lost and not gained and all(_is_known(book, classroom.assignment, source) for source in sources):
             return
         if (lost or gained) and not accept_source:
-            raise ClassError(_changed(classroom.assignment, lost, gained))
+            changes = [f"{verb} {', '.join(ids)}" for verb, ids in (("lost", lost), ("gained", gained)) if ids]
+            raise ClassError(
+                f"the source of {classroom.assignment!r} has {' and '.join(changes)} since the class was graded, and nothing was "
+                "changed. To grade by the new source, add --accept-source: points of lost cells are dropped, other manual points "
+                "stay"
+            )
         with transaction(book):
             if lost or gained:
                 update_structure(book, classroom.assignment, cells)
@@ -230,14 +235,6 @@ def register(classroom: Classroom, sources: list[AssignmentSource], *, accept_so
     reason = add_assignment(classroom.settings(), classroom.assignment, classroom.notebooks(), tests)
     if reason is not None:
         raise ClassError(f"nbgrader does not add {classroom.assignment!r} to the gradebook: {reason}")
-
-
-def _changed(assignment: str, lost: list[str], gained: list[str]) -> str:
-    changes = [f"{verb} {', '.join(names)}" for verb, names in (("lost", lost), ("gained", gained)) if names]
-    return (
-        f"the source of {assignment!r} has {' and '.join(changes)} since the class was graded, and nothing was changed. "
-        f"To grade by the new source, add --accept-source: points of lost cells are dropped, other manual points stay"
-    )
 
 
 @contextlib.contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
 from typing import Any
 
 from nbgrader.api import Assignment, Gradebook, MissingEntry, Student
@@ -34,15 +33,11 @@ class QuotedCsvExport(CsvExportPlugin):
         with open(destination, "w", encoding="utf-8", newline="") as file:
             table = csv.DictWriter(file, COLUMNS, lineterminator="\n")
             table.writeheader()
-            table.writerows(self._rows(gradebook))
-
-    def _rows(self, gradebook: Gradebook) -> Iterator[dict[str, Any]]:
-        assignments, students = set(map(str, self.assignment)), set(map(str, self.student))
-        for assignment in gradebook.assignments:
-            for student in gradebook.students:
-                if assignment.name in (assignments or {assignment.name}) and student.id in (students or {student.id}):
+            names, ids = set(map(str, self.assignment)), set(map(str, self.student))
+            for assignment in (one for one in gradebook.assignments if not names or one.name in names):
+                for student in (one for one in gradebook.students if not ids or one.id in ids):
                     row = _row(gradebook, assignment, student)
-                    yield {name: harmless_cell(value) for name, value in row.items()}
+                    table.writerow({name: harmless_cell(value) for name, value in row.items()})
 
 
 def configure_export(config: Config) -> None:

@@ -135,15 +135,14 @@ def _harmless_data(data: dict[str, Any], drawings: Drawings) -> NotebookNode:
             return NotebookNode(drawings.draw(_joined(data[RECORDING_TYPE])))
         except CannotDraw:
             return NotebookNode({"text/plain": NOT_SHOWN[RECORDING_TYPE]})
-    values = {kind: _harmless_value(kind, _joined(value)) for kind, value in data.items()}
+    texts = {kind: _joined(value) for kind, value in data.items()}
+    values = {
+        kind: CLEANED[kind](text) if kind in CLEANED else raster_base64(kind, text) for kind, text in texts.items()
+    }
     kept = NotebookNode({kind: value for kind, value in values.items() if value is not None})
     if not kept.keys() - {"text/plain"}:
         kept.setdefault("text/plain", next((text for kind, text in NOT_SHOWN.items() if kind in data), OTHER_KIND))
     return kept
-
-
-def _harmless_value(kind: str, text: str) -> str | None:
-    return CLEANED[kind](text) if kind in CLEANED else raster_base64(kind, text)
 
 
 def _joined(value: Any) -> str:

@@ -181,14 +181,11 @@ def course_total(policy: CoursePolicy, student: str, scores: Mapping[str, tuple[
     dropped: list[str] = []
     for rule in policy.drop_lowest:
         listed = [name for name in rule.assignments if name in counting]
-        lowest = sorted(listed, key=lambda name: (_share(counting[name]), name))
+        shares = {name: points / most if most else 1.0 for name, (points, most) in counting.items()}
+        lowest = sorted(listed, key=lambda name: (shares[name], name))
         dropped += lowest[: min(rule.count, len(listed) - 1)]  # one stays, or the student would have no points at all
     kept = [score for name, score in counting.items() if name not in dropped]
     return CourseTotal(sum(points for points, _ in kept), sum(most for _, most in kept), tuple(dropped))
-
-
-def _share(score: tuple[float, float]) -> float:
-    return score[0] / score[1] if score[1] else 1.0
 
 
 class LatePolicy:
