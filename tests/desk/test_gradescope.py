@@ -84,7 +84,7 @@ def test_the_zip_has_gradescopes_form(unpacked):
     folder, modes = unpacked
     assert {0o755} == {modes["setup.sh"], modes["run_autograder"]}
     assert f"course/source/{ASSIGNMENT}/{ASSIGNMENT}.ipynb" in modes
-    assert "package/autograder/grade/sandbox/server.py" in modes
+    assert "package/autograder/grade/sandbox/host.py" in modes
     assert not [name for name in modes if "course/submitted" in name or "__pycache__" in name]
     subprocess.run(["bash", "-n", folder / "source" / "setup.sh"], check=True)
     subprocess.run(["sh", "-n", folder / "source" / "run_autograder"], check=True)

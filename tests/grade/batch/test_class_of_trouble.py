@@ -1,13 +1,11 @@
 """One hand-in's trouble is its own: in whatever order a class is graded, each has the row that it has alone."""
 
 import tempfile
-import time
 from dataclasses import replace
 
 import pytest
 
 from autograder.grade.sandbox.isolation.levels import LEVELS
-from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.where import local_processes
 from autograder.grade.where.grading_job import GradingTerms, Job
 from autograder.grade.where.local_processes import LocalBackend
@@ -69,23 +67,24 @@ def test_the_order_of_a_class_changes_no_row(bubblewrap):
 
 
 def test_grading_that_takes_too_long_is_one_row(bubblewrap, monkeypatch, tmp_path):
-    """A grader process that hangs over one hand-in is ended and says so; the next hand-in has its grade. No file stays behind."""
-    grade = SubmissionGrader.grade
+    """A lane that hangs over one submission is ended and says so; the next submission has its grade. No file stays behind."""
+    give = local_processes._Lane.give
 
-    def hanging(self, source, data, *others, **options):
-        if b"return 2" in data:
-            time.sleep(600)
-        return grade(self, source, data, *others, **options)
+    def give_and_hang(lane, job, *others):
+        give(lane, job, *others)
+        if job.student == "wrong":
+            lane.process.suspend()
 
-    monkeypatch.setattr(SubmissionGrader, "grade", hanging)
+    monkeypatch.setattr(local_processes._Lane, "give", give_and_hang)
     monkeypatch.setattr(local_processes, "MARGIN_SECONDS", 10)
+    monkeypatch.setattr(local_processes, "PLANNING_SECONDS", 0)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.delenv("IPYTHONDIR", raising=False)
-    limits = replace(LIMITS, submission_seconds=10)
+    limits = replace(LIMITS, submission_seconds=5)
     terms = GradingTerms({SMALL.name: SMALL}, LEVELS["bubblewrap"], limits, 7)
     with LocalBackend(terms.level, 1) as backend, backend.graders(terms) as processes:
-        late, right = processes.grade(jobs(["wrong", "right"]))
+        before, late, after = processes.grade(jobs(["right", "wrong", "right"]))
     assert ("wrong", "not run", 0.0) == (late.student, *row(late)["test_f"][:2])
-    assert "grading it took more than 10 seconds" == row(late)["test_f"][2]
-    assert ("right", 1.0) == (right.student, right.grade.points)
+    assert "grading it took more than 5 seconds" == row(late)["test_f"][2]
+    assert before.grade.points == after.grade.points == 1.0
     assert [] == list(tmp_path.iterdir())

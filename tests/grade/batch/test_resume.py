@@ -23,7 +23,6 @@ from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.gradebook import StoppedError
 from autograder.grade.batch.student_submission import StudentSubmission
 from autograder.grade.sandbox.launch import HostProcess
-from autograder.grade.where import local_processes
 from tests.grade.hostile.lesson import ASSIGNMENT, RIGHT, WRONG, write_source
 from tests.grade.hostile.school import hand_in
 
@@ -66,17 +65,6 @@ def test_the_number_of_processes_changes_nothing(undisturbed, tmp_path):
     graded = grade_assignment(ASSIGNMENT, folder, Options(jobs=2))
     assert undisturbed == rows(folder)
     assert sorted(STUDENTS) == [row.student for row in graded]
-
-
-def test_nothing_is_waited_for_once_all_are_graded(undisturbed, tmp_path, monkeypatch):
-    """The processes end by themselves when there are no more jobs: none has to be killed."""
-    forced = []
-    close = local_processes._GraderProcess.close
-    monkeypatch.setattr(
-        local_processes._GraderProcess, "close", lambda grader: (close(grader), forced.append(grader.process.exitcode))
-    )
-    grade_assignment(ASSIGNMENT, enrolled(tmp_path), Options(jobs=3))
-    assert [0, 0, 0] == forced
 
 
 def test_a_killed_run_resumes_with_nothing_lost(undisturbed, tmp_path):
