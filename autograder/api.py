@@ -121,7 +121,7 @@ def explain(
     check_gradients: bool = False,
     **names: object,
 ) -> Explanation:
-    """Returns what autograd held while `program` ran, where it breaks, the right gradients, and what repairs it.
+    """Return the tensors that autograd saved while `program` ran, the line that breaks it, the right gradients, and fixes.
 
     Args:
         program: a function, source text, or the path of a Python file or notebook (a `pathlib.Path`). It runs several times, each

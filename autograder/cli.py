@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Returns what stands before `--`, which is ours, and what stands behind it, which is the program's."""
+    """Return our arguments, before `--`, and the program's own arguments after it."""
     end = words.index("--") if "--" in words else len(words)
     return words[:end], words[end + 1 :]
 

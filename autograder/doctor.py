@@ -24,7 +24,7 @@ class Finding(NamedTuple):
 
 
 def examine() -> list[Finding]:
-    """Returns what was found, each line measured now."""
+    """Return the findings on this machine, each measured now."""
     python = Finding("Python", platform.python_version())
     packages = [_package(name, install_command(extra)) for name, extra in PACKAGES.items()]
     return [python, _torch(), *packages, _browser(), _isolation(), *map(_wall, walls())]

@@ -21,7 +21,7 @@ class LateError(UnfinishedError):
 
 
 def run_in_fork(work: Callable[[], int], seconds: float = math.inf) -> int:
-    """Returns what `work` returned, having done it in a fork of this process; where there is no fork (Windows), in this one.
+    """Return the result of `work`, run in a fork of this process; without `fork` (Windows), in this process.
 
     After `seconds` the fork is ended, whatever it is at: a signal handler of its own would wait for the end of a long call of PyTorch.
 

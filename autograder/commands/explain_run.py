@@ -85,7 +85,7 @@ class ExplainRun:
         return _exit_code(recording)
 
     def answer(self, recording: Recording) -> str:
-        """Returns what is printed of a recording."""
+        """Return the printed text of a recording."""
         from autograder import view
         from autograder.tape import explain_json
 

@@ -11,7 +11,7 @@ Number = TypeVar("Number", int, float)
 
 
 def positive(form: type[Number]) -> Callable[[str], Number]:
-    """Returns what reads a number above 0 for `type=`."""
+    """Return a parser of numbers above 0 for `type=`."""
 
     def read(words: str) -> Number:
         with contextlib.suppress(ValueError):

@@ -62,7 +62,7 @@ def ensure_environment(arguments: list[str]) -> None:
 
 
 def read_lock(folder: Path) -> Lock:
-    """Returns what requirements/ pins; `python -m tests.lock` writes it."""
+    """Return the pinned versions of requirements/; `python -m tests.lock` writes them."""
     file, torch = folder / "lock.txt", (folder / "torch.txt").read_text("utf-8")
     pins = re.findall(r"^([\w.-]+)==([^\s;]+)", file.read_text("utf-8") + torch, re.M)
     return Lock(file, "torch==" + dict(pins)["torch"], dict(pins))

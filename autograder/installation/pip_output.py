@@ -10,7 +10,7 @@ AGAIN = "and run the command again; it goes on from here."
 
 
 def stage(lines: list[str], total: int = 0, unpacked: int = 0) -> str:
-    """Returns what pip is doing by what it has printed, such as "fetching 12 of 150: jupyterlab (12.2 MB)".
+    """Return pip's current stage from its output, such as "fetching 12 of 150: jupyterlab (12.2 MB)".
 
     Args:
         lines: pip's output so far (pip 23 to 26, without its progress bar).

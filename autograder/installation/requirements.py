@@ -104,7 +104,7 @@ def require_clone(command: str) -> None:
 
 
 def install_command(extra: str) -> str:
-    """Returns pip's command for an extra; "" for none."""
+    """Return pip's command for an extra; "" without an extra."""
     return f'pip install "autograd-er[{extra}]"' if extra else "pip install autograd-er"
 
 

@@ -62,7 +62,7 @@ def language_of_file(notebook: Path) -> str:
 
 
 def _stored(notebook: Path) -> object:
-    """Returns what a notebook's file holds; None where it cannot be read.
+    """Return the JSON value in a notebook's file; None if it cannot be read.
 
     Jupyter Server (2.x) saves into the file itself, so a kernel that looks while it does finds it cut off: it looks again.
     """

@@ -1,4 +1,4 @@
-"""A text's translation, read from the PO files beside this module; the English text where there is none."""
+"""A text's translation, read from the PO files next to this module; the English text if there is no translation."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def counted_in_english(count: int, one: str, many: str, **values: object) -> str
 
 
 def retold(english: str) -> str:
-    """Returns what `in_english` made, perhaps long ago, in the reader's language; any other text stays as it is."""
+    """Return a text that `in_english` made, perhaps long ago, in the reader's language; any other text unchanged."""
     spoken = language()
     if spoken == SOURCE or not english:
         return english
@@ -156,7 +156,7 @@ def _sentences_in(spoken: str) -> list[tuple[re.Pattern[str], str]]:
 
 
 def _pattern(text: str) -> re.Pattern[str]:
-    """Returns what matches a text with any values; a name that occurs twice has the same value."""
+    """Return a pattern that matches a text with any values; a name that occurs twice has the same value."""
     parts, seen = [], set[str]()
     for literal, name, _, _ in string.Formatter().parse(text):
         parts.append(re.escape(literal))

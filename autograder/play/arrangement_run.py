@@ -33,7 +33,7 @@ class JudgedArrangement(msgspec.Struct, frozen=True):
 def run(
     program: PlayProgram, arrangement: Arrangement, names: dict[str, Any] | None = None, seconds: float = SECONDS
 ) -> JudgedArrangement:
-    """Returns what the arrangement does, from several runs of its text.
+    """Return the verdict on the arrangement, from several runs of its text.
 
     Args:
         names: values that it uses besides torch, nn and F; each run gets copies.

@@ -1,4 +1,4 @@
-"""An arrangement as a scene: the picture of its run with its lines as cards, or the reason why there is none."""
+"""An arrangement as a scene: the picture of its run with its lines as cards, or the reason for a missing picture."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def board_scene(
         number: of the request that this answers.
         remark: a sentence beside the verdict.
         is_editable: whether the text of a line may be changed.
-        place: class name of the element of the page that a live widget replaces; "" for none.
+        place: class name of the element of the page that a live widget replaces; "" without a widget.
     """
     scene = build_scene(recording, place=place) if recording else empty_scene(problem, place)
     placed = {line.card for line in arrangement.lines}

@@ -64,8 +64,8 @@ class PlayProgram(msgspec.Struct, frozen=True):
     Attributes:
         name: the id of the exercise or prediction that it comes from.
         cards: in the order of the program.
-        spare: ids of the cards that the program as given leaves out: all of those to be put in order, or none.
-        header: the first line of the function that an exercise asks for, such as "def drain(buffer, total):"; "" for none.
+        spare: ids of the cards that the program as given leaves out: either all cards to be put in order, or ().
+        header: the first line of the function that an exercise asks for, such as "def drain(buffer, total):"; "" without a function.
     """
 
     name: str
@@ -80,9 +80,9 @@ class PlayProgram(msgspec.Struct, frozen=True):
 
     @property
     def function_name(self) -> str:
-        """The name of the function that an exercise asks for; "" for none."""
+        """The name of the function that an exercise asks for; "" without a function."""
         return self.header.removeprefix("def ").partition("(")[0]
 
     def card(self, identity: str) -> LineCard:
-        """Returns the card with this id; raises KeyError where there is none."""
+        """Return the card with this id; raise KeyError if there is no such card."""
         return {card.id: card for card in self.cards}[identity]

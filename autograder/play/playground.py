@@ -86,7 +86,7 @@ def open_playground(playground: Playground) -> None:
 
 
 def saved_forms(program: PlayProgram, place: str) -> dict[str, str]:
-    """Returns what a notebook saves of a program to play with: its lines."""
+    """Return the saved form of a program to play with: its lines."""
     lines = "\n".join([*filter(None, [program.header]), *(card.forms[0].text for card in program.cards)])
     html = f'<div class="{escape(place)}"><pre>{escape(lines)}</pre></div>'
     return {"text/html": html, "text/plain": lines}

@@ -35,13 +35,13 @@ def read_asset(name: str) -> str:
 
 
 def front_end_words() -> dict[str, str]:
-    """Returns what the front-end module itself says in the reader's language, by the English text; nothing in English."""
+    """Return the front-end module's texts in the reader's language, by the English text; an empty dictionary in English."""
     return {text: told for text in front_end_texts() if (told := translated(text)) != text}
 
 
 @cache
 def front_end_texts() -> list[str]:
-    """Returns what the front-end module itself says: the texts of its calls of `say`."""
+    """Return the front-end module's texts: the arguments of its calls of `say`."""
     return list(dict.fromkeys(SAID.findall(front_end())))
 
 
@@ -56,7 +56,7 @@ def front_end() -> str:
 
 @cache
 def pictures(kind: Literal["const", "var"]) -> str:
-    """Returns what draws a picture and asks for its version counters, as declarations; `var graph` is global in a classic script."""
+    """Return declarations of the code for pictures and version counters; `var graph` is global in a classic script."""
     return "\n".join([read_asset("graph.js").replace("export default", f"{kind} graph ="), _joined("counters.js")])
 
 

@@ -51,7 +51,7 @@ def mimebundle(recording: Recording, predict: bool = False, place: str = "", cou
 
     Args:
         predict: hides the outcome until the reader opens the words.
-        place: class name of the element that a live widget may replace; "" for none.
+        place: class name of the element that a live widget may replace; "" without a widget.
         counters: hides the versions.
     """
     if getattr(_shell(), "takes_recordings", False):
@@ -65,7 +65,7 @@ def drawn_mimebundle(
 ) -> dict[str, str]:
     """Returns "text/html", the static picture with up to 16 steps in words, and "text/plain", the verdict with up to 4 steps.
 
-    Where both take more than 30 kB, the picture has fewer steps in words, and in the end none.
+    If both take more than 30 kB, the picture has fewer steps in words, down to zero.
     """
     scene, brief = build_scene(recording, predict, counters=counters), as_text(recording, BRIEF)
     top = "" if predict or counters else essence_html(recording)
@@ -149,7 +149,7 @@ def show_forms(forms: Callable[[str], dict[str, str]], alive: Callable[[str], An
     """Displays the forms that a notebook saves, and replaces them in the page by a live widget where there can be one.
 
     Args:
-        forms: returns the saved ones, in an element of the class that it is given; "" for none.
+        forms: returns the saved ones, in an element of the class that it is given; "" without a class.
         alive: returns the widget that replaces the element of that class.
     """
     from IPython.display import display

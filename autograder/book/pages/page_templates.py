@@ -24,6 +24,6 @@ def page_templates() -> jinja2.Environment:
 
 
 def lab_command(lesson: str) -> str:
-    """Returns what opens a lesson in JupyterLab in the language that is spoken."""
+    """Return the command that opens a lesson in JupyterLab in the current language."""
     chosen = "" if language() == SOURCE else f" --language {language()}"
     return f"python3 -m autograder lab {lesson}{chosen}"

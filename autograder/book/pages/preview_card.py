@@ -25,7 +25,7 @@ def preview_card(title: str, program: str, question: str) -> bytes:
     """Returns a PNG of 1200 × 630 pixels.
 
     Args:
-        program: source text, of which the first nine lines are shown; "" for none.
+        program: source text, of which the first nine lines are shown; "" for no program.
         question: stands above the four outcomes; the picture tells no answer.
     """
     from matplotlib.figure import Figure

@@ -22,7 +22,7 @@ SECONDS = 20.0
 
 
 def try_arrangements(name: str, source: str, space: Mapping[str, Any]) -> PlayTable | None:
-    """Returns what the arrangements of a function's body do; None where none of its lines can be moved or switched.
+    """Return the results of all arrangements of a function's body; None if its lines can be neither moved nor switched.
 
     Args:
         source: the function's own text, without decorators.

@@ -26,7 +26,7 @@ class NoRightOrderError(UnfinishedError):
 
 
 def try_orders(shell: BookShell, exercise: str, check: str, stub: str) -> PlayTable | None:
-    """Returns what each order of an exercise's lines does; None for an exercise that is not made of lines.
+    """Return the result of each order of an exercise's lines; None for an exercise that is not made of lines.
 
     Args:
         check: the text of the exercise's check cell, `stub` what is handed out.

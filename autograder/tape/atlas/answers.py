@@ -10,10 +10,10 @@ from autograder.tape.atlas.operation_names import find_operations, plain_name
 
 
 def of_operation(word: str) -> str:
-    """Returns what the operations that a word names keep, by the table nearest to the PyTorch installed here.
+    """Return the tensors that the operations named by a word save, from the table nearest to the installed PyTorch.
 
     Raises:
-        InputError: it names none.
+        InputError: the word does not name an operation.
     """
     atlas = load_atlas()
     return f"{operation_text(find_operations(atlas, word))}\n\n{version_line(atlas, installed_version())}"
@@ -31,7 +31,7 @@ def whole_table() -> str:
 
 
 def difference(older: str, newer: str) -> str:
-    """Returns what operations keep in one release of PyTorch and not in another.
+    """Return the tensors that operations save in one release of PyTorch and not in another.
 
     Raises:
         InputError: one of them has no table.
@@ -40,7 +40,7 @@ def difference(older: str, newer: str) -> str:
 
 
 def words_on_node(kind: str, *, advice: bool = True) -> str:
-    """Returns what the operation behind a kind of node keeps, such as "exp keeps its output: …" for ExpBackward0; "" if unknown.
+    """Return a sentence on the tensors that a node's operation saves, such as "exp keeps its output: …" for ExpBackward0; "" if unknown.
 
     Several operations are recorded as one kind; meant is the one that it is called after.
 

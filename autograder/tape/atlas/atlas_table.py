@@ -54,7 +54,7 @@ class Operation(msgspec.Struct, frozen=True):
         outputs: its outputs.
         gradients: the arguments that can have a gradient.
         keeps: what it keeps; empty for nothing.
-        in_place: the form that writes, None where there is none.
+        in_place: the in-place form, None if there is no such form.
         notes: sentences on where PyTorch's guard and PyTorch's need differ.
     """
 
@@ -108,7 +108,7 @@ def known_versions() -> list[str]:
 
 
 def nearest_version(version: str | None) -> str:
-    """Returns the release with a table that is nearest to a version: the older of two as near; the newest where there is none."""
+    """Return the release with a table that is nearest to a version: the older of two as near; the newest for no version."""
     known = known_versions()
     if version is None:
         return known[-1]

@@ -40,7 +40,7 @@ def what_is_kept(operation: Operation) -> str:
 
 
 def _kept_and_read(operation: Operation) -> tuple[str, str]:
-    """Returns what an operation keeps for backward, and what it reads there although nothing guards it; "" for nothing."""
+    """Return the values that an operation saves for backward, and those that it reads there unguarded; "" for nothing."""
     guarded = _kept(operation, [keep for keep in operation.keeps if keep.guarded])
     silent = _kept(operation, [keep for keep in operation.keeps if not keep.guarded])
     name = _short_name(operation)
@@ -55,7 +55,7 @@ def _short_name(operation: Operation) -> str:
 
 
 def _kept(operation: Operation, keeps: Sequence[Keep]) -> list[str]:
-    """Returns what is kept, for whose gradient and when; of more than two tensors the names alone, to fit in a sentence."""
+    """Return the saved tensors, for whose gradient and when; for more than two tensors only the names, to fit in a sentence."""
     names = dict.fromkeys(keep.what for keep in keeps)
     return [_named(operation, what) + (_for(operation, keeps, what) if len(names) < 3 else "") for what in names]
 
@@ -86,7 +86,7 @@ def _whose(operation: Operation, named: set[str]) -> str:
 
 
 def operation_text(operations: Sequence[Operation]) -> str:
-    """Returns what one operation keeps, in all its forms; those that answer alike stand together."""
+    """Return the saved tensors of one operation in all its forms, grouped by equal answers."""
     alike: dict[Operation, list[Operation]] = {}
     for one in operations:
         alike.setdefault(msgspec.structs.replace(one, form="", nodes=(), calls=0), []).append(one)
@@ -108,7 +108,7 @@ def _lines(group: Sequence[Operation]) -> Iterable[str]:
 
 
 def state_of(operation: Operation, name: str) -> str:
-    """Returns what may be done with one tensor of an operation, such as "may be written" or "kept (for the gradient of other)"."""
+    """Return the rule for one tensor of an operation, such as "may be written" or "kept (for the gradient of other)"."""
     rows = [keep for keep in operation.keeps if keep.what == name]
     if not rows:
         return "may be written"

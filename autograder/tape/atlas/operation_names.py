@@ -58,7 +58,7 @@ def _readings(word: str) -> Iterable[str]:
 
 
 def plain_name(word: str) -> str:
-    """Returns what a module and its function have in common: "leakyrelu" for LeakyReLU and for leaky_relu."""
+    """Return the common name of a module and its function: "leakyrelu" for LeakyReLU and for leaky_relu."""
     return word.rpartition(".")[2].lower().replace("_", "")
 
 

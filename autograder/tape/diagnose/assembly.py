@@ -55,7 +55,7 @@ def freeze(
 
 
 def _loses(cut: Cut) -> bool:
-    """Whether a line may keep a gradient from something: a comparison whose result was only looked at keeps none."""
+    """Whether a line may block a gradient: a comparison whose result was only read does not."""
     return bool(cut.joined) or cut.how in (*NAMES, NO_GRAD)
 
 

@@ -38,7 +38,7 @@ class RecordedCell:
 
 
 def record_cell(source: str, space: dict[str, Any], seconds: float = SECONDS) -> RecordedCell:
-    """Returns what a cell did, which runs in `space`, a notebook's own names.
+    """Return the record of a cell that runs in `space`, a notebook's own names.
 
     The runs that give the right gradients come first and are undone. They keep graphs that other cells made.
 

@@ -134,7 +134,7 @@ class Evidence:
         return gap(got, true) > self.limit
 
     def final_pairs(self) -> list[tuple[object, object]]:
-        """Returns what the program left at its end, each value beside the one of the run with cloned saves."""
+        """Return the values at the program's end, each paired with that of the run with cloned saves."""
         if self.plain.is_cut or self.cloned_saves.is_cut:
             return []
         pairs = [(self.got.final[i], self.true.final[j]) for i, j in self.pairs.items()]

@@ -52,7 +52,7 @@ def is_long(plain: Run, scope: Scope) -> bool:
 
 
 def calls_beyond_error(error: object, calls: Sized) -> int | None:
-    """Returns after how many backward calls other runs of a program end whose error came after these; None where it had none.
+    """Return the number of backward calls after which later runs stop, if the program raised after that; else None.
 
     Without the error, what was meant to be a training run of hours goes on.
     """

@@ -74,7 +74,7 @@ def record(
 
 
 def outcome_of(source: str, names: dict[str, Any] | None = None) -> Outcome:
-    """Returns what happens when this text runs, in one of the four words."""
+    """Return the outcome of running this text, as one of the four words."""
     return record(source, names=names).verdict.outcome
 
 
@@ -134,7 +134,7 @@ def _patient_run(program: Program, seconds: float, scope: Scope, *, compiles: bo
 
 
 def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[Evidence, ClonedSavesRun]:
-    """Returns what the other runs tell, the one that decides the outcome first: time may be short."""
+    """Return the evidence of the other runs; the run that decides the outcome comes first, because time may be short."""
     budget, is_excerpt = budget_in_force(), is_long(plain, scope)
     budget.stage = "comparing with private copies of what is saved"
     cloned_saves, meant = _meant(program, plain, seconds, scope)

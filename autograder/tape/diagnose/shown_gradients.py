@@ -110,6 +110,6 @@ def _names(evidence: Evidence) -> list[str]:
 
 
 def _tracked(evidence: Evidence) -> dict[int, TrackedTensor | None]:
-    """Returns what the observed run knows of each target of the plain run."""
+    """Return the observed run's tensor for each target of the plain run."""
     targets = evidence.watched.targets
     return {index: evidence.state.targets.get(targets[other]) for index, other in evidence.appearance.items()}

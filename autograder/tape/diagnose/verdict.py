@@ -20,7 +20,7 @@ from autograder.tape.run.refused_runs import is_out_of_time
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
-    """Returns what happened, the harms behind it, and each gradient beside the right one; without repairs."""
+    """Return the outcome, the harms that explain it, and each gradient with the right one; without repairs."""
     harms = find_harms(evidence.explaining) if evidence.outcome != "correct" else ()
     compiled = compiled_notes(evidence) if isinstance(evidence, CompiledEvidence) else ()
     faults, gradients = find_graph_faults(evidence), shown_gradients(evidence)

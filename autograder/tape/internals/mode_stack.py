@@ -92,7 +92,7 @@ def told_of_compiled_calls(entered: Callable[[], None], left: Callable[[], None]
 
 
 def _telling(original: Callable, entered: Callable[[], None], left: Callable[[], None]) -> Callable:
-    """Returns what sets the callback and tells of the outermost compiled call; the same frame of the compiler begins and ends it.
+    """Return a function that sets the callback and reports the outermost compiled call; the same compiler frame begins and ends it.
 
     Meanwhile others set it as well: what `torch.compiler.disable` marks does, and the compiler uses such functions itself.
     """

@@ -47,7 +47,7 @@ def saved_names(kind: type) -> tuple[str, ...]:
 
 
 def saved_state(node: Any, name: str) -> Any:
-    """Returns what `node` saved as `name`: one object with `data` and `unpack_hook`, a tuple of them, or None where freed."""
+    """Return the value that `node` saved as `name`: one object with `data` and `unpack_hook`, a tuple of them, or None if freed."""
     try:
         saved = getattr(node, _PREFIX + name)
     except RuntimeError:  # freed

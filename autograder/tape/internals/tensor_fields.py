@@ -17,7 +17,7 @@ unheard = torch._C.DisableTorchFunction
 
 
 def version_of(tensor: torch.Tensor) -> int | None:
-    """Returns how often a tensor's memory was written in place, as autograd counts; None for an inference tensor, which keeps none."""
+    """Return a tensor's version counter: the number of in-place writes to its memory; None for an inference tensor."""
     return None if tensor.is_inference() else tensor._version
 
 
@@ -27,7 +27,7 @@ def base_of(tensor: torch.Tensor) -> torch.Tensor | None:
 
 
 def is_view(tensor: torch.Tensor) -> bool:
-    """Returns whether autograd knows a tensor as a view; `detach()` and `.data` give none."""
+    """Return whether autograd knows a tensor as a view; results of `detach()` and `.data` are not views."""
     return tensor._is_view()
 
 

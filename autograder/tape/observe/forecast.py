@@ -67,7 +67,7 @@ class BackwardCall:
     def of(
         cls, call: int, made: int, visited: list[GraphNode], saves: list[TrackedSave], shared_since: int | None
     ) -> BackwardCall:
-        """Returns what a backward in the step `call` finds, which starts from a root made in the step `made`.
+        """Return the view of a backward in the step `call` that starts from a root made in the step `made`.
 
         Args:
             shared_since: the step from which on two leaves share one gradient buffer, or None.
@@ -81,7 +81,7 @@ class BackwardCall:
         return cls(call, first, tuple(one for one in saves if one.invalid), min(wrong_steps, default=None), refused)
 
     def at(self, step: int) -> Forecast:
-        """Returns what this backward would have done after an earlier step."""
+        """Return the forecast of this backward after an earlier step."""
         if self.refused:
             return Forecast("raises-backward")
         known = [save for save in self.invalid if save.since is not None and save.since <= step]
@@ -110,7 +110,7 @@ def with_hindsight(steps: tuple[Step, ...], backward_calls: list[BackwardCall]) 
 
 
 def forecast(roots: list[GraphNode | None], *, rooted: bool = False) -> Forecast | None:
-    """Returns what backward from these nodes would do, or None where there are none; `rooted` says that it is starting."""
+    """Return the forecast of a backward from these nodes, or None without nodes; `rooted` says that it is starting."""
     if not roots:
         return None
     known = [root for root in roots if root is not None]

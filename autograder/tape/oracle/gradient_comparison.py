@@ -34,7 +34,7 @@ class Gradients:
 
 
 def gradients_of(run: Run) -> Gradients:
-    """Returns what a run left, its targets numbered in order of first appearance."""
+    """Return a run's gradients, its targets numbered in order of first appearance."""
     left, index = Gradients(dict(_returned(run.returned))), {}
     for call in run.calls:
         for target, key in zip(call.numbers, call.keys, strict=True):

@@ -68,10 +68,10 @@ def effect_of_untracked_writes(
     asked: bool = False,
     corrected: bool = True,
 ) -> UntrackedEffect:
-    """Returns what finite differences say of the untracked writes of a run; without such writes of its custom Functions alone.
+    """Return the verdict of finite differences on a run's untracked writes; without such writes, on its custom Functions alone.
 
     Args:
-        calls: the runs end after so many backward calls; None for none.
+        calls: number of backward calls after which the runs end; None for no limit.
         asked: take differences of every loss, whether or not there is a reason to.
         corrected: compute the right gradient of each that is wrong, entry by entry.
     """

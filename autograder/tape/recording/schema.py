@@ -58,7 +58,7 @@ class TensorState(msgspec.Struct, frozen=True):
     """What a step changed about a tensor (or found, where the tensor is new).
 
     Attributes:
-        version: its counter, the number of in-place writes so far; None for an inference tensor, which has none.
+        version: its counter, the number of in-place writes so far; None for an inference tensor, which has no counter.
         node: the node that made it (`grad_fn`), or None for a leaf.
         values: a short text of its values, such as "[[1, 2], [3, 4]]" or "[0.1, 0.2, … 998 more]".
     """

@@ -30,12 +30,12 @@ def unrecorded_writes(recording: Recording) -> Iterator[Write]:
 
 
 def last_unrecorded(recording: Recording) -> Place | None:
-    """Returns the line of the last such write, None for none."""
+    """Return the line of the last such write, None if there is no such write."""
     return next((write.place for write in reversed(list(unrecorded_writes(recording)))), None)
 
 
 def _told_to_an_alias(recording: Recording, step: Step, storage: dict[int, int]) -> set[int]:
-    """Returns the memory in which a new alias, such as `.data`, got the history of what was written, and what was there got none."""
+    """Return the memory in which a new alias, such as `.data`, got the written value's history, and older names did not."""
     made = {
         node.tensor for node in recording.nodes if node.id in step.nodes and any(one is not None for one in node.inputs)
     }

@@ -86,7 +86,7 @@ class BrokenProgram:
 
     @cached_property
     def blamed(self) -> list[InPlaceWrite]:
-        """The writes that the verdict points at, all of the text's where it points at none."""
+        """The writes that the verdict points at, or all writes of the text if it does not point at any."""
         found = [write for write in self.writes if write.statement in self.suspects]
         return found or self.writes
 

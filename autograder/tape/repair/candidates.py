@@ -50,7 +50,7 @@ def in_order_of_trial(program: BrokenProgram) -> list[tuple[int, Candidate]]:
 
 
 def proposals(kind: Kind, program: BrokenProgram) -> list[Candidate]:
-    """Returns what a kind proposes; nothing, with a note, where the kind itself fails on this text: the others are not lost."""
+    """Return the proposals of a kind; [] with a note if the kind itself fails on this text, so that the others are not lost."""
     try:
         return list(kind(program))
     except Exception as error:

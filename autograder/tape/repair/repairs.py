@@ -83,7 +83,7 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, *, prove: Prove | No
 
 
 def named_cures(factory: ProgramFactory, verdict: Verdict) -> tuple[str, ...]:
-    """Returns what the program's own file does against the error that does not help."""
+    """Return notes on attempted fixes in the program's own file that have no effect on the error."""
     program = BrokenProgram(EditableSource(factory.source), verdict, factory.file)
     return tuple(dict.fromkeys(cures_in_use(program)))
 
@@ -139,6 +139,6 @@ def _why_none(searches: list[Search]) -> str:
 
 
 def compared_part(verdict: Verdict) -> Scope:
-    """Returns what of a long run has to be run to see whether a change repairs it: a few steps beyond the one that was harmed."""
+    """Return the part of a long run that shows whether a change repairs it: a few steps beyond the harmed one."""
     excerpt = verdict.excerpt
     return WHOLE if excerpt is None else Scope(excerpt.last + BEYOND, excerpt.last - 1)

@@ -90,7 +90,7 @@ class Search:
         return self.known or self.run_reference()
 
     def run_reference(self) -> Reference:
-        """Returns what the program did and was meant to do, from two runs."""
+        """Return the program's actual and intended results, from two runs."""
         source, message = self.factory.source, self.verdict.error.message if self.verdict.error else ""
         twice, views = "second time" in message, "returns multiple views" in message
         plain, meant = self.run(source), MeantRun(keeps_graph=twice, takes_views_singly=views)

@@ -55,7 +55,7 @@ def cures_in_use(program: BrokenProgram) -> Iterator[str]:
 
 
 def figures(verdict: Verdict, meant: dict[str, Gradient]) -> str:
-    """Returns what a run did in words: the first wrong gradient and the right one, or that it raises."""
+    """Return the result of a run in words: the first wrong gradient and the right one, or that it raises."""
     if verdict.error:
         return in_english("it still raises.")
     for name, gradient in verdict.gradients.items():

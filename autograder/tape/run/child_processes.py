@@ -85,7 +85,7 @@ class ChildProcesses:
                     process.join(1)
 
     def known(self) -> Children:
-        """Returns what they did by now, and takes the file away."""
+        """Return the children's actions so far, and remove the file."""
         if self._path is None:
             return Children(pythons=self.pythons)
         size, path, self._path = os.path.getsize(self._path), self._path, None

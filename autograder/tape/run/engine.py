@@ -35,7 +35,7 @@ class Backward:
         numbers: for each target, a number that tells it from the others of the run.
         returns: whether the gradients come back as values (`autograd.grad`) and not in `.grad`.
         keys: for each target, its shape and values now: what finds it again in another run.
-        gradients: each target's gradient right after the call, copied (sampled beyond SAMPLED elements); None where there is none.
+        gradients: each target's gradient right after the call, copied (sampled beyond SAMPLED elements); None for a missing one.
         is_summed: whether only sums of its gradients are kept.
         nodes: how many nodes its graph has; `oldest` is the sequence number of the one made first, `ended` that of the next node
             made after the call.

@@ -42,7 +42,7 @@ def run_once(
     partial: bool = False,
     patience: float = 0.0,
 ) -> Run:
-    """Returns what one run of `program` did; whatever it changes in this process is restored.
+    """Return the record of one run of `program`; its changes to this process are undone.
 
     Args:
         around: builds the context that the program's own code runs in.
@@ -93,7 +93,7 @@ def run_live(
     most: int | None = None,
     patience: float = 0.0,
 ) -> Run:
-    """Returns what one run of `program` did, and leaves what it changed and printed; without `seconds` there is no time limit."""
+    """Return the record of one run of `program`, and keep its changes and output; without `seconds` there is no time limit."""
     run, began = Run(), time.monotonic()
     with told_of_children() as children, watched(listener or Listener(), most, children) as calls:
         run.calls = calls
@@ -175,7 +175,7 @@ def _left_in(target: torch.Tensor) -> torch.Tensor | None:
 
 
 def _copied(value: object) -> object:
-    """Returns what a program returned, with tensors of its own."""
+    """Return a program's result with copies of its tensors."""
     if isinstance(value, torch.Tensor):
         return value.detach().clone()
     if isinstance(value, dict):

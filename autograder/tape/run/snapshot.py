@@ -124,7 +124,7 @@ def _same_items(value, before) -> bool:
 
 
 def _named_in(function: types.FunctionType | types.MethodType) -> list[object]:
-    """Returns what a function reaches without arguments: what it closes over, the globals it names, and whose method it is."""
+    """Return the objects that a function reaches without arguments: its closure, the globals it names, and its method's object."""
     found: list[object] = [function.__self__] if isinstance(function, types.MethodType) else []
     plain = function.__func__ if isinstance(function, types.MethodType) else function
     if not isinstance(plain, types.FunctionType):

@@ -77,7 +77,7 @@ class CallListener(TorchFunctionMode):
         return "" if name in FACTS else name
 
     def _versions(self, name: str, args: Iterable, kwargs: dict | None) -> list[tuple[Tensor, int]]:
-        """Returns what the call may write into, with the versions before it; of lists only where the name says that it writes."""
+        """Return the tensors that the call may modify, with the versions before it; those in lists only if the name says that it writes."""
         try:
             writes = name.endswith("_") and not name.startswith("__")
             found = list(tensors(args)) if writes else [one for one in args if isinstance(one, Tensor)]
@@ -167,7 +167,7 @@ class CallListener(TorchFunctionMode):
 
 
 def version_or_zero(tensor: Tensor) -> int:
-    """Returns a tensor's version; 0 for an inference tensor and others that keep none."""
+    """Return a tensor's version; 0 for an inference tensor and others without a counter."""
     try:
         return read_version(tensor)
     except RuntimeError:  # an inference tensor, or one wrapped by torch.func

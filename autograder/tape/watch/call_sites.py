@@ -51,7 +51,7 @@ class CallSites:
         self._numbers: dict[tuple[int, int], int] = {}
 
     def number_of(self, frame: FrameType | None, called: str) -> int:
-        """Returns the number of the innermost call in the user's own code, counted from `frame` outwards; UNKNOWN for none."""
+        """Return the number of the innermost call in the user's own code, counted from `frame` outwards; UNKNOWN without such a call."""
         while frame is not None:
             code = frame.f_code
             if is_own(code.co_filename):

@@ -22,7 +22,7 @@ _NO_REPAIR = in_english(
 
 
 def recording_of_error(error: BaseException) -> Recording:
-    """Returns what is known of an exception that left a backward under `autograder.watch()`.
+    """Return the recording of an exception that left a backward under `autograder.watch()`.
 
     Raises:
         InputError: no watch saw it, or it is no write's doing.

@@ -37,7 +37,7 @@ def call_at(site: CallSite) -> ast.AST | None:
 
 
 def written_expression(site: CallSite) -> str | None:
-    """Returns what a call writes into, in the words of the source, such as "h" for `h += 1` and "h.data" for `h.data.mul_(2)`."""
+    """Return the expression that a call modifies, as in the source: "h" for `h += 1` and "h.data" for `h.data.mul_(2)`."""
     node = call_at(site)
     if isinstance(node, ast.Expr):
         node = node.value
@@ -51,7 +51,7 @@ def written_expression(site: CallSite) -> str | None:
 
 
 def _written_argument(call: ast.Call) -> str | None:
-    """Returns what an in-place method, an in-place function or an `out=` names; None where the text does not say what is written."""
+    """Return the target of an in-place method, an in-place function or an `out=`; None if the text does not name it."""
     words = {word.arg: word.value for word in call.keywords}
     if "out" in words:
         return ast.unparse(words["out"])
@@ -93,7 +93,7 @@ _MADE = ("result", "output")
 
 
 def saved_expression(site: CallSite, name: str) -> str | None:
-    """Returns what a call's node saved as `name`, in the words of the source; None where the text does not say it."""
+    """Return the expression that a call's node saved as `name`, as in the source; None if the text does not name it."""
     node = call_at(site)
     if name in _MADE:
         return _target(node)

@@ -96,7 +96,7 @@ class PostMortem:
         return versions[0] - 1 if versions else version_of(tensor)
 
     def _rank(self, kept: Kept, now: int, then: int) -> tuple[bool, int]:
-        """Returns what sorts the refused one that the error tells of first; of equal ones, the engine visits the newest first."""
+        """Return the sort key that puts the tensor of the error first; of equal ones, the engine visits the newest first."""
         return (version_of(kept.tensor), kept.expected) != (now, then), -kept.number
 
     def harm(self, kept: Kept, kind: HarmKind, *, changed: bool) -> Harm:
@@ -130,14 +130,14 @@ class PostMortem:
                 yield write
 
     def _name(self, kept: Kept, written: list[CallSite]) -> str:
-        """Returns what a reader calls a saved tensor: a variable that is still there, else the words of the source."""
+        """Return a saved tensor's display name: a variable that still exists, else the expression in the source."""
         name = find_name(kept.tensor, self.frames, _same_elements) or find_name(kept.tensor, self.frames, _same_memory)
         name = name or (saved_expression(kept.site, kept.name) if kept.site else None)
         texts = [text for site in written if (text := written_expression(site)) and text.isidentifier()]
         return name or next(iter(texts), None) or f"{kept.name} of {type(kept.node).__name__}"
 
     def _alias(self, name: str, written: list[CallSite]) -> str | None:
-        """Returns what the source says was written, where that is another tensor than the one called `name`."""
+        """Return the modified expression in the source, if it is another tensor than the one called `name`."""
         text = next((text for site in written if (text := written_expression(site))), None)
         if text is None or ("." in name and text.rpartition(".")[2] == name.rpartition(".")[2]):
             return None  # `self.codebook` in a method is `quantizer.codebook` outside

@@ -92,7 +92,7 @@ class WatchSession:
             listener.stop()
 
     def _told(self, method: Callable[..., None]) -> Callable[..., None]:
-        """Returns what calls a method of the listener of the thread that calls it, if it has one."""
+        """Return a function that calls a method of the calling thread's listener, if it has one."""
 
         def tell(*args):
             listener = self.listeners.get(threading.get_ident())

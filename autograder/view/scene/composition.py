@@ -78,7 +78,7 @@ class Scene(msgspec.Struct):
         from_start: it opens at the first frame although the decisive one may be told, so a button leads there.
         ask: 0-based frame before which the learner predicts, or None.
         outcomes: each outcome with its meaning.
-        place: class name of the element of the page that a live widget replaces; "" for none.
+        place: class name of the element of the page that a live widget replaces; "" without a widget.
         is_playable: whether a front end may ask for the program as a board.
         board: the program as cards, in place of its code; None for code that stays as it is.
         choices: the buttons of an open prediction; then nothing else is drawn.
@@ -114,7 +114,7 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "", co
 
     Args:
         predict: the learner chooses an outcome before the last frames are shown.
-        place: class name of the element of the page that a live widget replaces; "" for none.
+        place: class name of the element of the page that a live widget replaces; "" without a widget.
         counters: the learner sets the version counters before they are shown.
     """
     index = index_recording(recording)
@@ -217,7 +217,7 @@ def _frame(tracker: StateTracker, frame: Frame, changes: States) -> SceneFrame:
 
 
 def _highlights(frame: Frame, changes: States, versions: dict[Key, int | None]) -> list[Key]:
-    """Returns what the frame is about: new nodes, written memory, versions that count a write, the node backward visits."""
+    """Return the keys to highlight: new nodes, written memory, versions that count a write, the node that backward visits."""
     if frame.visit:
         return [key for key in changes if key.part in ("node", "tensor", "got", "right")][:MOST_HIGHLIGHTS]
     if frame.kind == "end":

@@ -136,7 +136,7 @@ class _Row:
         return CounterRow(self.name, start + len(moved), [before] * start + moved, self._too_many(counter))
 
     def _missed(self, number: int, step: Step) -> CounterHint:
-        """Returns what is said where a write that the counter counted is left out."""
+        """Return the hint for a number that leaves out a write which the counter counted."""
         counter = self.playback.tensors[self.tensor].counter
         write = next((one for one in step.writes if counter in one.counters), None)
         line = self._line(step.place)
@@ -152,7 +152,7 @@ class _Row:
         return CounterHint(number, said)
 
     def _too_many(self, counter: int) -> CounterHint:
-        """Returns what is said to a number that is too large: the write that another counter counts, if there is one."""
+        """Return the hint for a number that is too large: the write that another counter counts, if there is one."""
         writes = self.counts.writes.get(self.playback.tensors[self.tensor].storage, [])
         unseen = next((found for found in writes if counter not in found[2].counters), None)
         if unseen is not None:

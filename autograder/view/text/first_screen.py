@@ -189,7 +189,7 @@ def _cut(line: str) -> str:
 
 
 def _kept_and_others(recording: Recording) -> list[str]:
-    """Returns what the operation that saved keeps, and where the other harms are."""
+    """Return the tensors that the saving operation keeps, and the places of the other harms."""
     harms = recording.verdict.harms
     kept = words_on_node(harms[0].saved_by) if harms and harms[0].edge is not None else ""
     return [*_wrapped(kept, 2), *_others(recording)]

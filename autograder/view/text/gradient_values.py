@@ -30,7 +30,7 @@ class GradientElement(NamedTuple):
 
 
 def list_elements(gradient: Gradient) -> list[GradientElement]:
-    """Returns each element of a gradient; the right one's, where the run left none."""
+    """Return each element of a gradient; of the right one if the run left no gradient."""
     got, true = dict(_flatten(gradient.got)), dict(_flatten(gradient.true))
     known = true if gradient.got is None else got
     return [GradientElement(position, got.get(position), true.get(position)) for position in known]

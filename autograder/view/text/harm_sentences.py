@@ -40,7 +40,7 @@ SENTENCES: dict[str, str] = {
 
 
 def sentence_of_harm(harm: Harm, recording: Recording) -> str:
-    """Returns what a harm is, in one sentence without a full stop."""
+    """Return the description of a harm, in one sentence without a full stop."""
     file = recording.programs[0].file
     lines = join_names(where_each(harm.mutated_at, file))
     words = translated(
@@ -82,7 +82,7 @@ def where_each(places: Iterable[Place], file: str) -> list[str]:
 
 
 def keeper(harm: Harm, recording: Recording) -> str:
-    """Returns what relied on the old values: a node with its layer, such as "AddmmBackward0 of net.0.out"."""
+    """Return the node that relied on the old values, with its layer, such as "AddmmBackward0 of net.0.out"."""
     others = {"AccumulateGrad": translated("backward"), "checkpoint": translated("the checkpoint")}
     if harm.edge is None:
         return others.get(harm.saved_by, harm.saved_by)
@@ -95,7 +95,7 @@ def keeper(harm: Harm, recording: Recording) -> str:
 
 
 def consequence(harm: Harm, verdict: Verdict) -> str:
-    """Returns what backward does with it, as a sentence; "" where nothing is to be added."""
+    """Return the effect on backward as a sentence; "" if the harm says enough."""
     off = how_far_off(verdict.gradients) if verdict.outcome != "raises-backward" else ""
     if off or verdict.outcome == "silently-wrong":
         return off
@@ -131,7 +131,7 @@ def how_far_off(gradients: dict[str, Gradient]) -> str:
 
 
 def _others(count: int) -> str:
-    """Returns how many more gradients are wrong, to follow a sentence; "" for none."""
+    """Return the number of further wrong gradients, to follow a sentence; "" for 0."""
     if not count:
         return ""
     return translated("; so is 1 more") if count == 1 else translated("; so are {count} more", count=count)

@@ -16,7 +16,7 @@ MEANING: dict[Outcome, str] = {
 
 
 def meaning(outcome: Outcome) -> str:
-    """Returns what an outcome means, in the reader's language."""
+    """Return the meaning of an outcome, in the reader's language."""
     return translated(MEANING[outcome])
 
 
@@ -33,7 +33,7 @@ def is_refused(verdict: Verdict) -> bool:
 
 
 def about_refused(verdict: Verdict) -> str:
-    """Returns what is known of the gradients of a program that a check refused for something else."""
+    """Return a statement on the gradients of a program that a check refused for another reason."""
     answers = [check.answer for check in verdict.checks]
     cut = any(named.mark == "lost" for named in verdict.named)
     if "yes" in answers and "no" not in answers and not cut:
@@ -44,7 +44,7 @@ def about_refused(verdict: Verdict) -> str:
 
 
 def headline(verdict: Verdict) -> str:
-    """Returns what is known of a run; that gradients are right only where an oracle compared them with the loss."""
+    """Return a summary of a run; it calls gradients right only if an oracle compared them with the loss."""
     if verdict.outcome != "correct":
         return meaning(verdict.outcome)
     answers = {check.oracle: check.answer for check in verdict.checks}

@@ -32,7 +32,7 @@ def _owners(recording: Recording) -> dict[int, str]:
 
 
 def _layer(node: Node, nodes: dict[int, Node], owners: dict[int, str]) -> str:
-    """Returns the module of the first parameter that a node is given, as it is or turned; "" for none."""
+    """Return the module of the first parameter that a node is given, as it is or transposed; "" without a parameter."""
     if node.name.startswith(TURNS):
         return ""
     leaves = (one.tensor for one in _sources(node, nodes) if one.name.endswith("AccumulateGrad"))

@@ -44,7 +44,7 @@ class TensorNames:
         return (self._called(tensor) or [self._nearby(tensor)])[0]
 
     def label(self, tensor: int | None) -> str:
-        """Returns all names of a tensor, as a picture shows them; "(no name)" where it has none."""
+        """Return all names of a tensor, as a picture shows them; "(no name)" for a tensor without a name."""
         called = self.playback.called.get(tensor) if tensor is not None else None
         name = called or self.name(tensor)
         return translated("(no name)") if name == translated(NAMELESS) else name
@@ -66,7 +66,7 @@ class TensorNames:
         return next((self.short(other) for other in near if self.playback.called.get(other)), None)
 
     def _nearby(self, tensor: int) -> str:
-        """Returns what a tensor without a name is called by the memory that it shares."""
+        """Return a name for a tensor without a name, from the memory that it shares."""
         owner = self._owner(tensor)
         if owner is None:
             return translated(NAMELESS)
@@ -116,7 +116,7 @@ class TensorNames:
         return join_sentences([sentence, self._shares(change.name, change.tensor)])
 
     def _shares(self, name: str, tensor: int) -> str:
-        """Returns the sentence about the memory and the counter that a new tensor shares; "" where it shares none."""
+        """Return the sentence about the memory and the counter that a new tensor shares; "" if it shares neither."""
         known = self.playback.tensors[tensor]
         others = [other for other in self.in_storage(known.storage) if other != name]
         if not others:

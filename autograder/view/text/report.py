@@ -116,7 +116,7 @@ def _harm(harm: Harm, file: str) -> str:
 
 
 def _holder(harm: Harm) -> str:
-    """Returns what relied on the old values: the node that saved them, or something that autograd does not know of."""
+    """Return the holder of the old values: the node that saved them, or code that autograd does not know of."""
     if harm.saved_by == "checkpoint":
         return translated("read again by the checkpoint")
     if harm.saved_by == "AccumulateGrad":

@@ -45,7 +45,7 @@ class Sentences:
         return f"{whole}." if whole else clip(message, most)
 
     def describe(self, frame: Frame) -> str:
-        """Returns what happened in the frame."""
+        """Return the description of the frame."""
         if frame.kind == "end":
             return self._verdict()
         if frame.kind == "visit":
@@ -66,7 +66,7 @@ class Sentences:
         return join_sentences([translated("Line {line} runs.", line=step.place.line), *parts])
 
     def describe_effect(self, frame: Frame) -> str:
-        """Returns what a harmful write means for backward; a learner who predicts does not see it. "" for other frames."""
+        """Return the effect of a harmful write on backward; a learner who predicts does not see it. "" for other frames."""
         if frame.kind != "step" or not frame.step:
             return ""
         hurt = dict.fromkeys(edge for write in frame.step.writes for edge in write.harmed)
@@ -112,7 +112,7 @@ class Sentences:
         return translated("{node} joins the graph and keeps {things} for backward.", node=name, things=things)
 
     def _keeping(self, kept: list[tuple[str, str]]) -> list[str]:
-        """Returns what several new nodes keep: the first of them by name, and how many more do or do not."""
+        """Return the tensors that several new nodes keep: the first nodes by name, and the number of others."""
         keeping = [translated("{node} keeps {things}", node=name, things=things) for name, things in kept if things]
         parts = keeping[:MOST]
         if len(keeping) > MOST:
@@ -136,7 +136,7 @@ class Sentences:
         return translated("{sentence}.", sentence=join_names(parts)) if parts else ""
 
     def _kept(self, node: int, step: Step) -> str:
-        """Returns what a new node saved: "d at version 0 and w2 at version 0"; "" for nothing."""
+        """Return a new node's saved tensors: "d at version 0 and w2 at version 0"; "" for nothing."""
         edges = [self.playback.saved[edge] for edge in step.saved if self.playback.saved[edge].node == node]
         return join_few(list(dict.fromkeys(map(self._thing, edges))))
 
@@ -175,7 +175,7 @@ class Sentences:
         )  # fmt: skip
 
     def _named(self, step: Step) -> str:
-        """Returns what a line does that a check names; "" for every other line."""
+        """Return the effect of a line that a check names; "" for every other line."""
         named = lines_of_refusal(self.playback.recording).get(step.place)
         if named is None:
             return ""

@@ -23,7 +23,7 @@ ITS_INPUT = in_english("its input")
 
 
 def called(cut: Cut) -> str:
-    """Returns what cut the graph, as a reader wrote it."""
+    """Return the expression that cut the graph, as the program's author wrote it."""
     if cut.how == NO_GRAD:
         return "torch.no_grad()"
     if cut.how in ALIASES and cut.how not in cut.place.text:
@@ -32,7 +32,7 @@ def called(cut: Cut) -> str:
 
 
 def how_it_cuts(cut: Cut, state: RunState) -> str:
-    """Returns what a line does with a value that has a history, as a clause."""
+    """Return the effect of a line on a value that has a history, as a clause."""
     name = name_of(state, [tracked for tracked, _ in cut.sources.values()])
     if cut.how == NO_GRAD:
         if (switch := switch_of(state)) == NO_GRAD:
@@ -65,7 +65,7 @@ def switch_of(state: RunState) -> str:
 
 
 def change_of(cut: Cut, state: RunState) -> str:
-    """Returns what to write instead of a line that cuts the graph."""
+    """Return the replacement for a line that cuts the graph."""
     if cut.how == NO_GRAD:
         if (switch := switch_of(state)) == NO_GRAD:
             return in_english("Compute it outside of no_grad.")

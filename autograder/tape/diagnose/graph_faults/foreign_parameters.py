@@ -13,7 +13,7 @@ KIND = "optimizer of other parameters"
 
 
 def find(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yields the step of an optimizer that holds parameters no backward reached, while those it reached are held by none.
+    """Yield the step of an optimizer whose parameters no backward reached, if the reached ones belong to no optimizer.
 
     An optimizer is known from its first step: where an error stopped the program, those of other parameters may have been to come.
     """

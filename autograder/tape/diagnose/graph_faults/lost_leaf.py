@@ -40,7 +40,7 @@ def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
 
 
 def _is_step(statement: ast.stmt | None, name: str) -> bool:
-    """Whether a statement is `w = w - … w.grad …`; one that detaches on purpose, or asks for a gradient again, is none."""
+    """Whether a statement is `w = w - … w.grad …`, but neither detaches on purpose nor asks for a gradient again."""
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
         return False
     if [ast.unparse(one) for one in statement.targets] != [name] or not isinstance(

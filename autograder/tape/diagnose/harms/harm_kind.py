@@ -108,7 +108,7 @@ def name_of_save(state: RunState, save: TrackedSave) -> str:
 
 
 def name_of_gradient(state: RunState, leaf: TrackedTensor) -> str:
-    """Returns what a reader calls a leaf's gradient, such as "w.grad"."""
+    """Return the display name of a leaf's gradient, such as "w.grad"."""
     return f"{state.name_of(leaf) or 'leaf'}.grad"
 
 

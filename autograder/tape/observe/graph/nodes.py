@@ -241,7 +241,7 @@ class Graph:
         self.of = {}
 
     def release(self, node: GraphNode) -> list[TrackedSave]:
-        """Returns what `node` kept until a backward freed it just now."""
+        """Return the saved tensors of `node` that a backward freed just now."""
         freed = [save for save in node.saves if not save.freed and not save.stashed and save.saved() is None]
         for save in freed:
             self._let_go(save)

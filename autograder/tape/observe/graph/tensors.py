@@ -78,7 +78,7 @@ class TrackedTensor:
         )
 
     def state(self, tensor: torch.Tensor) -> TensorState | None:
-        """Returns what is new about it since its last recorded state, or None."""
+        """Return the tensor's state if it changed since the last recorded one, or None."""
         requires_grad, is_leaf = standing(tensor)
         self.leaf = self.leaf or (is_leaf and requires_grad)
         state = TensorState(self.id, version_of(tensor), requires_grad, is_leaf, self.node, values_text(tensor))
@@ -99,7 +99,7 @@ class Tensors:
         self.living: dict[int, list[TrackedTensor]] = {}
 
     def get(self, tensor: torch.Tensor) -> TrackedTensor | None:
-        """Returns what is known of this very object."""
+        """Return the tracked data of this very object."""
         return self.of.get(id(tensor))
 
     def add(

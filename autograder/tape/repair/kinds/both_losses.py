@@ -52,7 +52,7 @@ def clears(statement: ast.stmt) -> bool:
 
 
 def needed(between: list[ast.stmt]) -> list[ast.stmt]:
-    """Returns what has to move with a backward call: the assignments and the clearing of gradients right before it."""
+    """Return the statements that move with a backward call: the assignments and the clearing of gradients right before it."""
     return [one for one in between if clears(one) or isinstance(one, MADE)]
 
 
@@ -112,7 +112,7 @@ def _body(function: ast.FunctionDef) -> list[ast.stmt]:
 
 
 def _inlined(source: EditableSource, helpers: dict[str, ast.FunctionDef], statement: ast.stmt) -> list[ast.Call] | None:
-    """Returns the calls that a call of a helper makes, with its arguments in place of the parameters; None where it is none."""
+    """Return the calls that a call of a helper makes, with its arguments in place of the parameters; None for other statements."""
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return None
     call = statement.value

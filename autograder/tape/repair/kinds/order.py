@@ -76,7 +76,7 @@ def right_before_backward(source: EditableSource) -> list[ast.stmt]:
 
 
 def followed_by_backward(source: EditableSource, statement: ast.stmt) -> list[tuple[ast.stmt, ast.stmt]]:
-    """Returns what can move (the statement or a block around it) with the statements after it that call backward."""
+    """Return each movable statement (this one or a block around it) with the statements after it that call backward."""
     scope = source.scope(statement)
     around = [one for one in source.ancestors(statement) if isinstance(one, ast.stmt) and source.scope(one) is scope]
     found = []

@@ -126,7 +126,7 @@ class EditableSource:
         return not before.strip() and (not rest or rest.startswith("#"))
 
     def rest(self, stop: int) -> str:
-        """Returns what follows on the line after the byte `stop`."""
+        """Return the rest of the line after the byte `stop`."""
         return self.data[stop : self.line_end(stop)].decode()
 
     def line_end(self, position: int) -> int:
@@ -227,7 +227,7 @@ def dedent(source: EditableSource, statement: ast.stmt) -> str:
 
 
 def wrap(source: EditableSource, statement: ast.stmt, header: str) -> Edits:
-    """Returns the edits that indent the statement under `header`, such as "with torch.no_grad():"; () where the line allows none."""
+    """Return the edits that indent the statement under `header`, such as "with torch.no_grad():"; () if the line cannot be indented."""
     if source.stands_alone(statement):
         start, stop = source.span(statement)
         indent = source.indent(statement)

@@ -83,7 +83,7 @@ def _codes(source: str, file: str) -> dict[_Key, types.CodeType]:
 
 
 def _outside(source: str) -> str:
-    """Returns what a text holds outside of the bodies of its functions, without positions."""
+    """Return the code of a text outside the bodies of its functions, without positions."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

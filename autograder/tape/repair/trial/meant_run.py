@@ -58,7 +58,7 @@ class MeantRun(TrialRun):
         return self._copies.keep_graph(asked)
 
     def before_backward(self, call: Backward) -> None:
-        """Notes the gradients of the leaves that will get none."""
+        """Note the gradients of the leaves that this backward will not reach."""
         self._copies.before_backward(call)
         super().before_backward(call)
         self._outdated.append({id(leaf) for leaf in self._later.before_backward(call)})

@@ -51,7 +51,7 @@ class ProgramFactory:
         return self.imported.text if self.imported else self.original.source
 
     def written(self, text: str) -> str:
-        """Returns what the file holds where the program has this text."""
+        """Return the file's text at the place where the program has this text."""
         return text if self.notebook is None else changed_notebook(self.notebook, text)
 
     @property

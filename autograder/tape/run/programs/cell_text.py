@@ -106,7 +106,7 @@ def _replaced(lines: list[str], target: str) -> list[str]:
 
 
 def _code_in(magic: str, argument: str) -> str | None:
-    """Return the Python that a magic runs, None if there is none."""
+    """Return the Python that a magic runs, None if it does not run Python."""
     code = re.sub(rf"^(?:{_OPTIONS[magic]}\s+)*(?:--\s+)?", "", f"{argument} ").strip()
     return code if code and code[0] not in "%!?" else None
 

@@ -97,7 +97,7 @@ def run_module(code: types.CodeType, module: types.ModuleType, shown: str, *, gu
 
 
 def run_chosen(module: types.ModuleType, function: str | None, shown: str, backwards: Callable[[], int]) -> object:
-    """Returns what the function of a module returned; where none is named, what `run` did if no backward has run yet."""
+    """Return the result of the module's function; without a name, the result of `run` if no backward has run yet."""
     if function is None:
         run = module.__dict__.get("run")
         return _called(run, module, shown) if inspect.isfunction(run) and not backwards() else None
