@@ -10,7 +10,7 @@ import contextlib
 import re
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -29,6 +29,7 @@ from autograder.grade.submission.connection.worker_client import TEST_TIME_FACTO
 from autograder.grade.submission.notebook_grade import CellGrade, Status
 from autograder.grade.submission.student_answers import StudentAnswers, Unreachable, checked, decoded, decoded_report
 from autograder.grade.submission.submission_run import SubmissionRun, partly_reason
+from autograder.grade.submission.teacher.cell_kinds import CellKind
 from autograder.grade.submission.teacher.cell_names import cell_names
 from autograder.grade.submission.teacher.grading_plan import GradingPlan
 from autograder.grade.submission.teacher.source import AssignmentSource
@@ -113,6 +114,7 @@ class OutsideRun:
         self._work, self._plans, self._run, self._worker, self._shell = work, plans, run, worker, shell
         self._judges, self._begin = judges, begin
         self._texts = list(work.own_modules)
+        self._submitted = {cell.source.strip() for cell in work.cells if cell.cell_type == "code"}
         self._steps: list[_Step] = []
         self._declared: list[_Declared] = []
         self._judge: WorkerClient | None = None
@@ -229,7 +231,7 @@ class OutsideRun:
         self._run.grades[declared.own.id] = _declared_grade(declared.own, error, line, time.monotonic() - start)
 
     def _run_plain(self, cell: NotebookNode, own: SourceCell, stack: contextlib.ExitStack) -> None:
-        found = self._work.source.kinds[own.id]
+        found = self._with_changed_cells(own)
         names = sorted(found.names)
         described: dict[str, messages.NameDescription] = {}
         requests: list[messages.Request] = [messages.DescribeName(name) for name in names]
@@ -248,7 +250,7 @@ class OutsideRun:
                 self._judge = stack.enter_context(
                     self._judges().worker(self._work.source.files, self._work.source.late_modules, begin=self._begin)
                 )
-            self._run.grades[own.id] = self._judged(self._judge, cell, own, described)
+            self._run.grades[own.id] = self._judged(self._judge, cell, own, found, described)
         except (WorkerEnded, KeyError) as error:
             told = in_english("this test could not be judged: {reason}", reason=str(error))
             self._run.grades[own.id] = _for_a_person(own, told)
@@ -256,10 +258,45 @@ class OutsideRun:
                 self._judge = None  # the next test gets a new one
                 self._set_up.clear()
 
+    def _with_changed_cells(self, own: SourceCell) -> CellKind:
+        """Return the kind of a test with the names of the teacher's cells which the student has changed among the student's names.
+
+        Students may change a cell that is not locked; what it binds is then theirs, as in one kernel, and so is what a later
+        cell computes of it.
+        """
+        source, found = self._work.source, self._work.source.kinds[own.id]
+        changed, theirs = set[int](), set[str]()
+        for index in found.setup:
+            names = cell_names(source.cells[index].text)
+            if theirs & names.needs or self._is_changed(source.cells[index]):
+                changed.add(index)
+                theirs |= names.binds
+        if not changed:
+            return found
+        kept = [cell_names(source.cells[index].text) for index in found.setup if index not in changed]
+        needed = cell_names(own.text).needs.union(*(names.needs for names in kept))
+        modules = dict(found.modules)
+        for index in changed:
+            modules |= cell_names(source.cells[index].text).imports
+        return replace(
+            found,
+            names=found.names | (theirs & needed),
+            setup=tuple(index for index in found.setup if index not in changed),
+            modules=tuple(modules.items()),
+        )
+
+    def _is_changed(self, cell: SourceCell) -> bool:
+        return not cell.is_locked and cell.text.strip() not in self._submitted
+
     def _judged(
-        self, judge: WorkerClient, cell: NotebookNode, own: SourceCell, names: dict[str, messages.NameDescription]
+        self,
+        judge: WorkerClient,
+        cell: NotebookNode,
+        own: SourceCell,
+        found: CellKind,
+        names: dict[str, messages.NameDescription],
     ) -> CellGrade:
-        start, found, limits = time.monotonic(), self._work.source.kinds[own.id], self._work.limits
+        start, limits = time.monotonic(), self._work.limits
         failure = self._run_setup(judge, found.setup)
         request = messages.RunTest(
             text=own.text,
@@ -273,9 +310,9 @@ class OutsideRun:
         )
         result = judge.run_test(request, self._reply)
         cell.outputs = received_outputs(result.outputs, judge.received)
-        if failure is not None and result.status != "passed":
-            told = in_english("this test could not be judged: the teacher's cell ended with {error}", error=failure)
-            return _for_a_person(own, told)
+        if failure is not None and result.status == "incorrect":  # as it does with the model answers
+            reason = f"{result.reason} (the teacher's cell ended with {failure})"
+            result = msgspec.structs.replace(result, reason=reason[: messages.LONGEST_REASON])
         missing = MISSING.search(result.reason) if result.status == "incorrect" else None
         if missing and missing[1] in self._bound_by_tests - cell_names(own.text).needs:
             told = in_english("the answers read {names}, to which only a test gives a value", names=missing[1])

@@ -30,6 +30,7 @@ LONGEST_QUOTE, LONGEST_LINE = 400, 120
 BETWEEN_LINES = 10  # of a long list of submissions, every tenth step is a line
 NOT_JUDGED = "this test could not be judged: "
 MISSING_MODULE = "No module named"
+SETUP_FAILED = "the teacher's cell ended with"
 COUNTS = 'write {"autograder": {"counts": true}} into its metadata'
 ACCEPT = 'repair the test, or accept that with {"autograder": {"process": "one"}} in its metadata'
 
@@ -240,7 +241,8 @@ def _decide(source: AssignmentSource, cell: SourceCell, runs: _Runs, forbid_in_p
         return _Decision(kind, finding=f"{got}: repair the answer or the test, unless that is meant")
     if asks_no_model:
         return _Decision(kind)
-    telling = inside if MISSING_MODULE in inside.reason or planned.points is not None else planned
+    has_reason = planned.points is None or SETUP_FAILED in planned.reason
+    telling = planned if has_reason and MISSING_MODULE not in inside.reason else inside
     advice = "install the module for this Python, repair the test" if MISSING_MODULE in telling.reason else "repair it"
     failed = f"its own model answer {_got(telling, cell.text)}"
     return _Decision(None, f"{failed}, so it gives points to nobody: {advice}, or {COUNTS}")

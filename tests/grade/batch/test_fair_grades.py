@@ -140,15 +140,36 @@ def test_tests_read_the_teachers_files_and_import_the_teachers_modules(grader):
 
 
 def test_a_name_of_the_teachers_is_never_borrowed(grader):
-    """If the teacher's cell fails outside the submission's process, the test waits for a person, and a forged name gains nothing."""
+    """If the teacher's cell fails outside the submission's process, a forged name gains nothing, and the reason names the error."""
     of = source(
         teacher("import numpy as np\nw_true = np.loadtxt('missing.csv')"),
         answer("a", "w = w_true"),
         graded_cell("t", "assert (w == w_true).all()"),
     )
     found = grader.grade(of, hand_in(of, {"a": "import numpy as np\nw = w_true = np.zeros(3)"}), {}, 7).cells["t"]
-    assert (None, "for a person") == (found.points, found.status)
+    assert (0.0, "incorrect") == (found.points, found.status)
     assert "the teacher's cell ended with FileNotFoundError" in found.reason
+
+
+CHANGED = {
+    "values": ("x = 5\ny = x + 1", "x = ...\ny = ...", "assert x == 5 and y == 6"),
+    "a function": ("def f(x):\n    return x * x", "def f(x):\n    return ...", "assert f(3) == 9"),
+    "what a later cell computes": ("rows = [1, 2]", "rows = []", "assert total == 3"),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED)
+def test_a_cell_that_students_may_change_counts_as_they_changed_it(grader, name):
+    """A course may ask for answers in cells that nbgrader does not know; as in one kernel, the student's text counts."""
+    right, wrong, test = CHANGED[name]
+    later = [teacher("total = sum(rows)")] if "rows" in right else []
+
+    def points_of(text):
+        of = source(teacher(right), *later, answer("a", "done = True"), graded_cell("t", test))
+        submitted = source(teacher(text), *later, answer("a", "done = True"), graded_cell("t", test))
+        return points(grader.grade(of, hand_in(submitted), {}, 7))["t"]
+
+    assert [1.0, 0.0] == [points_of(right), points_of(wrong)]
 
 
 def test_a_teachers_cell_that_fails_over_the_answer_is_the_answers_fault(grader):
