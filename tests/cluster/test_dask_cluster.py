@@ -24,7 +24,8 @@ from tests.grade.small_course import answer, graded_cell, source
 
 POISON, SLOW, BAD = b"poison", b"slow", b"bad"
 BEGUN, RELEASED = threading.Event(), threading.Event()
-FULL = NotebookGrade(cells={"t": CellGrade(status="correct", points=1.0, max_points=1.0)}, comments={}, notebook="{}")
+EMPTY = '{"cells": [], "metadata": {}, "nbformat": 4, "nbformat_minor": 5}'
+FULL = NotebookGrade(cells={"t": CellGrade(status="correct", points=1.0, max_points=1.0)}, comments={}, notebook=EMPTY)
 TERMS = GradingTerms(
     {"small": source(answer("a", "x = 1"), graded_cell("t", "assert x == 1"))}, LEVELS["bubblewrap"], Limits(), 1
 )
