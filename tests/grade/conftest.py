@@ -6,6 +6,9 @@ from autograder.grade.wire.limits import MEBIBYTE, Limits
 
 LIMITS = Limits(cell_seconds=5, submission_seconds=30, memory_bytes=512 * MEBIBYTE)
 
+EACH_LEVEL = ["bubblewrap", *(pytest.param(level, marks=pytest.mark.slow) for level in ("user", "process"))]
+"""The isolation levels, as parameters of a fixture."""
+
 
 @pytest.fixture(scope="session")
 def bubblewrap():

@@ -166,11 +166,6 @@ class Lanes(Graders):
         """Whether a lane is free for another job."""
         return len(self._busy) < self._count
 
-    @property
-    def is_idle(self) -> bool:
-        """Whether no lane works on a job."""
-        return not self._busy
-
     def give(self, job: Job) -> None:
         """Begins a job; there has to be room.
 

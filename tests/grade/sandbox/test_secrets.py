@@ -15,7 +15,7 @@ from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.grade.submission.teacher.grading_plan import plan_of_source
 from autograder.grade.where.grading_job import GradingTerms, Job
 from autograder.grade.where.local_processes import LocalBackend
-from tests.grade.conftest import LIMITS
+from tests.grade.conftest import EACH_LEVEL, LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, printed, source
 
 BEGINNING = "vQz7"
@@ -110,10 +110,7 @@ def search():
 """
 
 
-@pytest.fixture(
-    scope="module",
-    params=["bubblewrap", *(pytest.param(level, marks=pytest.mark.slow) for level in ("user", "process"))],
-)
+@pytest.fixture(scope="module", params=EACH_LEVEL)
 def found(request):
     """The secrets that a submission and a judge found at a level, by the place where they were found."""
     level = LEVELS[request.param]

@@ -12,7 +12,7 @@ from autograder.grade.sandbox.isolation.levels import LEVELS
 from autograder.grade.submission.teacher.grading_plan import plan_of_source
 from autograder.grade.where.grading_job import GradingTerms, Job
 from autograder.grade.where.local_processes import LocalBackend
-from tests.grade.conftest import LIMITS
+from tests.grade.conftest import EACH_LEVEL, LIMITS
 from tests.grade.small_course import answer, graded_cell, hand_in, points, printed, source
 
 RUNS_TEXT = """import builtins
@@ -118,10 +118,7 @@ class Lane:
         return found["student 0"], found["student 1"]
 
 
-@pytest.fixture(
-    scope="module",
-    params=["bubblewrap", *(pytest.param(level, marks=pytest.mark.slow) for level in ("user", "process"))],
-)
+@pytest.fixture(scope="module", params=EACH_LEVEL)
 def lane(request):
     """A lane at each level that this machine reaches."""
     level = LEVELS[request.param]
