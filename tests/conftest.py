@@ -1,5 +1,6 @@
 """For every test: nothing counts as the learner's progress; for a run on several cores: units in place of files."""
 
+import asyncio
 import gc
 import os
 import shutil
@@ -33,6 +34,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if unit in EXHAUSTIVE:
             item.add_marker(pytest.mark.exhaustive)
     items.sort(key=lambda item: rank(unit_of(item.nodeid)))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item):
+    """Hide playwright's event loop, which runs in this thread until the session ends, from tests without a browser.
+
+    `asyncio.run` refuses to run beside it.
+    """
+    loop = None if "browser" in getattr(item, "fixturenames", ()) else asyncio._get_running_loop()
+    if loop is not None:
+        asyncio._set_running_loop(None)
+    try:
+        return (yield)
+    finally:
+        if loop is not None and not loop.is_closed():
+            asyncio._set_running_loop(loop)
 
 
 def pytest_collection_finish() -> None:
@@ -92,5 +109,7 @@ def browser() -> Iterator:
     ]
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=path, args=flags)
+        loop = asyncio._get_running_loop()
         yield running
+        asyncio._set_running_loop(loop)
         running.close()
