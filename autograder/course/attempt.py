@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from pathlib import Path
+from subprocess import DEVNULL
 from typing import Literal, NamedTuple
 
 import nbclient
@@ -50,14 +51,12 @@ def attempt(path: Path, progress: Callable[[int, int], None] = lambda cell, cell
         notebook,
         timeout=SECONDS_A_CELL,
         allow_errors=True,
-        extra_arguments=[
-            "--log-level=ERROR"
-        ],  # ipykernel 7 warns of TCP at every start, which says nothing about the notebook
         on_cell_start=lambda cell, cell_index: progress(cell_index + 1, len(notebook.cells)),
         resources={"metadata": {"path": str(path.resolve().parent)}},
     )
     try:
-        client.execute(env=os.environ | {VARIABLE: language()})
+        # The outputs arrive as messages; the kernel's own warnings (ipykernel 7: TCP, sockets that close late) are not ours.
+        client.execute(env=os.environ | {VARIABLE: language()}, stdout=DEVNULL, stderr=DEVNULL)
     except (nbclient.exceptions.CellTimeoutError, nbclient.exceptions.DeadKernelError) as error:
         reason = str(error).splitlines()[0]
         raise NotebookError(
