@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from functools import lru_cache
 from typing import Any
@@ -20,6 +21,7 @@ LARGEST = 2 * 2**20  # characters of one recording, and of its picture; the less
 MOST_PARTS = 5_000  # tensors, nodes, saved tensors, steps and visits
 SECONDS = 10.0  # of processor time, for all drawings of one submission
 LARGEST_SIDE = 4000  # pixels of a picture's width or height that a page may be asked for
+ATTACHMENT = re.compile(r"[\w.+ -]{1,200}")  # the name of a picture; nbconvert 7.17 stops at a link to some others
 NOT_SHOWN = {
     RECORDING_TYPE: "(a recording that cannot be drawn)",
     "image/svg+xml": "(a drawing that is not shown)",
@@ -105,7 +107,8 @@ def harmless_attachments(attachments: Any) -> NotebookNode:
     kept = NotebookNode()
     for name, forms in attachments.items() if isinstance(attachments, dict) else ():
         for kind, value in forms.items() if isinstance(forms, dict) else ():
-            if isinstance(value, str) and (data := raster_base64(kind, value)):
+            data = raster_base64(kind, value) if isinstance(value, str) else None
+            if data and ATTACHMENT.fullmatch(str(name)):
                 kept.setdefault(str(name), NotebookNode())[kind] = data
     return kept
 

@@ -9,6 +9,9 @@ import sysconfig
 from functools import cache
 from pathlib import Path
 
+from latex2mathml import commands
+from latex2mathml.symbols_parser import SYMBOLS
+
 from autograder.installation.requirements import PACKAGE
 
 # Colours (CSI … m) stay. Hyperlinks (OSC 8), other commands, control characters and changes of the writing direction go.
@@ -16,11 +19,14 @@ CONTROL = re.compile(
     r"(\x1b\[[0-9;]*m)|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?|\x1b\[[0-9;?]*[A-Za-ln-z]"
     r"|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]"
 )
-# Commands of MathJax (2 to 4) that make links, load pictures, set styles and attributes, or give another command a new name.
-TEX_COMMAND = re.compile(
-    r"\\(?=(?:href|url|style|class|cssId|data|html\w*|includegraphics|bbox|mmlToken|require|def|let|newcommand|renewcommand"
-    r"|newenvironment|renewenvironment|DeclareMathOperator|csname|catcode|unicode)(?![a-z]))"
-)
+TEX_COMMAND = re.compile(r"\\([A-Za-z]+)")
+FORMULA = re.compile(r"[$&]|\\(?:[(\[]|begin)")
+"""The beginning of a formula for MathJax, also as HTML may write it."""
+
+NUMBERED = {"label", "ref", "eqref", "textbackslash", "ensuremath"}
+ACTING = {"href", "class", "style", "unicode", "def", "newcommand", "newenvironment", "DeclareMathOperator", "verb"}
+"""Commands that make links, set attributes, or rename other commands; latex2mathml (3.81) knows some of them."""
+
 MOST_COLOURED = 10**9
 """Characters times colours: nbconvert (7.17, `ansi2html`) copies the rest of a text at each change of colour."""
 
@@ -36,8 +42,19 @@ def harmless_text(text: str) -> str:
 
 
 def harmless_tex(text: str) -> str:
-    """Return text in which no command of TeX can make a link or load anything."""
-    return TEX_COMMAND.sub(lambda found: found[0] + JOINER, text)
+    """Return text whose formulas keep the commands of TeX that only show something; of any other, MathJax shows the name."""
+    if not FORMULA.search(text):
+        return text
+    return TEX_COMMAND.sub(lambda found: found[0] if found[1] in _shown_commands() else f"\\{JOINER}{found[1]}", text)
+
+
+@cache
+def _shown_commands() -> frozenset[str]:
+    """Return the names of the commands that latex2mathml converts, without those that act."""
+    constants = [value for name, value in vars(commands).items() if name.isupper()]
+    texts = [text for value in constants for text in ([value] if isinstance(value, str) else value)]
+    names = {text.removeprefix("\\") for text in (*texts, *SYMBOLS) if isinstance(text, str)}
+    return frozenset(names | NUMBERED) - ACTING
 
 
 @cache

@@ -3,6 +3,7 @@
 
 import base64
 import io
+import re
 import sys
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ import msgspec
 import nbformat
 import pytest
 from bs4 import BeautifulSoup
+from nbconvert import HTMLExporter
 from nbconvert.filters import markdown2html
 from PIL import Image
 
@@ -169,27 +171,50 @@ def test_a_teachers_text_is_kept_as_it_is():
     assert text != harmless_cell(cell, Drawings()).source
 
 
+ACTING_TEX = [
+    "href{javascript:alert(1)}{x}", "url{x}", "style{x}{y}", "class{x}{y}", "cssId{x}{y}", "data{x}{y}", "htmlId{x}{y}",
+    "def\\x{y}", "let\\x=\\y", "newcommand{\\x}{y}", "csname x", "bbox[background:url(//evil)]{x}", "require{html}",
+    "includegraphics{//evil}", "mmlToken{mi}[href=//evil]{x}", "unicode{x}", "ofALaterRelease{x}",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("command", ACTING_TEX)
+def test_mathematics_makes_no_links(command):
+    """MathJax turns such commands into links, styles and attributes of the page; commands that are not listed go, too."""
+    for text in (
+        harmless_html(f"<p>$\\{command}$</p>"),
+        harmless_html(f"<p>&dollar;\\{command[0]}<!-- -->{command[1:]}&#36;</p>"),
+        harmless_html(f"\\begin{{align}}\\{command}\\end{{align}}"),
+        harmless_markdown(f"$\\{command}$"),
+        harmless_markdown(f"\\\\[\\{command}\\\\]"),
+        harmless_markdown(f"&dollar;\\{command}&dollar;"),
+    ):
+        assert f"\\{re.match('[A-Za-z]+', command)[0]}" not in text
+
+
 @pytest.mark.parametrize(
-    "command",
+    "text",
     [
-        "href{javascript:alert(1)}{x}",
-        "url{x}",
-        "style{x}{y}",
-        "class{x}{y}",
-        "def\\x{y}",
-        "bbox[background:url(//evil)]{x}",
-        "require{html}",
+        r"$\displaystyle \frac{x^{2}}{\sqrt{y}} \left[\begin{matrix}1 & 2\end{matrix}\right] \operatorname{atan}{\left(x \right)}$",
+        r"$\forall x \in \mathbb{R}: \sum_{i=1}^{n} \partial_i \mathcal{L} \leq \infty \quad \text{if } \hat\theta \to 0 \label{a}$",
+        r"C:\data\new is a folder, \d a digit, and \href no command without a formula",
     ],
 )
-def test_mathematics_makes_no_links(command):
-    """MathJax turns these commands into links, styles and attributes of the page."""
-    for text in (
-        harmless_html(f"<p>\\{command}</p>"),
-        harmless_html(f"<p>\\{command[0]}<!-- -->{command[1:]}</p>"),
-        harmless_markdown(f"$\\{command}$"),
-    ):
-        assert f"\\{command.split('{')[0].split('[')[0]}" not in text
-    assert "\\hrefx \\stylesheet \\frac" == harmless_markdown("\\hrefx \\stylesheet \\frac")
+def test_mathematics_and_text_with_backslashes_stay(text):
+    """The formulas that SymPy prints and people write stay as they are, and so does text without a formula."""
+    assert text == harmless_markdown(text)
+
+
+@pytest.mark.parametrize("name", ['x"onerror="alert`1`', "<img>.png", "x" * 300])
+def test_an_attachment_has_a_plain_name(name):
+    """nbconvert stops at the link to some others (7.17), which takes the page from the teacher."""
+    picture = {"image/png": png()}
+    cell = nbformat.v4.new_markdown_cell(
+        f"![x](attachment:{name}) ![x](attachment:b-ä 1.png)", attachments={name: picture, "b-ä 1.png": picture}
+    )
+    clean = harmless_cell(cell, Drawings())
+    assert ["b-ä 1.png"] == list(clean.attachments)
+    HTMLExporter().from_notebook_node(nbformat.v4.new_notebook(cells=[clean]))
 
 
 def test_text_keeps_its_colours_and_nothing_else_of_a_terminal():
