@@ -1,11 +1,11 @@
-"""Checks: a learner's function goes in, a verdict with a reason comes out.
+"""Checks that compare a student's function with a reference and raise the reason if it is wrong.
 
     check("clear_after_use", like=given, d=result("n", 3), w2=leaf(3))
 
-A check never calls the learner's function itself. It asks a subject for a report of plain data, so the same cell works in
-a notebook and in a grader that keeps the function in another, isolated process.
+A check never calls the student's function itself. It asks a subject for a report of plain data, so the same cell works
+in a notebook and in a grader that runs the function in another, isolated process.
 
-Importing this package defines nothing but where its names live; `from autograder.check import check` loads them.
+The names in `__all__` are imported on first use, so that importing the package does not load torch.
 """
 
 from __future__ import annotations
@@ -67,10 +67,10 @@ def __getattr__(name: str) -> object:
 
 
 def _prepare_notebook() -> None:
-    """Loads the drawing library in a notebook, while the lesson's first cell imports a name that shows pictures.
+    """Load the drawing library in a notebook when the first cell of a lesson imports a name that shows pictures.
 
-    Loaded with the first picture instead, it would keep the learner waiting for most of a second at that point. From the
-    first cell on, the runs of the cells are kept too, so that a check can say which run it judged.
+    Loading it with the first picture instead would delay that picture by most of a second. From then on the runs of the
+    cells are recorded too, so that a check can name the run that it judged.
     """
     from autograder.check.answer_cell import follow_cells
     from autograder.check.events import is_learners_notebook

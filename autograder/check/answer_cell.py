@@ -1,4 +1,4 @@
-"""The cell that defines an answer: the prompt of the run that is judged, and whether the cell's last run raised an error."""
+"""The runs of the cells that define answers: which run a check judges, and whether the last run raised an error."""
 
 from __future__ import annotations
 
@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 
 @dataclass
 class CellRuns:
-    """The runs of a notebook's cells, by the id that the front end gives a cell.
+    """The runs of a notebook's cells.
 
     Attributes:
-        defined: name → id of the cell that defined it last, and the number of that run.
-        last: id of a cell → number of its last run, and the error that the run raised, as text; "" for no error.
-        running: the text of the cell that runs; "" between cells.
+        defined: name → id of the cell that last defined it, and the execution count of that run. The front end assigns
+            the ids.
+        last: id of a cell → execution count of its last run, and the error that the run raised, as text; "" if it
+            succeeded.
+        running: the source of the running cell; "" between cells.
     """
 
     defined: dict[str, tuple[str, int]] = field(default_factory=dict)
@@ -33,7 +35,7 @@ class CellRuns:
     running: str = ""
 
     def begin(self, info: ExecutionInfo) -> None:
-        """Keep the text of a cell that begins to run; IPython calls this before each cell (event `pre_run_cell`)."""
+        """Store the source of a cell that begins to run; IPython calls this before each cell (event `pre_run_cell`)."""
         self.running = info.raw_cell or ""
 
     def add(self, result: ExecutionResult) -> None:
@@ -42,7 +44,7 @@ class CellRuns:
         if info is None or info.cell_id is None or number is None:
             return
         error = result.error_before_exec or result.error_in_exec
-        # A cell with an answer and its check raises the verdict; the answer was defined before.
+        # A cell that contains both an answer and its check raises the verdict after the answer was defined.
         is_broken = error is not None and not isinstance(error, Unsolved)
         told = f"{type(error).__name__}: {str(error).partition(' (')[0]}" if is_broken else ""
         self.last[info.cell_id] = (number, told)
@@ -50,10 +52,10 @@ class CellRuns:
             self.defined |= dict.fromkeys(_names_defined(info.raw_cell), (info.cell_id, number))
 
     def error_after(self, name: str) -> tuple[int, str]:
-        """Return the number and the error of the last run of a name's cell; 0 and "" if it raised none."""
+        """Return the execution count and the error of the last run of the cell that defines a name; (0, "") if it succeeded."""
         cell, defined = self.defined.get(name, ("", 0))
         number, error = self.last.get(cell, (0, ""))
-        if name in _names_defined(self.running):  # a cell with an answer and its check
+        if name in _names_defined(self.running):  # A cell that contains both an answer and its check is still running.
             return 0, ""
         return (number, error) if error and number >= defined else (0, "")
 
@@ -62,7 +64,7 @@ _runs: CellRuns | None = None
 
 
 def follow_cells() -> None:
-    """Keep the runs of the cells of this student's notebook from now on; calling it again changes nothing."""
+    """Record the runs of the cells in this student's notebook from now on; further calls have no effect."""
     global _runs
     shell = get_ipython()
     if _runs is None and shell is not None:
@@ -86,16 +88,16 @@ def require_finished(name: str) -> None:
 
 
 class NotJudged(Unsolved):
-    """The answer's cell was changed and raised an error, so the definition that is left is not the one in the cell."""
+    """The answer's cell was changed and raised an error, so the name still refers to an older definition."""
 
     @property
     def told(self) -> str:
-        """The message; no run was judged."""
+        """The message; it has no line about the judged run, because nothing was judged."""
         return str(self)
 
 
 def judged_run(name: str) -> str:
-    """Return which run of a cell defined the student's function or class, such as "drain, as run in In [12]"; "" if unknown."""
+    """Return the run that defined the student's function or class, such as "drain, as run in In [12]"; "" if unknown."""
     shell = get_ipython()
     if _runs is None or shell is None:
         return ""
@@ -105,7 +107,7 @@ def judged_run(name: str) -> str:
 
 
 def _names_defined(source: str) -> set[str]:
-    """Return the names that the statements of a cell bind; magics are not understood, so a cell with one has no names."""
+    """Return the names that a cell's statements bind; an empty set if the cell contains a magic or a syntax error."""
     body: list[Any] = []
     with contextlib.suppress(SyntaxError, ValueError):
         body = ast.parse(source).body

@@ -1,4 +1,4 @@
-"""The picture of a wrong answer: its own run with the check's inputs, what it gave beside what was expected."""
+"""The picture of a wrong answer: its recording for the check's inputs, with the computed and the expected gradients."""
 
 from __future__ import annotations
 
@@ -32,10 +32,13 @@ def pictured(
     expected: Expected,
     asked: Callable[[], Recording] | None = None,
 ) -> Iterator[Attempt]:
-    """A block that judges one trial of an answer; where it raises Incorrect, the verdict and the picture are shown first.
+    """Judge one trial of an answer inside the block; if it raises Incorrect, show the verdict and the picture first.
 
     Args:
-        asked: returns the recording of a program; the picture of an answer without a tensor shows it and hides its counters.
+        subject: runs the student's function.
+        expected: the call, and the values and gradients that it should have.
+        asked: returns the recording of the program that a question is about. If the answer contains no tensor, the picture shows
+            this recording with its version counters hidden.
     """
     attempt = Attempt(subject, expected, asked)
     try:
@@ -48,7 +51,7 @@ def pictured(
 
 
 class Attempt:
-    """One trial of an answer, which is recorded when something of it is asked for."""
+    """One trial of an answer, which is recorded on first use."""
 
     def __init__(
         self,
@@ -62,16 +65,16 @@ class Attempt:
 
     @cached_property
     def recording(self) -> Recording | None:
-        """What autograd held; None where nothing draws, it cannot be recorded, or no tensor was there to draw."""
+        """The recording of the answer; None if nothing is drawn here, recording fails, or it contains no tensor."""
         found = self._subject.recording(self._expected.call, self._knows_gradients) if draws_here() else None
         return found if found and any(step.tensors or step.nodes or step.writes for step in found.steps) else None
 
     def blame(self, leaf: str = "", is_missing: bool = False) -> str:
-        """Describes the line to look at, "" for none: a write, and where no write can be the reason, a fault of the graph.
+        """Return a description of the line to look at, or "": an in-place modification, else a fault of the autograd graph.
 
         Args:
-            leaf: whose gradient is wrong, as the check calls it; "" where a value is, or an error was raised.
-            is_missing: no gradient arrived at the leaf; then it is no write's doing.
+            leaf: the leaf whose gradient is wrong, by its name in the check; "" if a value is wrong or an error was raised.
+            is_missing: whether the leaf has no gradient at all; an in-place modification cannot be the reason for that.
         """
         if self.recording is None:
             return ""
@@ -79,17 +82,17 @@ class Attempt:
         return told or (self._name(unrecorded_line(None, last_unrecorded(self.recording))) if is_missing else "")
 
     def name_value(self, name: str) -> str:
-        """Describes the line that gave a value other numbers than it should have, "" for none; the picture opens there."""
+        """Return a description of the line that gave a value wrong numbers, or ""; the picture opens there."""
         original = self._expected.original() if self.recording is not None else None
         other = find_other_values(self.recording, original) if self.recording and original else None
         return self._name(other) if other else self.name_line(line_of_value, name)
 
     def name_line(self, find: Callable[[Recording, str], NamedLine | None], name: str) -> str:
-        """Describes the line that `find` finds for a value, argument or leaf, "" for none; the picture opens there."""
+        """Return a description of the line that `find` returns for a value, argument or leaf, or ""; the picture opens there."""
         return self._name(find(self.recording, name)) if self.recording else ""
 
     def name_lines(self, lines: Iterable[int], told: str) -> None:
-        """Makes the picture open at the last of these lines, all marked; `told` is what they do, in English."""
+        """Mark these lines in the picture, which opens at the last one; `told` describes them, in English."""
         places = {step.place.line: step.place for step in self.recording.steps} if self.recording else {}
         self._named = tuple(NamedLine(places[line], told) for line in lines if line in places)
 
@@ -98,7 +101,7 @@ class Attempt:
         return describe_line(named) if named else ""
 
     def _write(self, recording: Recording) -> str:
-        """Describes the first write of this run that harmed a saved tensor, else the last one that its history does not tell of."""
+        """Describe the first modification that broke a saved tensor, else the last one that autograd did not record."""
         harm = next(iter(recording.verdict.harms), None)
         named = unrecorded_line(harm, last_unrecorded(recording))
         if named:
@@ -106,7 +109,7 @@ class Attempt:
         return describe(harm)
 
     def _graph(self, recording: Recording, leaf: str, is_missing: bool) -> str:
-        """Describes the line at which what depends on a leaf leaves the graph, else joins it twice; without a leaf the first fault."""
+        """Describe the line where a leaf's path leaves the graph or joins it twice; without a leaf, the first graph fault."""
         if leaf:
             cut = find_cut(recording, leaf, is_missing=is_missing)
             return self._name(cut or find_kept_history(recording, leaf) or find_wrong_backward(recording, leaf))
@@ -114,7 +117,7 @@ class Attempt:
         return self._name(faults[0] if faults else find_detached(recording))
 
     def show(self, wrong: Incorrect) -> None:
-        """Shows the verdict first, then the picture."""
+        """Show the picture of a passed answer, with the expected gradients next to its own."""
         if self.recording is not None:
             show_first(wrong)
             shown = self._beside_expected(self.recording) if wrong.judges_gradients else self.recording
@@ -125,7 +128,7 @@ class Attempt:
             show(self._asked(), counters=True)
 
     def show_right(self) -> None:
-        """Shows the picture of an answer that has passed, with the check's gradients beside its own."""
+        """Return the recording with the expected gradients as the right ones."""
         self._knows_gradients = True
         if self.recording is not None and self.recording.verdict.outcome == "correct":
             show(self._beside_expected(self.recording))
@@ -139,13 +142,13 @@ class Attempt:
         }
         verdict = msgspec.structs.replace(found.verdict, gradients=shown)
         if verdict.outcome == "correct" and any(map(is_wrong, shown.values())):
-            # Right for what the answer computes is not right for the task.
+            # The gradients belong to the values that the answer computes, but these are not the values of the task.
             verdict = msgspec.structs.replace(verdict, outcome="silently-wrong")
         steps = self._forecast_of_task(found) if verdict.outcome == "silently-wrong" else found.steps
         return msgspec.structs.replace(found, verdict=verdict, steps=steps)
 
     def _forecast_of_task(self, found: Recording) -> tuple[Step, ...]:
-        """Returns the steps without the forecast that backward will be right, from the first line on that is named."""
+        """Return the steps; from the first named line on, the forecast is that backward will be silently wrong."""
         missing = {write.place for write in unrecorded_writes(found)}
         places = {named.place for named in self._named} or missing
         first = next((step.index for step in found.steps if step.place in places), len(found.steps))

@@ -1,4 +1,4 @@
-"""The line of an answer that made a gradient wrong, in words."""
+"""Descriptions of the line in an answer that made a gradient wrong."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ _OVERWRITES = translatable("line {line}: {text} writes into the memory of {tenso
 
 
 def describe(harm: Harm | None) -> str:
-    """Returns the write that harmed a saved tensor, and what the operation that saved it keeps; "" for none."""
+    """Return the modification that broke a saved tensor and the reason why it was saved; "" without a modification."""
     if harm is None or not harm.mutated_at:
         return ""
     place = harm.mutated_at[0]
     told = translated(_OVERWRITES, line=place.line, text=place.text, tensor=harmed_tensor(harm), node=harm.saved_by)
-    # What to write instead would be the answer.
+    # Advice on what to write instead would give the answer away.
     kept = words_on_node(harm.saved_by, advice=False) if harm.edge is not None else ""
     return told + translated(" ({parts})", parts=kept) if kept else told
 
 
 def unrecorded_line(harm: Harm | None, missing: Place | None) -> NamedLine | None:
-    """Returns the line of a write that the history does not tell of; None where a write harmed a saved tensor, or there is none.
+    """Return the line of a modification that autograd did not record; None if a saved tensor was modified or every write was recorded.
 
     Args:
         harm: the first harm of the run, if any.
-        missing: where such a write is; whether it is the reason, the reader has to judge.
+        missing: the place of an unrecorded modification. It may not be the cause; the reader has to judge that.
     """
     if harm is not None and harm.mutated_at:
         place = harm.mutated_at[0]
@@ -37,7 +37,7 @@ def unrecorded_line(harm: Harm | None, missing: Place | None) -> NamedLine | Non
                 node=harm.saved_by,
             )
             return NamedLine(place, told, "unseen")
-        # A node of the check's own, which starts backward in what came back, stands at no line.
+        # Nodes that the check creates to start backward from the returned values have no line of the answer.
         missing = place if harm.edge is None and not harm.saved_at.text else None
     told = in_english(
         "changes values whose history stays as it was: autograd does not know where the new ones come from"

@@ -1,4 +1,4 @@
-"""Custom `autograd.Function`s of an answer: where recording is off by rule, and whose backward is not the slope of their forward."""
+"""Custom `autograd.Function`s of an answer: the lines of their forward, and backwards that do not match the derivative."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from autograder.tape.recording.verdict_types import NamedLine, Place
 
 
 def lines_of_forward(recording: Recording) -> set[int]:
-    """Returns the lines in the forward of each custom Function, in which nothing is recorded and no path is cut."""
+    """Return the lines in the forward of each custom Function; autograd does not record there, so no path is cut."""
     return {
         line
         for function in _custom_functions(recording)
@@ -22,7 +22,7 @@ def lines_of_forward(recording: Recording) -> set[int]:
 
 
 def find_wrong_backward(recording: Recording, leaf: str) -> NamedLine | None:
-    """Returns what the backward of a custom Function returns, where that is not the slope of its forward; None for none."""
+    """Return the return statement of the first custom backward that does not match its forward; None if all match."""
     wrong = [check.question for check in recording.verdict.checks if "custom" in check.oracle and check.answer == "no"]
     for function in _custom_functions(recording):
         nodes = (node for method in _methods(function) if method.name == "backward" for node in ast.walk(method))
@@ -38,7 +38,7 @@ def find_wrong_backward(recording: Recording, leaf: str) -> NamedLine | None:
 
 
 def _custom_functions(recording: Recording) -> Iterator[ast.ClassDef]:
-    """Yields the classes that define a backward beside their forward."""
+    """Yield the classes that define both a forward and a backward."""
     for node in ast.walk(ast.parse(recording.programs[0].source)):
         if isinstance(node, ast.ClassDef) and {"forward", "backward"} <= {method.name for method in _methods(node)}:
             yield node

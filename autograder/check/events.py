@@ -1,4 +1,4 @@
-"""What happens when an exercise passes or fails: a line for a pass, and a call to every listener."""
+"""The events "an exercise passed" and "an answer was wrong": the line for a pass, and the listeners."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from autograder.check.plan import Plan, plan_or_compare
 from autograder.locale.translations import translated
 from autograder.view import draws_here
 
-# Of the greens of JupyterLab's themes (4.6) this one is at least 4.5 : 1 on the light and on the dark ground; an exported page
-# has no theme, and a light ground.
+# This green of JupyterLab's themes (4.6) has a contrast of at least 4.5 : 1 on the light and on the dark background.
+# An exported page has no theme and a light background, for which the second color is used.
 GREEN = "color: var(--jp-success-color0, #1b5e20); font-weight: 600"
 
 _listeners: list[Callable[[str], None]] = []
@@ -27,45 +27,45 @@ _listeners_to_failures: list[Callable[[str, str], None]] = []
 
 
 def on_pass(listener: Callable[[str], None]) -> None:
-    """Calls `listener` with the exercise's id whenever a check passes from now on."""
+    """Call `listener` with the exercise's id whenever a check passes from now on."""
     if listener not in _listeners:
         _listeners.append(listener)
 
 
 def on_fail(listener: Callable[[str, str], None]) -> None:
-    """Calls `listener` with the exercise's id and the choice whenever a wrong answer to it is refused from now on.
+    """Call `listener` with the exercise's id and the choice whenever an answer is found wrong from now on.
 
-    The choice is the outcome or the value that was predicted, "" where the answer is a program.
+    The choice is the predicted outcome or value; "" if the answer is a program.
     """
     if listener not in _listeners_to_failures:
         _listeners_to_failures.append(listener)
 
 
 def failed(exercise: str, choice: str = "") -> None:
-    """Tells the listeners that a wrong answer was refused."""
+    """Call the listeners for a wrong answer."""
     for listener in _listeners_to_failures:
         listener(exercise, choice)
 
 
 def passed(exercise: str, detail: str = "") -> None:
-    """Show that the exercise is correct, and tell the listeners; a test cell calls it after its checks."""
+    """Print the line for a correct exercise and call the listeners; a test cell calls this after its checks."""
     plan_or_compare(PassedPlan(exercise, detail))
 
 
 @dataclass(frozen=True)
 class PassedPlan(Plan):
-    """The line that says that an exercise is correct; it asks nothing."""
+    """The plan of `passed`, which prints a line and does not look up an answer."""
 
     name: str
     detail: str = ""
 
     def compare(self, names: LearnerNames) -> None:
-        """Show the line."""
+        """Print the line."""
         show_passed(self.name, self.detail)
 
 
 def show_passed(exercise: str, detail: str = "") -> None:
-    """Show that the exercise is correct, and tell the listeners."""
+    """Print the line for a correct exercise, and call the listeners."""
     line = Passed(exercise, detail, judged_run(exercise))
     display(line) if is_learners_notebook() else print(repr(line))
     for listener in _listeners:
@@ -73,16 +73,18 @@ def show_passed(exercise: str, detail: str = "") -> None:
 
 
 def is_learners_notebook() -> bool:
-    """Returns whether a learner looks on: not where nbgrader or the maker of a book executes the notebook, nor in a terminal."""
+    """Return whether a student works in this notebook: not a terminal, nbgrader, or the builder of a book."""
     executed = "NBGRADER_EXECUTION" in os.environ or VALIDATING in os.environ
     return not executed and draws_here() and not getattr(get_ipython(), "takes_recordings", False)
 
 
 class Passed(NamedTuple):
-    """The line that says that an exercise is correct, and what the check compared; green in a notebook.
+    """The line for a correct exercise, and what the check compared; green in a notebook.
 
     Attributes:
-        judged: the run of a cell that was judged, which a notebook shows.
+        exercise: the exercise's id.
+        detail: the compared values and gradients, in parentheses; may be "".
+        judged: the run of the cell that was judged, shown in a notebook.
     """
 
     exercise: str

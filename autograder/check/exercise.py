@@ -1,4 +1,4 @@
-"""The one line of a check cell: `check("clear_after_use", like=given, d=result("n", 3), w2=leaf(3))`."""
+"""The call in a check cell: `check("clear_after_use", like=given, d=result("n", 3), w2=leaf(3))`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from autograder.locale.translations import in_english, translated
 from autograder.tape.recording.schema import Recording
 from autograder.tape.run.budget import Budget
 
-PICTURE_SECONDS = 1.0  # after these no further run of an answer that has passed begins
+PICTURE_SECONDS = 1.0  # seconds after which the run of a passed answer is no longer recorded
 
 
 def check(
@@ -39,29 +39,30 @@ def check(
     afterwards: Afterwards = None,
     **inputs: Any,
 ) -> None:
-    """Checks an answer: prints one line if it is right, and raises the reason if it is not.
+    """Print one line if an answer is right, and raise the reason if it is not.
 
-    The learner's function named `exercise` must return what `like` returns, leave the same values in the memory of every
+    The student's function named `exercise` must return what `like` returns, leave the same values in the memory of every
     tensor passed to it, and give the right gradients. Most often `like` is the original, faulty program: only its forward
     is run, so the fault does not matter.
 
     Args:
         exercise: the exercise's id, which is also the name of the function or `nn.Module` class to check.
-        like: a function, or a module class, that computes the right values.
+        like: a function or module class that computes the right values.
         given: the original program, if that is not `like`; its source is used to recognize an unchanged answer.
-        at_most: takes the drawn arguments by name and returns how many bytes an answer may allocate.
+        at_most: takes the drawn arguments by name and returns the number of bytes that an answer may allocate.
         without: names that the answer must not use, such as "optim".
-        asked: a program of whose counters the answer tells; a wrong one is shown its picture, with the counters hidden.
-        decisive: takes the drawn arguments by name; while it is false, others are drawn, so that each round tells answers apart.
+        asked: the program whose version counters the question is about; a wrong answer is shown its picture with the counters hidden.
+        decisive: takes the drawn arguments by name and returns whether they distinguish right from wrong answers; if not, new
+            arguments are drawn.
         afterwards: takes the drawn arguments by name and returns, by name, the values that an answer must leave in the memory
-            of these arguments; `like` leaves them as they are.
+            of these arguments; use it if `like` does not modify them.
         inputs: `leaf(...)`, `result(...)`, `frozen(...)`, `constant(...)`, `indices(...)` or `mask(...)` for tensors;
-            numbers and strings are passed as they are.
+            numbers and strings are passed unchanged.
 
     Raises:
         NotAttempted: the answer is still the original program.
-        Incorrect: why the answer is not right, in four lines.
-        Missing: nothing of that name is defined.
+        Incorrect: the answer is wrong; the message gives the reason in four lines.
+        Missing: the name `exercise` is not defined.
     """
     shown = functools.cache(functools.partial(demonstration, asked)) if asked is not None else None
     trials = Trials(Reference(like, afterwards), given or like, inputs, decisive)
@@ -70,11 +71,11 @@ def check(
 
 @dataclass(frozen=True)
 class CheckPlan(Plan):
-    """One call of `check`, whose arguments are described there.
+    """The plan of one call of `check`; its arguments are described there.
 
     Attributes:
-        trials: the calls and their results; the last one is also measured.
-        asked: returns the recording of the program of whose counters the answer tells.
+        trials: the calls and their results; the memory of the last call is also measured.
+        asked: returns the recording of the program whose version counters the question is about.
     """
 
     name: str
@@ -94,7 +95,7 @@ class CheckPlan(Plan):
 
     @functools.cached_property
     def calls(self) -> tuple[Call, ...]:
-        """All calls but the one that is measured."""
+        """All calls except the one that measures memory."""
         return tuple(part.call for expected in self.trials for part in expected.parts)
 
     @functools.cached_property
@@ -104,12 +105,12 @@ class CheckPlan(Plan):
 
     @functools.cached_property
     def allowed(self) -> int | None:
-        """How many bytes the last trial may allocate; None for any number."""
+        """The number of bytes that the last trial may allocate; None for no limit."""
         *_, last = self.trials
         return None if self.at_most is None else self.at_most(**_arrays(last))
 
     def compare(self, names: LearnerNames) -> None:
-        """Call the student's function in each trial, and compare."""
+        """Call the student's function in each trial, and compare the results."""
         subject = find_subject(self.name, names)
         try:
             _require_own_work(self.name, subject, self.like, self.given)
@@ -135,7 +136,7 @@ def _arrays(expected: Expected) -> dict[str, Array]:
 
 
 def _held(expected: Expected, budget: bool) -> str:
-    """Returns what the check compared, for the line that says that it passed."""
+    """Return a list of the compared values and gradients, for the line of a passed check."""
     held = [translated("the values")] if expected.values.outputs else []
     held += [translated("what it leaves in {name}", name=name) for name in expected.written]
     if len(expected.gradients) == 1:
@@ -148,7 +149,7 @@ def _held(expected: Expected, budget: bool) -> str:
 
 
 def _require_own_work(exercise: str, subject: Subject, like: Callable[..., Any], given: Callable[..., Any]) -> None:
-    """Raises Incorrect where a learner's answer is a call of what the check compares it with, which stands in the notebook, too."""
+    """Raise Incorrect if an answer calls the function that it is compared with, which is also in the notebook."""
     for name in {one.__name__ for one in (like, given) if subject.uses(one)}:
         raise Incorrect(
             message(
@@ -188,7 +189,7 @@ def _require_few_bytes(exercise: str, subject: Subject, expected: Expected, allo
 
 
 def _count(tensors: float) -> str:
-    """Returns how much memory was taken, in tensors of one size; what is left of a tenth and more is said, too."""
+    """Return the amount of memory as a number of tensors of one size; a rest of a tenth or more is mentioned."""
     whole = int(tensors + 0.1)
     told = translated("1 new tensor") if whole == 1 else translated("{count} new tensors", count=whole)
     return translated("{tensors} and smaller ones", tensors=told) if tensors - whole >= 0.1 else told

@@ -1,4 +1,4 @@
-"""What an answer should give, computed without it: the values of the given program, and gradients by finite differences."""
+"""The expected results of an answer: the values of a given program, and gradients by finite differences."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from autograder.errors import InputError
 from autograder.tape.oracle.reference_gradients import finite_differences
 from autograder.tape.recording.schema import Recording
 
-ROUNDS = 3  # an answer that is right once by luck, or that remembers a call, is not right three times
+ROUNDS = 3  # several rounds with new inputs, so that an answer cannot pass by luck or by remembering a call
 
 
 class BrokenExercise(InputError):
-    """The exercise's own program does not run: a mistake of the author, not of the learner."""
+    """The exercise's own program raises an error: a mistake of the author, not of the student."""
 
 
 Afterwards = Callable[..., dict[str, torch.Tensor]] | None
-"""Takes tensors by name, and returns what has to be in the memory of some of them after the call."""
+"""Takes the arguments by name, and returns the values that some of them must have after the call."""
 
 
 class Reference:
     """Computes the right values of a call.
 
     Args:
-        like: a program that returns the right values; what it leaves in its arguments is right, too.
-        afterwards: what is right in the memory of the arguments that it names, in place of what `like` leaves there. With it,
-            a check cell states that an argument has to be modified, and has no program that modifies one.
+        like: a program that returns the right values; the values that it leaves in its arguments are right too.
+        afterwards: returns the right values of some arguments after the call, in place of those that `like` leaves there. With
+            it, a check cell can require that an argument is modified without containing a program that modifies it.
     """
 
     def __init__(self, like: Callable[..., Any], afterwards: Afterwards = None) -> None:
@@ -43,7 +43,7 @@ class Reference:
         self._subject = LocalSubject(like)
 
     def values(self, call: Call) -> Report:
-        """Return the values of a call, whose forward is run with nothing that requires grad."""
+        """Return the values of a call; only the forward runs, and no tensor requires grad."""
         report = self._subject.call(
             msgspec.structs.replace(call, cotangents={}, memory_cotangents={}, differentiate=False)
         )
@@ -58,12 +58,15 @@ class Reference:
 
 
 class Expected(NamedTuple):
-    """One trial: the call to make, the values that must come back and be left in memory, and the right gradients.
+    """One trial: the call, the values that it must return and leave in memory, and the right gradients.
 
     Attributes:
-        written: the tensors of the caller that the call has to write into.
-        through_memory: the same call and gradients where backward starts from these tensors too, as the caller may let it; None for none.
-        original: returns the recording of the original program in the same call, made when it is first needed; None where that fails.
+        call: the call of the student's function.
+        values: the report of the reference for this call.
+        gradients: name of a leaf, result or parameter → its right gradient.
+        written: the arguments that the call has to modify.
+        through_memory: the same trial with backward also starting from the modified arguments; None if no argument allows it.
+        original: returns the recording of the original program in the same call, computed on first use; None if that fails.
     """
 
     call: Call
@@ -75,18 +78,18 @@ class Expected(NamedTuple):
 
     @property
     def parts(self) -> tuple[Expected, ...]:
-        """The trial, and the one through memory if there is one."""
+        """This trial, and the one through memory if it exists."""
         return (self,) if self.through_memory is None else (self, self.through_memory)
 
 
 class Trials:
-    """The trials of one check, drawn in order from one seed, each when it is first needed.
+    """The trials of one check, drawn in order from one seed, each on first use.
 
     Args:
         reference: computes the right values.
         given: the original program.
-        inputs: the keywords of the check: `TensorInput`s to draw, and options, which are passed as they are.
-        decisive: accepts a draw.
+        inputs: the keywords of the check: `TensorInput`s to draw, and options, which are passed unchanged.
+        decisive: returns whether to accept a draw.
     """
 
     def __init__(
@@ -99,7 +102,7 @@ class Trials:
     def __iter__(self) -> Iterator[Expected]:
         for number in range(ROUNDS):
             if number == len(self._drawn):
-                # A module in its other mode once: an answer may not compute one thing in training and another in evaluation.
+                # One round uses the other mode of a module: an answer must compute the same in training and in evaluation mode.
                 self._drawn.append(self._draw(training=number != 1))
             yield self._drawn[number]
 
@@ -117,10 +120,10 @@ def trial(
     training: bool = True,
     decisive: Decisive = None,
 ) -> Expected:
-    """Returns a newly drawn call and the results that the reference gives for it.
+    """Return a newly drawn call and the results that the reference gives for it.
 
-    Only the forward of its program is ever run, with nothing requiring grad, so its in-place faults have no effect: its values
-    are those of the formula that it implements, and finite differences of these values are the right gradients.
+    Only the forward of the reference runs, and no tensor requires grad, so in-place faults have no effect: the values are
+    those of its formula, and finite differences of these values are the right gradients.
     """
     options = {name: value for name, value in inputs.items() if not isinstance(value, TensorInput)}
     call = Call(
@@ -159,7 +162,7 @@ def _parameters(like: Callable[..., Any], options: dict[str, Any], generator: Ge
 
 
 def _gradients(reference: Reference, call: Call) -> dict[str, torch.Tensor]:
-    """Returns the gradient of (outputs · cotangents + memory · its cotangents) with respect to every leaf, result and parameter."""
+    """Return the gradient of (outputs · cotangents + memory · its cotangents) with respect to every leaf, result and parameter."""
     points = {
         name: argument.values.tensor()
         for name, argument in call.arguments.items()
@@ -187,5 +190,10 @@ def _replace_inputs(call: Call, moved: dict[str, torch.Tensor]) -> Call:
 
 
 def slope(function: Callable[[torch.Tensor], torch.Tensor], at: torch.Tensor) -> torch.Tensor:
-    """Returns the gradient of a scalar function at a point, by finite differences: for formulas that check cells compare with."""
+    """Return the gradient of a scalar function at a point, by finite differences, for use in check cells.
+
+    Args:
+        function: takes a tensor of the shape of `at` and returns a scalar tensor.
+        at: the point.
+    """
     return finite_differences(lambda point: function(point), {"point": at})["point"]

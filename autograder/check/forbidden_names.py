@@ -9,20 +9,20 @@ INDIRECT = (
     *("getattr", "__getattribute__", "attrgetter", "methodcaller", "__dict__", "vars", "globals"),
     *("exec", "eval", "__import__", "import_module"),
 )
-"""Ways to use a name without writing it, which an answer that must not use some name must not use either."""
+"""Ways to access a name without writing it; an answer must not use these either if a name is forbidden."""
 
 
 def require_without(exercise: str, used: tuple[str, ...], forbidden: tuple[str, ...], look_at: str) -> None:
-    """Raises an error where an answer uses a forbidden name, or a way to use one unseen.
+    """Raise an error if an answer uses a forbidden name or a way to access one indirectly.
 
     Args:
         exercise: its id.
         used: every name and attribute in the answer's code.
-        forbidden: without any, nothing is refused.
-        look_at: where the learner may look next.
+        forbidden: the forbidden names; if empty, everything is allowed.
+        look_at: the place to look at, for the message.
 
     Raises:
-        Incorrect: it uses one of them.
+        Incorrect: the answer uses such a name.
     """
     refused = (*forbidden, *INDIRECT) if forbidden else ()
     if found := next((name for name in refused if name in used), ""):

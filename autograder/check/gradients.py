@@ -1,4 +1,4 @@
-"""An answer's gradients beside those found without it, and the write that made them wrong."""
+"""The comparison of an answer's gradients with the expected ones, and the modification that made them wrong."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from autograder.locale.translations import translated
 
 
 def compare_gradients(exercise: str, report: Report, expected: Expected, attempt: Attempt) -> None:
-    """Raises Incorrect at the first leaf whose gradient is missing, wrong, or not wanted."""
+    """Raise Incorrect at the first leaf whose gradient is missing, wrong, or must not exist."""
     for name, right in expected.gradients.items():
         got = report.gradients.get(name)
         if got is None and right.abs().max() <= ABSOLUTE:
-            continue  # a leaf that the value does not depend on may have no gradient, or zeros
+            continue  # if the value does not depend on a leaf, its gradient may be None or zeros
         if got is None:
             raise Incorrect(
                 message(
@@ -37,7 +37,7 @@ def compare_gradients(exercise: str, report: Report, expected: Expected, attempt
             _raise_wrong_gradient(exercise, name, got, right, expected, attempt)
     for name, argument in expected.call.arguments.items():
         got = report.gradients.get(name) if argument.kind == "frozen" else None
-        if got is not None:  # zeros, too: an optimizer with momentum or weight decay moves what has a gradient
+        if got is not None:  # an all-zero gradient counts: momentum or weight decay would still update it
             raise Incorrect(
                 message(
                     translated(
@@ -58,7 +58,7 @@ def _raise_wrong_gradient(
     exercise: str, name: str, got: Array, right: torch.Tensor, expected: Expected, attempt: Attempt
 ) -> NoReturn:
     memory = ", ".join(expected.call.memory_cotangents)
-    if memory:  # the same call was right before backward started in the caller's memory, too
+    if memory:  # the same call was right as long as backward did not start from the modified arguments
         verdict = translated("{name} holds new values with the wrong history", name=memory)
         wanted = translated("a gradient that takes the write into {name} into account", name=memory)
         where = attempt.name_line(line_of_memory, next(iter(expected.call.memory_cotangents))) or translated(

@@ -1,4 +1,4 @@
-"""From a report to a verdict: what a check compares, in the order in which a learner can act on it."""
+"""The comparison of a report with the expected results, in the order in which a student can act on the reasons."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def judge(
     without: tuple[str, ...] = (),
     attempt: Attempt,
 ) -> None:
-    """Raises the first reason why the report is not what was expected.
+    """Raise the first reason why a report differs from the expected results.
 
     Args:
         exercise: its id, with which every message begins.
-        report: what the learner's function did.
-        expected: the same call's values and gradients, found without the learner's function.
+        report: the results of the student's function.
+        expected: the values and gradients of the same call, computed without the student's function.
         given: the normal form of the original program.
         without: names that the answer must not use.
-        attempt: knows the lines that the call ran.
+        attempt: records the call and finds the line to name.
 
     Raises:
         NotAttempted: the answer is still the original program.
-        Incorrect: the answer is wrong; the message says why.
+        Incorrect: the answer is wrong; the message gives the reason.
     """
     _require_attempt(exercise, report, given)
     require_without(exercise, report.words, without, translated("the task above"))
@@ -65,7 +65,7 @@ def _compare_parameters(exercise: str, report: Report, expected: Expected, attem
                 translated("{exercise}: the module has other parameters", exercise=exercise),
                 saw=", ".join(sorted(got)) or translated("no parameter"),
                 expected=", ".join(sorted(wanted)),
-                # Where one is missing, the one too many is most often the same under another name.
+                # If a parameter is missing, the extra one is most often the same parameter under another name.
                 look_at=_where_parameters_differ(more, less, attempt),
             )
         )
@@ -89,7 +89,7 @@ def _compare_values(exercise: str, report: Report, expected: Expected, attempt: 
         if got is None:
             _raise_no_value(exercise, name, report.others.get(name, "nothing"), right, attempt.blame)
         if not same(got, right):
-            # Where nothing is drawn, the numbers asked for are the answer, and the message must not give them away.
+            # Without drawn inputs, the expected numbers are the answer, so the message must not show them.
             drawn = bool(expected.call.arguments)
             raise Incorrect(
                 message(

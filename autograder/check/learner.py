@@ -1,4 +1,4 @@
-"""Where a check looks up the learner's names: in this notebook's kernel, or, while grading, in another process."""
+"""The lookup of the student's names: in this kernel, or in another process while grading."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 
 
 CALL_SECONDS = 10.0
-"""The time limit of one call of an answer in this process; a grader has limits of its own."""
+"""The time limit of one call of an answer in this process, in seconds; a grader sets its own limits."""
 
 
 class LearnerNames(Protocol):
-    """Finds what the learner defined, wherever it lives."""
+    """A lookup of the student's functions and values, in this process or another."""
 
     def subject(self, name: str) -> Subject:
-        """Returns the learner's function or module class of that name; raises KeyError where there is none."""
+        """Return the student's function or module class of that name; raise KeyError if it does not exist."""
         ...
 
     def value(self, name: str) -> Any:
-        """Returns the learner's plain value (text, number) of that name; raises KeyError where there is none."""
+        """Return the student's plain value (text, number) of that name; raise KeyError if it does not exist."""
         ...
 
 
 def local_subject(name: str, target: Any) -> LocalSubject:
-    """Returns the subject for a function or class of this process; raises KeyError for anything else."""
+    """Return the subject for a function or class of this process; raise KeyError for anything else."""
     from autograder.check.subject.subjects import LocalSubject  # loads torch, which `passed` does not need
 
     if not (inspect.isfunction(target) or inspect.isclass(target)):
@@ -43,19 +43,19 @@ def local_subject(name: str, target: Any) -> LocalSubject:
 
 
 class KernelNames:
-    """The learner's names in this process: the notebook's namespace, or the module that runs as a script."""
+    """The student's names in this process: the notebook's namespace, or the module that runs as a script."""
 
     def subject(self, name: str) -> Subject:
-        """Returns a local subject for the function or class of that name."""
+        """Return a local subject for the function or class of that name."""
         return local_subject(name, self.value(name))
 
     def value(self, name: str) -> Any:
-        """Returns the value of the name in the learner's namespace; raises NotJudged if the last run of its cell raised an error."""
+        """Return the value of a name in the student's namespace; raise NotJudged if the last run of its cell raised an error."""
         require_finished(name)
         return self._namespace()[name]
 
     def _namespace(self) -> dict[str, Any]:
-        # IPython keeps the cells' names in its own namespace; without a kernel they are those of the running script.
+        # IPython stores the cells' names in its own namespace; without a kernel the names are those of the running script.
         ipython = sys.modules.get("IPython")
         shell = ipython.get_ipython() if ipython else None
         return shell.user_ns if shell else vars(sys.modules["__main__"])
@@ -66,7 +66,7 @@ _names: ContextVar[LearnerNames] = ContextVar("learner_names")
 
 @contextlib.contextmanager
 def use_names(names: LearnerNames) -> Iterator[None]:
-    """Makes every check inside the block look up names here."""
+    """Look up the names of all checks inside the block in `names`."""
     token = _names.set(names)
     try:
         yield
@@ -75,12 +75,12 @@ def use_names(names: LearnerNames) -> Iterator[None]:
 
 
 def current_names() -> LearnerNames:
-    """Return the names of the innermost `use_names`, by default those of this process."""
+    """Return the names of the innermost `use_names`; by default, those of this process."""
     return _names.get(KernelNames())
 
 
 def find_subject(name: str, names: LearnerNames) -> Subject:
-    """Return the subject that the student defined under this name; raise Missing if there is none."""
+    """Return the subject that the student defined under this name; raise Missing if it is not defined."""
     try:
         return names.subject(name)
     except KeyError:
@@ -88,7 +88,7 @@ def find_subject(name: str, names: LearnerNames) -> Subject:
 
 
 def find_value(name: str, names: LearnerNames) -> Any:
-    """Return the plain value that the student defined under this name; raise Missing if there is none."""
+    """Return the plain value that the student defined under this name; raise Missing if it is not defined."""
     try:
         return names.value(name)
     except KeyError:
@@ -96,7 +96,7 @@ def find_value(name: str, names: LearnerNames) -> Any:
 
 
 class Missing(Unsolved):
-    """The answer's cell was not run, was deleted, or ended in an error of its own."""
+    """The answer's cell was not run, was deleted, or raised an error."""
 
     def __init__(self, name: str) -> None:
         super().__init__(

@@ -1,4 +1,4 @@
-"""The line of an answer at which the path from a leaf to the result is lost (`.detach()`, `.item()`, no_grad), or one too many begins."""
+"""The line of an answer that removes a leaf from the graph (`.detach()`, `.item()`, no_grad), or adds a path too many."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from autograder.tape.recording.verdict_types import NamedLine
 
 
 def find_cut(recording: Recording, leaf: str, *, is_missing: bool) -> NamedLine | None:
-    """Returns the last line that takes what depends on a leaf out of the graph, and whose values are used again; None for none.
+    """Return the last line that removes a leaf's values from the graph and whose result is used again, or None.
 
     Args:
-        leaf: an argument or parameter, as the check calls it.
-        is_missing: no gradient arrived at all, so that a value may have left the graph for good: it was returned.
+        recording: the recording of the answer.
+        leaf: an argument or parameter, by its name in the check.
+        is_missing: whether the leaf has no gradient at all; then the removed value may also have been returned without further use.
     """
     named, own = _tensors_named(recording, leaf), {step.place for step in recording.steps}
     nodes = {node.id: node for node in recording.nodes}
-    # What the check itself detaches stands at no line that ran.
+    # Tensors that the check itself detaches do not belong to a line of the answer.
     silent = lines_of_forward(recording)
     lost = [one for one in recording.lost if one.place in own and one.place.line not in silent]
     above = [one for one in lost if named & _tensors_above(one, nodes)]
@@ -28,7 +29,7 @@ def find_cut(recording: Recording, leaf: str, *, is_missing: bool) -> NamedLine 
 
 
 def find_reader(recording: Recording, leaf: str) -> NamedLine | None:
-    """Returns the first line that reads a leaf with its history; None for none."""
+    """Return the first line whose operation connects a leaf to the graph, or None."""
     named = _tensors_named(recording, leaf)
     ends = {node.id for node in recording.nodes if node.tensor in named and not node.inputs}
     readers = (node.place for node in recording.nodes if node.place and ends.intersection(node.inputs))
@@ -38,7 +39,7 @@ def find_reader(recording: Recording, leaf: str) -> NamedLine | None:
 
 
 def find_kept_history(recording: Recording, leaf: str) -> NamedLine | None:
-    """Returns the line of a module's `__init__` whose history reaches from a forward back to a leaf; None for none."""
+    """Return the line of a module's `__init__` whose graph connects a forward to a leaf, or None."""
     named, nodes = _tensors_named(recording, leaf), {node.id: node for node in recording.nodes}
     for step in recording.steps:
         made = [node for node in step.nodes if nodes[node].inputs] if step.function.endswith("__init__") else []
@@ -53,7 +54,7 @@ def find_kept_history(recording: Recording, leaf: str) -> NamedLine | None:
 
 
 def find_detached(recording: Recording) -> NamedLine | None:
-    """Returns the line that takes the history of a tensor which the graph holds, in place; None for none."""
+    """Return the line that detaches a tensor of the graph in place, or None."""
     nodes: dict[int, int] = {}
     for step in recording.steps:
         lost = [state for state in step.states if state.node is None and state.tensor in nodes]
@@ -65,22 +66,22 @@ def find_detached(recording: Recording) -> NamedLine | None:
 
 
 def _tensors_named(recording: Recording, leaf: str) -> set[int]:
-    """Returns the tensors that an argument's name, or a parameter's name behind `self.`, has referred to."""
+    """Return the tensors to which an argument's name, or a parameter's name after `self.`, has referred."""
     changes = [change for step in recording.steps for change in step.names]
     named = [one.tensor for one in changes if one.name == leaf or one.name.endswith(f".{leaf}")]
     return {tensor for tensor in named if tensor is not None}
 
 
 def _tensors_above(lost: LostHistory, nodes: dict[int, Node]) -> set[int]:
-    """Returns the tensors from which the values at a line were computed, with these."""
+    """Return the tensors from which the detached values of a line were computed, including its own inputs."""
     return set(lost.tensors) | _tensors_below(lost.nodes, nodes)
 
 
 def _tensors_below(starts: Iterable[int], nodes: dict[int, Node]) -> set[int]:
-    """Returns the tensors that backward would reach from some nodes."""
+    """Return the tensors that backward would reach from these nodes."""
     found, stack, seen = set(), list(starts), set()
     while stack:
-        node = nodes.get(stack.pop())  # a recording from a student's process may name any
+        node = nodes.get(stack.pop())  # a recording from a student's process may contain unknown ids
         if node is not None and node.id not in seen:
             seen.add(node.id)
             found |= set() if node.tensor is None else {node.tensor}

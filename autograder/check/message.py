@@ -1,7 +1,7 @@
-"""Verdicts as a learner reads them: four lines, always raised as an exception.
+"""The verdicts that students read: four lines, always raised as an exception.
 
-nbgrader gives full marks to a grade cell that raises nothing, and none to one that writes to stderr
-(`nbgrader.utils.determine_grade`, 0.9.6), so every failing check ends in one of these exceptions.
+nbgrader gives full marks to a grade cell that raises no exception, and 0 points to one that writes to stderr
+(`nbgrader.utils.determine_grade`, 0.9.6), so every failing check raises one of these exceptions.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from autograder.locale.line_breaks import columns, join_lines, wrap_text
 from autograder.locale.translations import translated
 
 LABEL_COLUMNS = 12
-WIDTH = 76  # `nbgrader validate` cuts lines at 87 columns, its own indent included (nbgrader 0.9.6)
+WIDTH = 76  # `nbgrader validate` cuts lines at 87 columns, including its indent (nbgrader 0.9.6)
 
 
 VALIDATING = "NBGRADER_VALIDATING"  # nbgrader 0.9.6 sets it for the kernel that *Validate* starts
 
 
 class Unsolved(AssertionError):
-    """A check did not pass; the message says everything, so a notebook shows it without a traceback."""
+    """A check did not pass. The message is complete, so a notebook shows it without a traceback."""
 
     printed = False
-    """Whether the message stands above a picture already, so that only the verdict is shown below it."""
+    """Whether the message was already shown above a picture, so that only the verdict is shown below it."""
 
     judged = ""
-    """The run of a cell that was judged, such as "drain, as run in In [12]"; "" outside of a notebook."""
+    """The run of the cell that was judged, such as "drain, as run in In [12]"; "" outside of a notebook."""
 
     @property
     def told(self) -> str:
-        """The message, with the run that was judged."""
+        """The message, with the judged run."""
         return f"{self}\n{_row(translated('judged'), self.judged)}" if self.judged else str(self)
 
     @property
     def exercise(self) -> str:
-        """The name at the beginning of the first line."""
+        """The exercise's name, with which the first line begins."""
         return str(self).partition(":")[0]
 
     @property
@@ -44,10 +44,10 @@ class Unsolved(AssertionError):
         return str(self).splitlines()[0].partition(": ")[2]
 
     def _render_traceback_(self) -> list[str]:
-        # IPython prints our frames otherwise, which say nothing about the learner's code (documented for IPython 9 in
+        # Without this method, IPython prints our own frames, which do not help the student (documented for IPython 9 in
         # "Integrating your objects with IPython").
         lines = self.told.splitlines()
-        if not self.printed or VALIDATING in os.environ:  # *Validate* shows no output but the error
+        if not self.printed or VALIDATING in os.environ:  # *Validate* shows only the error
             return lines
         return [join_lines(itertools.takewhile(lambda line: not line.startswith(" "), lines))]
 
@@ -64,8 +64,8 @@ class Incorrect(Unsolved):
     """The answer was changed but is not right yet.
 
     Attributes:
-        judges_gradients: whether it was refused for its gradients or for an error, and not for its values, memory or code. Of a
-            program that computes something else the gradients are something else too, and no fault of their own.
+        judges_gradients: whether the reason is a gradient or an error, and not the values, memory or code. If a program computes
+            other values, its gradients differ too, but that is not a fault of the gradients.
     """
 
     def __init__(self, told: str, judges_gradients: bool = False) -> None:
@@ -74,11 +74,11 @@ class Incorrect(Unsolved):
 
 
 class Unfinished(Incorrect):
-    """The answer was stopped from outside: it may never end, so it is not run again for a picture."""
+    """The answer was stopped from outside. It may never end, so it is not run again for a picture."""
 
 
 def not_attempted(exercise: str, expected: str) -> NotAttempted:
-    """Returns the message to an answer that is still the original text."""
+    """Return the message for an answer that is still the original text."""
     return NotAttempted(
         message(
             translated("{exercise}: not attempted yet", exercise=exercise),
@@ -90,10 +90,7 @@ def not_attempted(exercise: str, expected: str) -> NotAttempted:
 
 
 def message(verdict: str, *, saw: str, expected: str, look_at: str) -> str:
-    """Returns the four lines a learner reads: the verdict, then what was seen, expected, and where to look.
-
-    No line is longer than 76 columns; longer text is wrapped under its label.
-    """
+    """Return the four lines that a student reads: the verdict, then the values seen and expected, and where to look."""
     rows = ((translated("saw"), saw), (translated("expected"), expected), (translated("look at"), look_at))
     return "\n".join([*wrap_text(verdict, WIDTH), *(_row(label, text) for label, text in rows)])
 

@@ -1,4 +1,4 @@
-"""The line of an answer that a refusal names: which line gave a value what it holds, or left the caller's memory as it is."""
+"""The line of an answer that a message names: the line that computed a wrong value, or did not modify the caller's memory."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from autograder.tape.recording.verdict_types import NamedLine, Place
 
 
 def describe(named: NamedLine) -> str:
-    """Returns the line and what it does; whether it should, the reader has to judge."""
+    """Return the line and a description of it; whether the line is right, the reader has to judge."""
     place, told = named.place, retold(named.sentence.removesuffix("."))
     return translated("line {line}: {text} ({told})", line=place.line, text=place.text, told=told)
 
 
 def line_of_value(recording: Recording, path: str) -> NamedLine | None:
-    """Returns the last line that writes into a returned value, else the one that makes it; None where no return statement ran.
+    """Return the last line that modifies a returned value, else the line that computes it; None if no return statement ran.
 
     Args:
-        path: of the value in what was returned, such as "value", "value[0]" or "value['loss']".
+        recording: the recording of the answer.
+        path: the position of the value in the returned object, such as "value", "value[0]" or "value['loss']".
     """
     found = return_statement(recording)
     if found is None:
@@ -41,9 +42,9 @@ def line_of_value(recording: Recording, path: str) -> NamedLine | None:
 
 
 def line_of_memory(recording: Recording, argument: str) -> NamedLine | None:
-    """Returns the line that keeps a write from the memory that the caller passed in, else the last one that writes there.
+    """Return the line because of which a write misses the memory that the caller passed in, else the last write there.
 
-    None where no line writes at all.
+    Return None if the function does not write at all.
     """
     storages = _storages(recording)
     changes = ((change, step.place) for step in recording.steps for change in step.names if argument == change.name)
@@ -64,7 +65,7 @@ def line_of_memory(recording: Recording, argument: str) -> NamedLine | None:
 
 
 def line_of_parameter(recording: Recording, name: str) -> NamedLine | None:
-    """Returns the line that makes a module's attribute; None where none does."""
+    """Return the line that assigns a module's attribute, or None."""
     program = recording.programs[0]
     assignments = (node for node in ast.walk(ast.parse(program.source)) if isinstance(node, ast.Assign))
     for node in assignments:
@@ -78,7 +79,7 @@ def line_of_parameter(recording: Recording, name: str) -> NamedLine | None:
 
 
 def return_statement(recording: Recording) -> tuple[Step, ast.expr] | None:
-    """Returns the step of the function's own return statement that ran, and what stands in it; None where none ran."""
+    """Return the last step that ran a return statement of the function itself, and the returned expression; or None."""
     tree = ast.parse(recording.programs[0].source)
     returned = {node.lineno: node.value for node in ast.walk(tree) if isinstance(node, ast.Return) and node.value}
     steps = (step for step in reversed(own_steps(recording)) if step.place.line in returned)
@@ -86,7 +87,7 @@ def return_statement(recording: Recording) -> tuple[Step, ast.expr] | None:
 
 
 def _root_of_gradient(recording: Recording, leaf: int, ended: Step) -> Place | None:
-    """Returns the line that computes what the last backward to reach a leaf started from; None for none in the function."""
+    """Return the line that computed the root of the last backward to reach a leaf; None if it is outside of the function."""
     ends = {node.id for node in recording.nodes if node.tensor == leaf and not node.inputs}
     ran = [one for one in recording.backward if one.step is not None and one.step <= ended.index]
     last = next((one.step for one in reversed(ran) if one.node in ends and one.status == "passed"), None)
@@ -97,14 +98,14 @@ def _root_of_gradient(recording: Recording, leaf: int, ended: Step) -> Place | N
 
 
 def own_steps(recording: Recording) -> list[Step]:
-    """Returns the steps of the function that was called, or of the module's forward: no helper's, no custom backward's."""
+    """Return the steps of the called function or the module's forward, without those of helpers and custom backwards."""
     outer = [step for step in recording.steps if step.depth == 0]
     called = outer[0].function.removesuffix("__init__") if outer else ""
     return [step for step in outer if step.function in (called, f"{called}forward")]
 
 
 def _name_at(returned: ast.expr | None, path: str) -> str:
-    """Returns the name that stands in a return statement for a value, such as "a" or "seen[0]"; "" for an expression."""
+    """Return the name of a value in a return statement, such as "a" or "seen[0]"; "" for other expressions."""
     keys: list[ast.expr] = []
     inner = ast.parse(path, mode="eval").body
     while isinstance(inner, ast.Subscript):
@@ -124,7 +125,7 @@ def _name_at(returned: ast.expr | None, path: str) -> str:
 
 
 def _same_values(returned: ast.expr | None) -> ast.expr | None:
-    """Returns what stands before `.detach()`, `.clone()`, `.item()` or `.data`: its values are those that are returned."""
+    """Return the operand of `.detach()`, `.clone()`, `.item()` or `.data`, which has the same values as the result."""
     while True:
         if isinstance(returned, ast.Attribute) and returned.attr == "data":
             returned = returned.value
@@ -139,10 +140,10 @@ def _same_values(returned: ast.expr | None) -> ast.expr | None:
 
 
 def _places_of_names(recording: Recording, ended: Step) -> dict[str, tuple[int | None, Place]]:
-    """Returns for each name the tensor that it held before a statement, None for none any more, and the line that bound it."""
+    """Return, for each name, its tensor before a statement (None if it was unbound) and the line that bound it."""
     places: dict[str, tuple[int | None, Place]] = {}
     for step in recording.steps[: ended.index + 1]:
-        # A function's names hold nothing any more once it has returned.
+        # When a function has returned, its names are unbound.
         changes = [change for change in step.names if change.tensor is not None or step is not ended]
         places |= {change.name: (change.tensor, step.place) for change in changes}
     return places
@@ -153,6 +154,6 @@ def _storages(recording: Recording) -> dict[int, int]:
 
 
 def _writes(recording: Recording, storages: set[int]) -> Iterator[Place]:
-    """Yields the place of each write that changed values in some of these storages."""
+    """Yield the place of each write that changed values in these storages."""
     writes = (write for step in recording.steps for write in step.writes)
     yield from (write.place for write in writes if write.storage in storages and write.bytes_changed)

@@ -1,4 +1,4 @@
-"""The line of an answer from which on a name holds other values than in the original program."""
+"""The first line of an answer at which a name gets other values than in the original program."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ from autograder.tape.recording.verdict_types import NamedLine, Place
 
 
 class Held(NamedTuple):
-    """What a name held from a line on, as a recording tells it."""
+    """The values of a name from a line on, as the recording formats them."""
 
     values: str
     place: Place
 
 
 def record_original(program: Callable[..., object], call: Call) -> Recording | None:
-    """Returns the recording of the original program's forward, with nothing that requires grad; None where it raises."""
+    """Return the recording of the original program's forward, in which no tensor requires grad; None if it raises."""
     plain = Call(call.arguments, call.options, call.parameters, training=call.training, differentiate=False)
     recording = LocalSubject(program).recording(plain)
     return recording if recording is not None and return_statement(recording) else None
 
 
 def find_other_values(recording: Recording, original: Recording) -> NamedLine | None:
-    """Returns the first line at which a name gets values that it does not have in the original; None for none.
+    """Return the first line at which a name gets values that it does not have in the original, or None.
 
-    Only names count that end with values which they never have there: on the way to the same values, others may be right.
+    Only names whose final values never occur in the original count, because an answer may compute the right values in
+    another way.
     """
     known, steps = _held(original), recording.steps
     found = [
@@ -47,14 +48,14 @@ def find_other_values(recording: Recording, original: Recording) -> NamedLine | 
 
 
 def _first_other(mine: list[Held], original: list[Held]) -> Place:
-    """Returns where the first of as many values differs, else where the last ones come from: how others belong together is open."""
+    """Return the first place at which the values differ; if their numbers differ, the place of the last value."""
     if len(mine) != len(original):
         return mine[-1].place
     return next(own.place for own, other in zip(mine, original, strict=True) if own.values != other.values)
 
 
 def _held(recording: Recording) -> dict[str, list[Held]]:
-    """Returns for each name what it held, one after the other, in the function itself."""
+    """Return, for each name, its successive values in the function itself."""
     own = {step.index for step in own_steps(recording)}
     names: dict[str, int | None] = {}
     values: dict[int, str] = {}

@@ -1,6 +1,6 @@
-"""One call of a check, in two steps: a plan, which knows no answer, and its comparison with a student's answer.
+"""A call of a check in two steps: a plan, which does not depend on an answer, and its comparison with an answer.
 
-In a notebook a call does both. A grader plans a test cell once and compares the plans with the answers of every student.
+In a notebook, a call does both. A grader plans a test cell once and compares the plans with the answers of all students.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ Program = TypeVar("Program", bound=Callable[[], Any])
 
 
 class Unplannable(Exception):
-    """A check needs a student's answer before it can be compared: its cell has to run for each student."""
+    """A check needs a student's answer before the comparison, so its cell has to run for each student."""
 
 
 class Plan(ABC):
     """One call of a check.
 
     Attributes:
-        name: the exercise, or the student's variable that holds a prediction.
-        asks: what `compare` looks up by this name: a function or class to call, a program to run, or a value; None for
-            nothing.
-        asks_more: whether `compare` may make a call that is not among `calls`.
+        name: the exercise, or the student's variable that contains a prediction.
+        asks: the kind of object that `compare` looks up by this name: a function or class to call, a program to run, or a value;
+            None if it does not look up anything.
+        asks_more: whether `compare` may make a call that is not in `calls`.
     """
 
     name: str
@@ -44,14 +44,14 @@ class Plan(ABC):
 
     @property
     def calls(self) -> tuple[Call, ...]:
-        """The calls of the subject that `compare` makes for a right answer, in order; it stops after a wrong one.
+        """The calls of the subject that `compare` makes for a right answer, in order; it stops at a wrong one.
 
-        The call that measures memory is not among them: it keeps all memory that it takes, and only a right answer needs it.
+        The call that measures memory is not included: it keeps all allocated memory alive, and only a right answer needs it.
         """
         return ()
 
     def prepare(self) -> None:
-        """Compute all cached properties now: the work that does not depend on an answer. `compare` needs some of them only."""
+        """Compute all cached properties now, which do not depend on an answer."""
         for kind in type(self).__mro__:
             for name, attribute in vars(kind).items():
                 if isinstance(attribute, functools.cached_property):
@@ -59,12 +59,13 @@ class Plan(ABC):
 
     @abstractmethod
     def compare(self, names: LearnerNames) -> None:
-        """Prints one line if the answer among these names is right, and raises the reason if it is not.
+        """Print one line if the answer is right, and raise the reason if it is not.
 
-        The result depends on the plan and the answer only: a plan can be compared with many answers, and again with one.
+        The result depends only on the plan and the answer: a plan can be compared with many answers, and repeatedly with the
+        same one.
 
         Raises:
-            Unsolved: why the answer does not pass.
+            Unsolved: the answer does not pass; the message gives the reason.
         """
 
 
@@ -72,7 +73,7 @@ class Plans(list[Plan]):
     """The plans of one test cell.
 
     Attributes:
-        lines: of the cell, 1-based, at which each check is called.
+        lines: the line of the cell, 1-based, at which each check is called.
     """
 
     def __init__(self) -> None:
@@ -85,7 +86,7 @@ _plans: ContextVar[Plans | None] = ContextVar("plans", default=None)
 
 @contextlib.contextmanager
 def planning() -> Iterator[Plans]:
-    """A block in which checks compare nothing: each call appends its prepared plan to the list and returns as if it passed.
+    """Inside the block, each check appends its prepared plan to the list and returns as if it had passed.
 
     Raises:
         Unplannable: a check, or the code between checks, needs an answer.
@@ -101,7 +102,7 @@ def planning() -> Iterator[Plans]:
 
 
 class _NoNames:
-    """The student's names while checks are planned."""
+    """The lookup of student names during planning, which always raises Unplannable."""
 
     def subject(self, name: str) -> NoReturn:
         raise Unplannable(f"{name} is looked up before there is an answer")
@@ -110,7 +111,7 @@ class _NoNames:
 
 
 def plan_or_compare(plan: Plan) -> None:
-    """Appends a plan inside `planning`; elsewhere compares it with the current names."""
+    """Append a plan inside `planning`; otherwise compare it with the current names."""
     plans = _plans.get()
     if plans is None:
         try:
@@ -129,7 +130,7 @@ def plan_or_compare(plan: Plan) -> None:
 
 
 def _line_of_cell() -> int:
-    """Return the line at which the running cell is; 0 outside of a cell."""
+    """Return the line of the running cell; 0 outside of a cell."""
     frame: FrameType | None = sys._getframe()
     while frame is not None and frame.f_code.co_name != "<module>":
         frame = frame.f_back
@@ -137,7 +138,7 @@ def _line_of_cell() -> int:
 
 
 def decorator(plan_of: Callable[[Program], Plan]) -> Callable[[Program], Program]:
-    """Returns a decorator that plans or compares for the function below it, and returns that function."""
+    """Return a decorator that plans or compares the decorated function and returns it unchanged."""
 
     def decorate(program: Program) -> Program:
         plan_or_compare(plan_of(program))
@@ -147,7 +148,7 @@ def decorator(plan_of: Callable[[Program], Plan]) -> Callable[[Program], Program
 
 
 def require_known_names(error: str, told: str) -> None:
-    """Raises Unplannable if a program has met an unknown name while checks are planned: a student's answer may define it.
+    """Raise Unplannable if a program met an unknown name during planning: a student's answer may define that name.
 
     Args:
         error: the type of the exception that ended the program.

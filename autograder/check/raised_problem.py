@@ -1,4 +1,4 @@
-"""An exception of an answer, or of its backward, in a learner's words: what it means, what was expected, and where to look."""
+"""Messages for an exception in an answer or its backward: the meaning, the expected behavior, and where to look."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from autograder.locale.translations import translatable, translated
 
 
 class Meaning(NamedTuple):
-    """What an exception means; `look_at` where its own line is not the place to look."""
+    """The meaning of an exception; `look_at` is set if the line that raised is not the place to look at."""
 
     verdict: str
     expected: str
@@ -48,7 +48,7 @@ BY_PHRASE = {
         translatable("the names of the methods, letter by letter"),
     ),
 }
-"""A part of PyTorch's message → what it means."""
+"""A part of PyTorch's message → its meaning."""
 
 USED_AGAIN = Meaning(
     translatable("a graph is used again after backward has freed it"),
@@ -74,11 +74,17 @@ IN_BACKWARD = Meaning(
 OWN_CODE = Meaning(translatable("your own code raises an error"), translatable("a function that runs on these inputs"))
 
 CAUSED_ELSEWHERE = (REFUSED, NO_START, NO_GRAD, IN_BACKWARD)
-"""What the line that raises is seldom the reason for."""
+"""Meanings whose cause is seldom the line that raised."""
 
 
 def raise_problem(exercise: str, problem: CallProblem, blame: Callable[[], str]) -> NoReturn:
-    """Raises the exception of an answer as a verdict; `blame` describes the line that is the reason, "" for none."""
+    """Raise the exception of an answer as a verdict.
+
+    Args:
+        exercise: its id.
+        problem: the exception.
+        blame: returns a description of the line that is the cause, or "".
+    """
     where = translated("the function that you defined")
     if problem.line:
         where = translated("line {line}: {text}", line=problem.line, text=problem.text.strip())
@@ -99,7 +105,7 @@ def raise_problem(exercise: str, problem: CallProblem, blame: Callable[[], str])
 
 
 def meaning_of(problem: CallProblem) -> Meaning:
-    """Returns what an exception means."""
+    """Return the meaning of an exception."""
     known = next((BY_PHRASE[phrase] for phrase in BY_PHRASE if phrase in problem.message), None)
     if known:
         return known
@@ -109,7 +115,7 @@ def meaning_of(problem: CallProblem) -> Meaning:
         return NO_GRAD
     if problem.phase == "backward":
         return IN_BACKWARD
-    # No line of the answer ran: the call itself failed.
+    # If no line of the answer ran, the call itself failed.
     called_otherwise = problem.type == "TypeError" and not problem.line and "argument" in problem.message
     return OTHER_ARGUMENTS if called_otherwise else OWN_CODE
 

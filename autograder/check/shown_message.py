@@ -1,4 +1,4 @@
-"""A refusal in a learner's notebook, whose lines break where the pane ends; elsewhere the text, which was wrapped already."""
+"""A verdict in a student's notebook, whose lines wrap at the width of the pane; elsewhere, the wrapped text."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from autograder.check.events import is_learners_notebook
 from autograder.check.message import LABEL_COLUMNS, Unsolved
 from autograder.locale.line_breaks import join_lines
 
-# Within a theme the font is that of JupyterLab's printed text (4.6); an exported page has no theme.
+# JupyterLab's theme (4.6) sets the font of printed text; an exported page has no theme.
 FONT = "font-family: var(--jp-code-font-family, monospace); font-size: var(--jp-code-font-size, 13px)"
 BREAKS = "line-height: 1.3; white-space: pre-wrap; overflow-wrap: anywhere"
 HANGING = f"padding-left: {LABEL_COLUMNS}ch; text-indent: {2 - LABEL_COLUMNS}ch"
 
 
 class ShownMessage(NamedTuple):
-    """The four lines of a refusal, as text and as HTML."""
+    """The four lines of a verdict, as text and as HTML."""
 
     text: str
 
@@ -33,13 +33,13 @@ class ShownMessage(NamedTuple):
 
 
 def show_first(wrong: Unsolved) -> None:
-    """Shows the message now, before a picture; the notebook then shows only the verdict below."""
+    """Show the message now, above a picture; the notebook then shows only the verdict below the picture."""
     wrong.judged = judged_run(wrong.exercise)
     display(ShownMessage(wrong.told)) if is_learners_notebook() else print(wrong)
     wrong.printed = True
 
 
 def _row(row: str) -> str:
-    """Returns one of the lines, which was wrapped under its label, as an element of its own."""
+    """Return one of the four lines, unwrapped, as an HTML element."""
     style = f' style="{HANGING}"' if row.startswith("  ") else ""
     return f"<div{style}>{html.escape(join_lines(row.splitlines()))}</div>"

@@ -1,4 +1,4 @@
-"""Tensors as plain data: compared within the accuracy of finite differences, and as short texts."""
+"""Tensors as plain data: comparison within the accuracy of finite differences, and short texts."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import torch
 from autograder.check.subject.call_report import Array
 from autograder.locale.translations import translated
 
-# Central differences in float64 are good to about 1e-8 of the value; a wrong formula is off by far more.
+# Central differences in float64 have a relative error of about 1e-8; a wrong formula differs by much more.
 RELATIVE, ABSOLUTE = 1e-5, 1e-6
 
 
 def same(got: Array, right: Array) -> bool:
-    """Returns whether both have the same dtype, shape and, within the accuracy above, values."""
+    """Return whether both have the same dtype and shape, and values that agree within the accuracy above."""
     return (got.dtype, got.shape) == (right.dtype, right.shape) and close(got, right.tensor())
 
 
 def close(got: Array, right: torch.Tensor) -> bool:
-    """Returns whether the values agree within the accuracy above, in the same dtype and shape; nan agrees with nothing."""
+    """Return whether dtype and shape are the same and the values agree within the accuracy above; nan never agrees."""
     values = got.tensor()
     return (
         values.dtype == right.dtype
@@ -27,7 +27,7 @@ def close(got: Array, right: torch.Tensor) -> bool:
 
 
 def format_values(values: Array, beside: Array | None = None) -> str:
-    """Returns a short text: four numbers, starting at the first that differs from `beside`, then dtype and shape."""
+    """Return a short text: four numbers, starting at the first one that differs from `beside`, then dtype and shape."""
     if values.dtype == "bool" and not values.shape:
         return str(bool(values.tensor()))
     flat = values.tensor().reshape(-1)

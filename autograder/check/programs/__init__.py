@@ -1,1 +1,1 @@
-"""Exercises about a program that a check cell holds: what it will do, what it returns, which of its lines did harm."""
+"""Exercises about a program in a check cell: its outcome, its return value, or the line that broke backward."""

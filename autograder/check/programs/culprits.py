@@ -1,4 +1,4 @@
-"""Name the line: a learner reads the picture of a failing program and says which line did the harm."""
+"""Exercises in which a student reads the picture of a failing program and names the line that broke backward."""
 
 from __future__ import annotations
 
@@ -26,27 +26,28 @@ from autograder.view import show
 
 
 def culprit(name: str) -> Callable[[Program], Program]:
-    """Returns a decorator that shows what autograd held while the function below it ran, and checks the named line.
+    """Return a decorator that records and shows the decorated program, and checks the named line.
 
-    The picture is shown even before a line is named, because the learner reads the answer from it. Until the answer is
-    right, the picture omits the summary that would give it away. The answer is never a stored key: right is every line
-    that the recording shows to have written into a saved tensor before a backward used it.
+    The picture is shown even before a line is named, because the student reads the answer from it. Until the answer is
+    right, the picture omits the summary that would give it away. The answer is never a stored key: every line that
+    modified
+    a saved tensor before a backward used it, according to the recording, is right.
 
     Args:
-        name: the learner's variable, which holds one line of the program as text; whitespace does not matter.
+        name: the student's variable, which contains one line of the program as text; whitespace does not matter.
 
     Raises:
         NotAttempted: no line has been named yet.
-        Incorrect: the text is not a line of the program, or that line did no harm.
+        Incorrect: the text is not a line of the program, or that line did not modify a saved tensor.
         Missing: the variable is not defined.
-        BrokenExercise: the program does no harm to any saved tensor.
+        BrokenExercise: the program does not modify any saved tensor.
     """
     return decorator(lambda program: CulpritPlan(name, program))
 
 
 @dataclass(frozen=True)
 class CulpritPlan(Plan):
-    """One use of `culprit`: a program, of which the student's variable names a line."""
+    """One use of `culprit`: a program, and the name of the variable that contains a line of it."""
 
     name: str
     program: Callable[[], Any]
@@ -55,7 +56,7 @@ class CulpritPlan(Plan):
 
     @functools.cached_property
     def recording(self) -> Recording:
-        """What autograd held while the program ran; raises BrokenExercise if no line did harm."""
+        """The recording of the program; raises BrokenExercise if no line modified a saved tensor."""
         recording = record_program(self.program)
         if not recording.verdict.harms:
             raise BrokenExercise(f"the program of {self.name} writes into no saved tensor, so there is no line to name")
@@ -67,7 +68,7 @@ class CulpritPlan(Plan):
         return {_normalize(line): line.strip() for line in source_of(self.program).splitlines()}
 
     def compare(self, names: LearnerNames) -> None:
-        """Compare the named line with those that did harm, and show the picture."""
+        """Compare the named line with those that modified a saved tensor, and show the picture."""
         recording = self.recording
         try:
             guess = find_value(self.name, names)
@@ -83,7 +84,7 @@ class CulpritPlan(Plan):
 
 
 def _hide_verdict(recording: Recording) -> Recording:
-    """Returns the recording without the verdict that names the line; it still holds what each step did."""
+    """Return the recording without the verdict that names the line; the steps keep their details."""
     verdict = msgspec.structs.replace(recording.verdict, harms=(), notes=(), fixes=())
     return msgspec.structs.replace(recording, verdict=verdict)
 
@@ -129,7 +130,7 @@ def _describe_line(line: str, harms: tuple[Harm, ...]) -> str:
 
 
 def _normalize(line: str) -> str:
-    """Returns the tokens of a line of code, one space between them, without its comment; of other text the words."""
+    """Return the tokens of a line of code without its comment, separated by single spaces; for other text, its words."""
     try:
         tokens = [
             one.string

@@ -1,4 +1,4 @@
-"""Recordings of a course's demonstrations, made from its own cells alone and used wherever nothing that decides them differs."""
+"""Recordings of a course's demonstrations, reused as long as everything that they depend on is unchanged."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from autograder.tape.internals.mode_stack import dispatch_modes, function_modes
 from autograder.tape.recording.schema import Recording
 
 SPACES = (builtins, torch, torch.Tensor, torch.autograd, nn, nn.functional, nn.Module, nn.Parameter)
-"""Where a program that replaces a part of PyTorch or Python usually puts it."""
+"""The namespaces in which a program that replaces a part of PyTorch or Python usually does so."""
 
-OF_THE_SHELL = {"input", "exit", "quit"}  # IPython has others while a cell runs
+OF_THE_SHELL = {"input", "exit", "quit"}  # IPython replaces these while a cell runs
 
 
 def parts() -> list[dict[str, Any]]:
-    """Returns what each of `SPACES` holds now."""
+    """Return the current contents of each of `SPACES`."""
     return [{name: value for name, value in vars(space).items() if name not in OF_THE_SHELL} for space in SPACES]
 
 
@@ -41,7 +41,10 @@ _before = parts()
 
 
 def take_for_granted() -> None:
-    """Takes `SPACES` as they are for the beginning: `torch._dynamo`, which an optimizer imports, replaces `torch.manual_seed` (2.13)."""
+    """Store the current contents of `SPACES` as the original ones.
+
+    Importing `torch._dynamo`, as an optimizer does, replaces `torch.manual_seed` (PyTorch 2.13).
+    """
     global _before
     _before = parts()
 
@@ -50,25 +53,26 @@ _kept: ContextVar[KeptRecordings | None] = ContextVar("kept recordings", default
 
 
 class KeptRecordings:
-    """Recordings by what decides them: the program's code, the libraries that it names, and settings.
+    """Recordings, by a hash of the inputs that determine them: the program's code, the libraries that it uses, and settings.
 
-    A program that uses a value, function or class of another cell is recorded again each time; so is every program once a part of
-    `SPACES` was replaced, which is noticed if this module was imported before.
+    A program that uses a value, function or class of another cell is recorded each time. The same applies to all
+    programs after
+    a part of `SPACES` was replaced; this is detected only if this module was imported before the replacement.
     """
 
     def __init__(self) -> None:
         self._known: dict[str, Recording] = {}
 
     def add(self, encoded: bytes) -> None:
-        """Adds what `encoded` returned in another process."""
+        """Add recordings that `encoded` returned in another process."""
         self._known |= msgspec.msgpack.decode(encoded, type=dict[str, Recording]) if encoded else {}
 
     def encoded(self) -> bytes:
-        """Returns all recordings as msgpack."""
+        """Return all recordings as msgpack."""
         return msgspec.msgpack.encode(self._known)
 
     def recording(self, program: Callable[[], Any]) -> Recording:
-        """Returns the recording of a program, which is made and kept if it is not known."""
+        """Return the recording of a program; if it is unknown, record and store it."""
         key = _deciding(program)
         if key is None:
             return record(program)
@@ -79,7 +83,7 @@ class KeptRecordings:
 
 @contextlib.contextmanager
 def use_recordings(kept: KeptRecordings) -> Iterator[None]:
-    """A block in which `demonstration` keeps and finds recordings."""
+    """Make `demonstration` use and extend these recordings inside the block."""
     token = _kept.set(kept)
     try:
         yield
@@ -88,13 +92,13 @@ def use_recordings(kept: KeptRecordings) -> Iterator[None]:
 
 
 def demonstration(program: Callable[[], Any]) -> Recording:
-    """Returns the recording of a program that is shown and not checked; inside `use_recordings`, a kept one if there is one."""
+    """Return the recording of a program that is shown but not checked; inside `use_recordings`, a stored one if possible."""
     kept = _kept.get()
     return record(program) if kept is None else kept.recording(program)
 
 
 def _deciding(program: Callable[[], Any]) -> str | None:
-    """Returns a hash of what decides the recording of a function without arguments; None if that cannot be said."""
+    """Return a hash of the inputs that determine the recording of a function without arguments; None if they are unknown."""
     if function_modes() or dispatch_modes() or _is_replaced():
         return None
     if not isinstance(program, types.FunctionType) or program.__closure__ or program.__defaults__ or vars(program):
@@ -111,19 +115,19 @@ def _deciding(program: Callable[[], Any]) -> str | None:
         torch.are_deterministic_algorithms_enabled(),
         repr(warnings.filters),
     )
-    # Version 2 of the format does not depend on how often an object is used elsewhere.
+    # Version 2 of the format does not depend on the reference counts of objects.
     code = marshal.dumps(_without_number(program.__code__), 2)
     return hashlib.sha256(repr((code, sorted(used.items()), settings)).encode()).hexdigest()
 
 
 def _without_number(code: types.CodeType) -> types.CodeType:
-    """Returns the code as of a cell that was not counted: IPython 9 names its file by its number and the hash of its text."""
+    """Return the code without the number of its cell: IPython 9 names its file by this number and the hash of its text."""
     inner = [_without_number(one) if isinstance(one, types.CodeType) else one for one in code.co_consts]
     return code.replace(co_filename=NUMBER.sub("", code.co_filename), co_consts=tuple(inner))
 
 
 def _is_replaced() -> bool:
-    """Returns whether a part of `SPACES` is another object than at import, or a class has more; what modules import late is none."""
+    """Return whether an object in `SPACES` was replaced since import, or a class got more; lazily imported names do not count."""
     for space, before in zip(SPACES, _before, strict=True):
         now = vars(space)
         if isinstance(space, type) and len(now) != len(before):
@@ -134,7 +138,7 @@ def _is_replaced() -> bool:
 
 
 def _global_names(code: types.CodeType) -> tuple[set[str], set[str]]:
-    """Returns the global names that a function and those inside it read, and those that they bind or delete."""
+    """Return the global names that a function and its inner functions read, and those that they bind or delete."""
     steps = [(step.opname.removesuffix("_GLOBAL"), step.argval) for step in dis.get_instructions(code)]
     read = {name for does, name in steps if does in ("LOAD", "LOAD_NAME")}
     written = {name for does, name in steps if does in ("STORE", "DELETE")}
@@ -146,7 +150,7 @@ def _global_names(code: types.CodeType) -> tuple[set[str], set[str]]:
 
 
 def _library_name(value: object) -> str | None:
-    """Returns the name by which every process finds this module, or this class or function of a module."""
+    """Return the qualified name of a module, class or function that every process can import; None for other objects."""
     if isinstance(value, types.ModuleType):
         return value.__name__ if sys.modules.get(value.__name__) is value else None
     if not isinstance(value, type | types.FunctionType | types.BuiltinFunctionType):

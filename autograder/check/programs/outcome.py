@@ -29,25 +29,26 @@ from autograder.view import draws_here, show
 def check_outcome(
     exercise: str, outcome: Outcome, *, without: tuple[str, ...] = (), given: Callable[[], object]
 ) -> None:
-    """Checks the outcome of the learner's program: prints one line if it is `outcome`, and raises the reason if it is not.
+    """Print one line if the student's program has the outcome `outcome`, and raise the reason if it does not.
 
     Args:
-        exercise: the exercise's id, which is also the name of the learner's function; it takes no arguments.
+        exercise: the exercise's id, which is also the name of the student's function; it takes no arguments.
         outcome: the outcome that its run must have.
-        without: names that its code must not use, such as "data" or "numpy", because they would make it too easy.
+        without: names that its code must not use, such as "data" or "numpy", because they would make the exercise too
+            easy.
         given: the original program; its source is used to recognize an unchanged answer.
 
     Raises:
         NotAttempted: the program is still the original one.
-        Incorrect: it has a different outcome, or uses a name that is not allowed.
-        Missing: nothing of that name is defined.
+        Incorrect: the program has a different outcome, or uses a name that is not allowed.
+        Missing: the name `exercise` is not defined.
     """
     plan_or_compare(OutcomePlan(exercise, outcome, without, given))
 
 
 @dataclass(frozen=True)
 class OutcomePlan(Plan):
-    """One call of `check_outcome`, whose arguments are described there."""
+    """The plan of one call of `check_outcome`; its arguments are described there."""
 
     name: str
     outcome: Outcome
@@ -97,7 +98,7 @@ def _refuse(exercise: str, subject: Subject, found: ProgramText, outcome: Outcom
 
 
 def _line_to_look_at(recording: Recording) -> NamedLine | None:
-    """Returns why the last write of a correct program changed no gradient; None where there is no write, or another outcome."""
+    """Return the last write of a correct program, and why it changed no gradient; None for other programs."""
     steps = [step for step in recording.steps if step.writes]
     if recording.verdict.outcome != "correct" or not steps:
         return None

@@ -1,4 +1,4 @@
-"""Predict, then run: a prediction is compared with what PyTorch does when the check runs, never with a stored key."""
+"""Predictions that are compared with the behavior of PyTorch when the check runs, never with a stored key."""
 
 from __future__ import annotations
 
@@ -25,29 +25,31 @@ from autograder.view.text.headline import meaning
 
 
 def predicted(name: str) -> Callable[[Program], Program]:
-    """Returns a decorator that runs the function below it, shows what autograd held, and checks the prediction.
+    """Return a decorator that runs and shows the decorated program, and checks the predicted outcome.
 
     Args:
-        name: the learner's variable that holds one of the four outcomes; while it is `...`, nothing is run
-            or shown, so that the learner predicts first.
+        name: the student's variable that contains one of the four outcomes. While it is `...`, nothing is run or shown,
+            so that
+            the student predicts first.
 
     Raises:
-        NotAttempted: nothing has been predicted yet.
-        Incorrect: something else happened, or the prediction is not one of the four words.
+        NotAttempted: the prediction is still `...`.
+        Incorrect: the outcome is another one, or the prediction is not one of the four words.
         Missing: the variable is not defined.
     """
     return decorator(lambda program: OutcomePrediction(name, program))
 
 
 def predicted_value(name: str) -> Callable[[Program], Program]:
-    """Returns a decorator that runs the function below it, compares what it returns with the prediction, and shows the picture.
+    """Return a decorator that runs the decorated program, compares its return value with the prediction, and shows the picture.
 
     Args:
-        name: the learner's variable: a number, a word, None, or a list of them; numbers may be off by 1 %, or by 0.005.
+        name: the student's variable: a number, a word, None, or a list of them; a number may be off by 1 %, or by
+            0.005.
 
     Raises:
-        NotAttempted: the prediction still contains `...`; nothing is run then.
-        Incorrect: the function returns something else.
+        NotAttempted: the prediction still contains `...`; the program is not run.
+        Incorrect: the program returns another value.
         Missing: the variable is not defined.
     """
     return decorator(lambda program: ValuePrediction(name, program))
@@ -55,7 +57,7 @@ def predicted_value(name: str) -> Callable[[Program], Program]:
 
 @dataclass(frozen=True)
 class _Prediction(Plan):
-    """A program, and the name of the student's variable that predicts something about it."""
+    """A program, and the name of the student's variable that predicts its behavior."""
 
     name: str
     program: Callable[[], Any]
@@ -64,7 +66,6 @@ class _Prediction(Plan):
 
     @functools.cached_property
     def recording(self) -> Recording:
-        """What autograd held while the program ran."""
         return record_program(self.program)
 
     def _show_right(self, found: str) -> None:
@@ -72,7 +73,7 @@ class _Prediction(Plan):
         show_program(self.recording, self.program, from_start=True)
 
     def _refuse(self, told: str, guess: str) -> NoReturn:
-        """Show what was wrong before the picture, and raise it."""
+        """Show the message, then the picture, and raise the message as Incorrect."""
         wrong = Incorrect(told)
         show_first(wrong)
         show_program(self.recording, self.program, from_start=True)
@@ -137,7 +138,7 @@ class ValuePrediction(_Prediction):
 
     @functools.cached_property
     def value(self) -> Any:
-        """What the program returns."""
+        """The return value of the program."""
         return self.program()
 
     def compare(self, names: LearnerNames) -> None:
@@ -169,25 +170,25 @@ class ValuePrediction(_Prediction):
 
 
 def observed(program: Callable[[], Any]) -> Callable[[], Any]:
-    """Runs the function below it once, shows what autograd held, and returns the function; nothing is checked."""
+    """Run the decorated program once, show its picture, and return it unchanged, without a check."""
     show_program(demonstration(program), program)
     return program
 
 
 def versions_hidden(program: Callable[[], Any]) -> Callable[[], Any]:
-    """Runs the function below it once, and shows a picture whose version counters the learner sets; returns the function."""
+    """Run the decorated program once, show a picture in which the student sets the version counters, and return it unchanged."""
     show(demonstration(program), counters=True)
     return program
 
 
 def outcome_named(guess: Any) -> Outcome | None:
-    """Returns the outcome that a learner's text names, in any case and with spaces or hyphens; None where it names none."""
+    """Return the outcome that a student's text names, ignoring case and hyphens; None if it does not name an outcome."""
     words = str(guess).lower().replace("-", " ").split()
     return next((outcome for outcome in OUTCOMES if outcome.split("-") == words), None)
 
 
 def _plain(guess: Any) -> Any:
-    """Returns a prediction with lists and numbers in place of tensors: a gradient may be written as one."""
+    """Return a prediction with its tensors converted to lists and numbers, because a gradient may be written as a tensor."""
     if isinstance(guess, list | tuple):
         return [_plain(one) for one in guess]
     return guess.tolist() if isinstance(guess, torch.Tensor) else guess
@@ -198,7 +199,7 @@ def _flat(value: Any) -> list[Any]:
 
 
 def _agree(guess: Any, value: Any) -> bool:
-    """Returns whether a prediction is the value, to two digits; lists and tuples by their items, words in any case."""
+    """Return whether a prediction agrees with a value: numbers within 1 % or 0.005, lists by items, words in any case."""
     if isinstance(value, list | tuple):
         same_length = isinstance(guess, list | tuple) and len(guess) == len(value)
         return same_length and all(map(_agree, guess, value))

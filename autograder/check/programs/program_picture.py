@@ -1,4 +1,4 @@
-"""The picture of a program that stands in a cell, with a button to change the program."""
+"""The picture of a program in a cell, with a button to edit the program."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ def record_program(program: Callable[[], Any]) -> Recording:
 
 
 def show_program(recording: Recording, program: Callable[[], Any], from_start: bool = False) -> None:
-    """Shows a recording of `program`; where it is live and the program's text is known, the program can be changed there.
+    """Show a recording of `program`, which can be edited in a live picture if its source is known.
 
     Args:
-        from_start: a live picture opens at the first step.
+        from_start: whether a live picture opens at the first step.
     """
     show(recording, from_start=from_start, playground=lambda: _playground(program))
 
 
 def _playground(program: Callable[[], Any]) -> Callable[[Any], None] | None:
-    """Returns what lets a live picture's program be changed; None where its lines cannot be moved, or its text is not known."""
-    # Where submissions run, the repairs are not there to be imported, and so no playground is: a lesson must still load there.
+    """Return a function that attaches the editor to a live picture; None if the lines cannot be moved or have no source."""
+    # In the process that runs submissions, the playground cannot be imported, but a lesson must still load there.
     with contextlib.suppress(OSError, TypeError, ModuleNotFoundError):
         from autograder.play.playground import playground_of
 

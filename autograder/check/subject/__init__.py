@@ -1,1 +1,1 @@
-"""What a check asks: a learner's function, called with given inputs, answers in plain data."""
+"""The subject of a check: a student's function that is called with given inputs and reports its results as plain data."""

@@ -1,4 +1,4 @@
-"""Which new memory a call takes, and which of the answer's lines made it."""
+"""The memory that a call allocates, and the line of the answer that allocated it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from autograder.tape.run.function_mode import tensors
 
 
 class Allocations(TorchFunctionMode):
-    """Lists every storage that a call from Python returns for the first time.
+    """Records every storage that a call from Python returns for the first time.
 
-    A dispatch mode would see temporaries inside an operation too, but the first one in a process imports 800 modules, and
-    a learner would wait a second for the answer (measured with PyTorch 2.13).
+    A dispatch mode would also see temporaries inside an operation, but the first one in a process imports 800 modules,
+    which
+    takes a second (measured with PyTorch 2.13).
     """
 
     def __init__(self, target: Callable[..., Any]) -> None:
@@ -43,7 +44,7 @@ class Allocations(TorchFunctionMode):
         storage = tensor.untyped_storage()
         if storage.data_ptr() in self._seen:
             return 0
-        # An address is reused once its storage is freed; holding on to the storage keeps every address unique.
+        # An address is reused after its storage is freed; keeping the storage alive makes every address unique.
         self._kept.append(storage)
         self._seen.add(storage.data_ptr())
         return storage.nbytes()

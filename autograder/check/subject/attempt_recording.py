@@ -1,4 +1,4 @@
-"""What autograd held while an answer ran with the inputs of its check."""
+"""The recording of an answer with the inputs of its check."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError, code_of
 
 SECONDS, ALL_RUNS = 2.0, 6.0
-"""How long one run, and all runs together, may take: a picture is help, not a verdict."""
+"""Time limits for one run and for all runs together, in seconds. They are short because a picture is only help."""
 
 
 def record_call(
     target: Callable[..., Any], call: Callable[[], object], *, knows_gradients: bool = False
 ) -> Recording | None:
-    """Returns the recording of a call; None where it cannot be run again, or its code has no text.
+    """Return the recording of a call; None if the call cannot be repeated or its code has no source.
 
     Args:
         target: the function, or the `nn.Module` class, whose lines are shown.
-        call: makes fresh inputs, calls it, and runs backward; returns the gradients by name.
-        knows_gradients: the right ones stand beside them in the picture, so they need not be found by many more runs.
+        call: creates new inputs, calls the target, and runs backward; returns the gradients by name.
+        knows_gradients: whether the caller has the right gradients; if so, they are not computed by further runs.
     """
     try:
         code = code_of(own_function(target))

@@ -1,4 +1,4 @@
-"""What a check and its subject exchange: plain data in, plain data out.
+"""The data that a check and its subject exchange.
 
 Decoding it cannot run code, so a report may come from an untrusted process.
 """
@@ -14,11 +14,11 @@ _WHOLE = ("uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int6
 _FLOATING = ("float16", "float32", "float64", "bfloat16", "complex32", "complex64", "complex128")
 _EIGHT_BITS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
 DTYPES = frozenset(("bool", *_WHOLE, *_FLOATING, *_EIGHT_BITS))
-"""What an array may hold: numbers of whole bytes. PyTorch (2.13) ends the process for bytes that are said to be `qint8`."""
+"""The dtypes of an array, each a whole number of bytes. PyTorch (2.13) aborts the process on bytes interpreted as `qint8`."""
 
 
 class Array(msgspec.Struct, frozen=True):
-    """A tensor's values, without the tensor: dtype ("float64"), shape in elements, and the bytes in C order."""
+    """A tensor's values without the tensor: dtype ("float64"), shape in elements, and the bytes in C order."""
 
     dtype: str
     shape: tuple[int, ...]
@@ -30,10 +30,10 @@ class Array(msgspec.Struct, frozen=True):
         return len(self.data)
 
     def tensor(self) -> torch.Tensor:
-        """Returns the values as a new tensor that owns its memory and requires no grad.
+        """Return the values as a new tensor that owns its memory and does not require grad.
 
         Raises:
-            ValueError: the bytes do not fit the dtype and the shape.
+            ValueError: the dtype is not allowed, or the bytes do not fit the dtype and the shape.
         """
         dtype = getattr(torch, self.dtype, None) if self.dtype in DTYPES else None
         if dtype is None:
@@ -45,8 +45,8 @@ class Array(msgspec.Struct, frozen=True):
 
 
 def array(tensor: torch.Tensor) -> Array:
-    """Returns the tensor's values now; dense CPU tensors of any dtype, lazy conjugation resolved."""
-    # Not `contiguous()`: it leaves a single element of stride 0, an expanded number, as it is, which has no view as bytes.
+    """Return the values of a dense tensor of any dtype, with lazy conjugation resolved."""
+    # Not `contiguous()`: it keeps the stride 0 of an expanded single element, which cannot be viewed as bytes.
     values = tensor.detach().resolve_conj().resolve_neg().cpu().clone(memory_format=torch.contiguous_format)
     data = bytes(values.reshape(-1).view(torch.uint8).numpy()) if values.numel() else b""
     return Array(str(values.dtype).removeprefix("torch."), tuple(values.shape), data)
@@ -56,24 +56,26 @@ Kind = Literal["leaf", "result", "frozen", "constant"]
 
 
 class Argument(msgspec.Struct, frozen=True):
-    """One input of a call: a leaf, the result of an operation on one, a leaf that must get no gradient, or a constant."""
+    """One input of a call: a leaf, the result of an operation on a leaf, a leaf that must not get a gradient, or a constant."""
 
     kind: Kind
     values: Array
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A request: call the learner's function, or build the learner's module and call it, with these inputs.
+    """A request to call the student's function, or to build the student's module and call it, with these inputs.
 
     Attributes:
-        arguments: by the parameter's name, in order; tensors get fresh memory at every call.
-        options: numbers and strings passed as they are; for a module, to its constructor.
-        parameters: for a module, the values to load into it before the call.
+        arguments: the tensors by parameter name, in order; each call gets new memory.
+        options: numbers and strings that are passed unchanged; for a module, to its constructor.
+        parameters: for a module, the values to load into its parameters before the call.
         cotangents: by the output's name, the gradient that backward starts from; if empty, backward is not run.
-        memory_cotangents: by the argument's name, the gradient that backward starts from in the tensor that the caller passed in.
-        differentiate: False asks for values only; nothing requires grad then, so every in-place write is allowed.
-        training: False calls a module in its evaluation mode.
-        measure: count the bytes that the call allocates. The other results of such a call are not used.
+        memory_cotangents: by the argument's name, the gradient that backward starts from in the tensor that the caller
+            passed in.
+        differentiate: if False, only values are computed and no tensor requires grad, so every in-place modification is
+            allowed.
+        training: if False, a module is called in evaluation mode.
+        measure: whether to count the allocated bytes; the other results of such a call are not used.
     """
 
     arguments: dict[str, Argument]
@@ -87,7 +89,7 @@ class Call(msgspec.Struct, frozen=True):
 
 
 class CallProblem(msgspec.Struct, frozen=True):
-    """An exception of the learner's code, or of PyTorch's in its backward; `line` is 1-based within the answer's cell."""
+    """An exception of the student's code or of its backward; `line` is 1-based within the answer's cell."""
 
     phase: Literal["forward", "backward"]
     type: str
@@ -97,7 +99,7 @@ class CallProblem(msgspec.Struct, frozen=True):
 
 
 class Allocation(msgspec.Struct, frozen=True):
-    """New memory of a call: its size in bytes, and the line of the answer that made it, None where none did."""
+    """Memory that a call allocated: its size in bytes, and the line of the answer that allocated it, if any."""
 
     nbytes: int
     line: int | None = None
@@ -105,18 +107,20 @@ class Allocation(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a call did.
+    """The results of a call.
 
     Attributes:
-        outputs: tensors and numbers returned, by path: "value", "value[0]", "value['loss']".
-        others: what else was returned, by path, as the name of its type.
-        after: each tensor argument's memory after the call.
-        gradients: of each leaf, result and parameter; None where no gradient arrived.
+        outputs: returned tensors and numbers, by path: "value", "value[0]", "value['loss']".
+        others: the type names of other returned objects, by path.
+        after: the memory of each tensor argument after the call.
+        gradients: the gradient of each leaf, result and parameter; None if it has no gradient.
         parameters: the names of a module's parameters.
-        shared: pairs of output and argument that share memory. Evidence only: the learner's process says so.
-        allocated: the new tensors of the call, where they were counted. Evidence only.
-        code: the answer's text without comments and docstrings, None where it could not be read. Evidence only.
-        words: every name and attribute that it uses. Evidence only.
+        shared: pairs of an output and an argument that share memory. Only evidence: it comes from the student's
+            process.
+        allocated: the new tensors of the call, if `measure` was set. Only evidence.
+        code: the answer's source without comments and docstrings, None if it could not be read. Only evidence.
+        words: every name and attribute in that source. Only evidence.
+        problem: the exception that ended the call, if any.
     """
 
     outputs: dict[str, Array] = {}
@@ -132,13 +136,13 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class ProgramText(msgspec.Struct, frozen=True):
-    """The result of running and recording a learner's program without arguments. Evidence only.
+    """The result of running and recording a student's program without arguments. Only evidence: it comes from the student's process.
 
     Attributes:
         outcome: one of the four outcomes.
-        error: the exception's type and message, "" where none was raised.
-        words: every name and attribute that its code uses.
-        code: its normal form, None where it could not be read.
+        error: the exception's type and message, "" if no exception was raised.
+        words: every name and attribute in its code.
+        code: its normal form, None if the source could not be read.
     """
 
     outcome: str

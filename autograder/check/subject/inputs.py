@@ -1,4 +1,4 @@
-"""New inputs for every call: what a check cell writes as `x=result("n", 3)`."""
+"""The random inputs of a check, such as `x=result("n", 3)`, drawn anew for every call."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from autograder.errors import InputError
 Size = int | str
 Decisive = Callable[..., bool] | None
 
-TRIES = 1000  # a draw that is decisive once in a hundred times is missed once in 20,000
+TRIES = 1000  # inputs that are decisive in 1 % of the draws are missed once in 20,000 checks
 
 
 class UndecisiveInputs(InputError):
-    """No inputs were drawn that the check cell asks for: a mistake of the author, not of the learner."""
+    """No draw satisfied `decisive` of the check cell: a mistake of the author, not of the student."""
 
 
 class TensorInput(NamedTuple):
-    """How one tensor argument is drawn: uniformly between low and high, in float64 or as whole numbers.
+    """The distribution of one tensor argument: uniform between low and high, in float64 or as integers.
 
     Attributes:
-        shape: sizes in elements; a name stands for a size of 2 to 4, drawn for each check; equal names give equal sizes.
-        integers: draw whole numbers from low (inclusive) to high (exclusive), for indices.
-        mixed: draw again until every row holds at least two different numbers.
+        shape: sizes in elements; a name means a size from 2 to 4, drawn for each check; equal names give equal sizes.
+        integers: draw integers from low (inclusive) to high (exclusive), for indices.
+        mixed: draw again until every row contains at least two different numbers.
     """
 
     kind: Kind
@@ -42,32 +42,32 @@ class TensorInput(NamedTuple):
 
 
 def leaf(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
-    """Returns a leaf argument: it requires grad, and the gradient is taken with respect to it."""
+    """Return a leaf argument: it requires grad, and its gradient is checked."""
     return TensorInput("leaf", shape, low, high)
 
 
 def result(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
-    """Returns an argument that an operation computed from a leaf, so that it may be modified in place."""
+    """Return an argument that an operation computed from a leaf, so that it may be modified in place."""
     return TensorInput("result", shape, low, high)
 
 
 def frozen(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
-    """Returns a leaf argument that requires grad, and that no gradient must reach."""
+    """Return a leaf argument that requires grad and must not get a gradient."""
     return TensorInput("frozen", shape, low, high)
 
 
 def constant(*shape: Size, low: float = -2.0, high: float = 2.0) -> TensorInput:
-    """Returns a tensor argument that does not require grad."""
+    """Return a tensor argument that does not require grad."""
     return TensorInput("constant", shape, low, high)
 
 
 def indices(*shape: Size, below: int) -> TensorInput:
-    """Returns a tensor argument of whole numbers from 0 up to, but not including, `below`."""
+    """Return a tensor argument of integers from 0 to `below` (exclusive)."""
     return TensorInput("constant", shape, 0, below, integers=True)
 
 
 def mask(*shape: Size) -> TensorInput:
-    """Returns a tensor argument of zeros and ones, at least one of each in every row of the last dimension."""
+    """Return a tensor argument of zeros and ones, with at least one of each in every row of the last dimension."""
     return TensorInput("constant", shape, 0, 2, integers=True, mixed=True)
 
 
@@ -76,7 +76,7 @@ _seeds: ContextVar[random.Random] = ContextVar("seeds", default=secrets.SystemRa
 
 @contextlib.contextmanager
 def use_seed(seed: int) -> Iterator[None]:
-    """A block in which every check draws from this seed, so that a grader that keeps it secret can repeat a grade."""
+    """Make every check inside the block draw from this seed, so that a grader can repeat a grade."""
     token = _seeds.set(random.Random(seed))
     try:
         yield
@@ -85,14 +85,18 @@ def use_seed(seed: int) -> Iterator[None]:
 
 
 class Generator:
-    """Draws arguments from a seed that no submission can know: it is created after the learner's cells have run."""
+    """Draws arguments from a seed that a submission cannot know: it is created after the student's cells have run."""
 
     def __init__(self, seed: int | None = None) -> None:
         self._random = torch.Generator().manual_seed(_seeds.get().getrandbits(63) if seed is None else seed)
         self._sizes: dict[str, int] = {}
 
     def arguments(self, inputs: dict[str, Any], decisive: Decisive = None) -> dict[str, Argument]:
-        """Returns new values for the tensor arguments among a check's keywords, the first ones that are decisive."""
+        """Return new values for the tensor arguments among a check's keywords: the first draw that is decisive.
+
+        Raises:
+            UndecisiveInputs: no draw was decisive.
+        """
         drawn = {name: value for name, value in inputs.items() if isinstance(value, TensorInput)}
         for _ in range(TRIES):
             found = {name: self._argument(value) for name, value in drawn.items()}
@@ -101,7 +105,7 @@ class Generator:
         raise UndecisiveInputs(f"of {TRIES} draws of the exercise's inputs, none is what its `decisive` asks for")
 
     def like(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Returns float64 values of the same shape: parameters to load, or a gradient to start backward from."""
+        """Return random float64 values of the same shape, to load into a parameter or to start backward from."""
         return self._uniform(tuple(tensor.shape), -1.0, 1.0)
 
     def _argument(self, drawn: TensorInput) -> Argument:

@@ -13,12 +13,13 @@ from typing import Any
 
 
 def normal_form(target: Callable[..., Any]) -> str | None:
-    """Returns the code of a function or class in a form that is equal for equal programs, or None if it has no source.
+    """Return the code of a function or class in a form that is equal for equal programs, or None if it has no source.
 
-    Two answers that differ only in comments, blank lines, docstrings, annotations or their own name have the same normal form.
+    Two answers that differ only in comments, blank lines, docstrings, annotations or their own name have the same
+    normal form.
     """
     if isinstance(target, type):
-        # inspect finds no class that a cell defined (Python 3.11 looks for __main__'s file), but finds its functions.
+        # inspect does not find a class that a cell defined (Python 3.11 looks for __main__'s file), but finds its methods.
         forms = [normal_form(member) for member in vars(target).values() if inspect.isfunction(member)]
         return None if None in forms else repr(forms)
     try:
@@ -28,12 +29,12 @@ def normal_form(target: Callable[..., Any]) -> str | None:
 
 
 def normal_form_of(definition: ast.stmt) -> str:
-    """Returns the normal form of a parsed function or class definition; see `normal_form`."""
+    """Return the normal form of a parsed function or class definition; see `normal_form`."""
     return _form(pickle.loads(pickle.dumps(definition)))  # several times as fast as copy.deepcopy
 
 
 def _form(definition: ast.stmt) -> str:
-    """Returns the normal form; the tree is changed on the way."""
+    """Return the normal form; modifies the tree."""
     if isinstance(definition, ast.ClassDef):
         return repr([_form(member) for member in definition.body if isinstance(member, ast.FunctionDef)])
     tree = ast.Module([definition], [])
@@ -48,13 +49,13 @@ def _form(definition: ast.stmt) -> str:
 
 
 def source_of(function: Callable[..., Any]) -> str:
-    """Returns a function's own lines.
+    """Return the source of a function.
 
     Raises:
         OSError, TypeError: it has no source.
     """
     code = getattr(inspect.unwrap(function), "__code__", None)
-    # inspect.getsource would ask each of PyTorch's 2,000 modules whether the function is its own, to find the same lines.
+    # inspect.getsource would search each of PyTorch's 2,000 modules for the function, to find the same lines.
     lines = linecache.getlines(code.co_filename)[code.co_firstlineno - 1 :] if code else []
     return "".join(inspect.getblock(lines)) if lines else inspect.getsource(function)
 
@@ -64,8 +65,9 @@ def _definition(function: Callable[..., Any]) -> ast.stmt:
 
 
 def own_function(target: Callable[..., Any]) -> Callable[..., Any]:
-    """Returns a function that the answer's cell holds: of a class its forward, else another method, as the `forward` of
-    `nn.Module`, which only raises, stands in PyTorch's own file.
+    """Return a function that is defined in the answer's cell.
+
+    For a class, this is its forward or else another method: the inherited `nn.Module.forward` is in PyTorch's own file.
     """
     if not isinstance(target, type):
         return target
@@ -74,7 +76,12 @@ def own_function(target: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def line_of(target: Callable[..., Any], frames: Sequence[traceback.FrameSummary]) -> tuple[int | None, str]:
-    """Returns the innermost of these frames' lines that stands in the answer's cell, and its text; the innermost frame is the last."""
+    """Return the line number and text of the innermost frame in the answer's cell; (None, "") if there is no such frame.
+
+    Args:
+        target: the answer.
+        frames: the innermost frame is the last one.
+    """
     code = getattr(own_function(target), "__code__", None)
     for frame in reversed(frames):
         if code is not None and frame.filename == code.co_filename:
@@ -83,7 +90,7 @@ def line_of(target: Callable[..., Any], frames: Sequence[traceback.FrameSummary]
 
 
 def words(function: Callable[..., Any]) -> tuple[str, ...]:
-    """Returns every name and attribute in a function's code, sorted; empty if it has no source."""
+    """Return every name and attribute in a function's code, sorted; empty if it has no source."""
     if isinstance(function, type):
         members = [words(member) for member in vars(function).values() if inspect.isfunction(member)]
         return tuple(sorted({word for found in members for word in found}))
@@ -94,7 +101,7 @@ def words(function: Callable[..., Any]) -> tuple[str, ...]:
 
 
 def functions_used(target: Callable[..., Any]) -> set[Callable[..., Any]]:
-    """Returns the functions and classes that an answer reaches by names of its own notebook, through others of them too."""
+    """Return the functions and classes of the notebook that an answer uses, directly or through others."""
     found: set[Callable[..., Any]] = set()
     waiting = [target]
     while waiting:
@@ -114,7 +121,7 @@ def functions_used(target: Callable[..., Any]) -> set[Callable[..., Any]]:
 
 
 def words_of(tree: ast.AST) -> tuple[str, ...]:
-    """Returns every name and attribute in a piece of code, and every part of what it imports, sorted."""
+    """Return every name and attribute in a piece of code, and every part of the imported module names, sorted."""
     return tuple(sorted({word for node in ast.walk(tree) for word in _words(node)}))
 
 

@@ -1,4 +1,4 @@
-"""What an answer prints while it is checked, cut short: a megabyte would keep the verdict from arriving in a notebook."""
+"""A limit on the output that an answer prints during a check: a megabyte would delay the verdict in a notebook."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TextIO
 from autograder.locale.translations import translated
 
 MOST = 4_000
-"""Characters that one run of an answer may print. Jupyter stops all output of a kernel at a megabyte a second (server 2.17)."""
+"""Characters that one run of an answer may print. Jupyter stops all output of a kernel at one megabyte per second (server 2.17)."""
 
 
 class ShortOutput(io.TextIOBase):
@@ -21,11 +21,11 @@ class ShortOutput(io.TextIOBase):
         self._shown, self._written = shown, 0
 
     def writable(self) -> bool:
-        """Returns True: it can be written to."""
+        """Return True."""
         return True
 
     def write(self, text: str) -> int:
-        """Passes on what still fits, and says once that the rest is left out."""
+        """Pass on the text up to the limit; at the limit, write once that the rest is left out."""
         fits = max(MOST - self._written, 0)
         if self._written <= MOST < self._written + len(text):
             self._shown.write(f"{text[:fits]}\n{translated('… the rest of what this prints is left out.')}\n")
@@ -35,13 +35,13 @@ class ShortOutput(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Flushes the stream below."""
+        """Flush the underlying stream."""
         self._shown.flush()
 
 
 @contextlib.contextmanager
 def short_output() -> Iterator[None]:
-    """A block whose output is cut short. Nothing goes to stderr, which would cost a right answer all its points (nbgrader 0.9.6)."""
+    """Limit the output of the block, and send its stderr to stdout: text on stderr costs all points (nbgrader 0.9.6)."""
     output = ShortOutput(sys.stdout)
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
         yield

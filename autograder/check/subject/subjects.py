@@ -1,4 +1,4 @@
-"""Subjects: the objects that run a learner's function for a check. The local one runs it in this process."""
+"""Subjects: objects that run a student's function for a check. The local one runs it in this process."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from autograder.tape.run.time_limit import TimeUp, time_limit
 
 
 class Subject(Protocol):
-    """A learner's function or module, here or in another process."""
+    """A student's function or module, in this process or another."""
 
     def call(self, request: Call) -> Report:
-        """Returns what the call did; an exception of the learner's code is part of the report."""
+        """Return the results of a call; an exception of the student's code is part of the report."""
         ...
 
     def program(self) -> ProgramText:
-        """Calls the function without arguments, records it, and returns its outcome."""
+        """Call and record the function without arguments, and return its outcome."""
         ...
 
     def program_recording(self) -> Recording | None:
-        """Returns what autograd held while `program` ran; None where that was in another process."""
+        """Return the recording that `program` made; None if it ran in another process."""
         ...
 
     def recording(self, request: Call, knows_gradients: bool = False) -> Recording | None:
-        """Returns what autograd held during such a call; None where it cannot be recorded.
+        """Return the recording of such a call; None if it cannot be recorded.
 
-        With `knows_gradients`, the caller has the right gradients.
+        With `knows_gradients`, the caller has the right gradients, so they are not computed.
         """
         ...
 
     def uses(self, function: Callable[..., Any]) -> bool:
-        """Returns whether it is, or calls, this function of the check."""
+        """Return whether the answer is this function of the check, or calls it."""
         ...
 
 
@@ -57,6 +57,7 @@ class LocalSubject:
     """Runs a function or an `nn.Module` class that is defined in this process.
 
     Args:
+        target: the function or class.
         seconds: the time limit of a call's forward, and of its backward; None for no limit.
     """
 
@@ -65,7 +66,7 @@ class LocalSubject:
         self._program: Recording | None = None
 
     def call(self, request: Call) -> Report:
-        """Returns what the call did; afterwards modes, dtype, seed and warning filters are restored."""
+        """Return the results of a call, and restore modes, dtype, seed and warning filters."""
         with _isolate_state():
             return msgspec.structs.replace(
                 _Run(self.target, request, self.seconds).report(), code=self.code, words=self.words
@@ -82,11 +83,11 @@ class LocalSubject:
         return words(self.target)
 
     def uses(self, function: Callable[..., Any]) -> bool:
-        """Returns whether the answer is this function, or calls it by one of the notebook's names."""
+        """Return whether the answer is this function, or calls it by one of the notebook's names."""
         return self.target is function or function in functions_used(self.target)
 
     def program(self) -> ProgramText:
-        """Returns the outcome of recording the function once, and the words that its code uses."""
+        """Record the function once, and return the outcome and the names that its code uses."""
         with short_output():
             self._program = record(self.target)
         verdict = self._program.verdict
@@ -94,11 +95,11 @@ class LocalSubject:
         return ProgramText(verdict.outcome, error, self.words, self.code)
 
     def program_recording(self) -> Recording | None:
-        """Returns what autograd held while `program` ran; None before that."""
+        """Return the recording that `program` made; None before that."""
         return self._program
 
     def recording(self, request: Call, knows_gradients: bool = False) -> Recording | None:
-        """Returns what autograd held during such a call, with fresh inputs each time that it runs."""
+        """Return the recording of such a call, with new inputs in each run."""
         with _isolate_state():
             return record_call(
                 self.target, lambda: _Run(self.target, request).gradients(), knows_gradients=knows_gradients
@@ -137,7 +138,7 @@ class _Run:
         )
 
     def gradients(self) -> dict[str, torch.Tensor | None]:
-        """Runs forward and backward, and returns the gradient of each leaf; an exception of either is the caller's."""
+        """Run forward and backward, and return the gradient of each leaf; exceptions are raised to the caller."""
         self._forward(None)
         self._backward()
         return {name: leaf.grad for name, leaf in self.leaves.items()}
@@ -156,7 +157,7 @@ class _Run:
             raise TypeError(f"{self.target.__name__} is no nn.Module")
         module = self.target(**self.request.options).double()
         if not self.request.differentiate:
-            module.requires_grad_(False)  # only then: a module that detached its own weight must be seen as it is
+            module.requires_grad_(False)  # only then: checked as it is if it detached its own weight
         module.train(self.request.training)
         parameters = dict(module.named_parameters())
         self.parameters = tuple(parameters)
@@ -174,7 +175,7 @@ class _Run:
         if argument.kind == "result":
             tensor = tensor.clone()
         self.passed[name] = tensor
-        # A name can be rebound and `.data` swapped; the memory that the caller passed in stays reachable from here.
+        # The answer may rebind a name or replace `.data`; this refers to the memory that the caller passed in.
         self.memory[name] = tensor.detach()
         return tensor
 
@@ -182,7 +183,7 @@ class _Run:
         returned = [(self.outputs.get(name), cotangent) for name, cotangent in self.request.cotangents.items()]
         left = [(self.passed.get(name), cotangent) for name, cotangent in self.request.memory_cotangents.items()]
         pairs = [(tensor, cotangent.tensor()) for tensor, cotangent in [*returned, *left] if tensor is not None]
-        # One that has no history changes no gradient; but a recording sees by it that its values were returned.
+        # An output that does not require grad changes no gradient, but the recording shows that its values were returned.
         if any(output.requires_grad for output, _ in pairs) and all(
             output.shape == cotangent.shape for output, cotangent in pairs
         ):
@@ -204,7 +205,7 @@ class _Run:
             Exception,
             TimeUp,
             KeyboardInterrupt,  # an endless loop is interrupted by hand, or by a grader's time limit
-            SystemExit,  # of an answer that calls exit
+            SystemExit,  # raised if an answer calls exit
         ) as error:
             line, text = line_of(self.target, traceback.extract_tb(error.__traceback__))
             return CallProblem(phase, type(error).__name__, message_of(error), line, text)
@@ -212,12 +213,12 @@ class _Run:
 
 
 def _too_long(seconds: float) -> Callable[[], TimeUp]:
-    """Return what makes the exception of a call that took too long."""
+    """Return a function that creates the exception for a call that took too long."""
     return lambda: TimeUp(translated("stopped after {seconds} seconds", seconds=f"{seconds:g}"))
 
 
 def _flatten(path: str, value: Any, outputs: dict[str, torch.Tensor], others: dict[str, str]) -> None:
-    """Sorts a returned value, nested in tuples, lists and dictionaries, into tensors and the names of other types."""
+    """Sort a returned value, nested in tuples, lists and dictionaries, into tensors and the type names of other objects."""
     if isinstance(value, dict):
         for key, item in value.items():
             _flatten(f"{path}[{key!r}]", item, outputs, others)
@@ -232,16 +233,16 @@ def _flatten(path: str, value: Any, outputs: dict[str, torch.Tensor], others: di
 
 @contextlib.contextmanager
 def _isolate_state() -> Iterator[None]:
-    """Computes in float64, with nothing on stderr, and restores PyTorch's global state afterwards.
+    """Compute in float64, with nothing on stderr, and restore PyTorch's global state afterwards.
 
-    Any text on stderr, a warning of PyTorch's too, would cost a right answer all its points under nbgrader 0.9.6.
+    Any text on stderr, including a warning of PyTorch, would cost a right answer all its points under nbgrader 0.9.6.
     """
     dtype, grad, threads = torch.get_default_dtype(), torch.is_grad_enabled(), torch.get_num_threads()
     with warnings.catch_warnings(), short_output(), torch.random.fork_rng(devices=[]):
         warnings.simplefilter("ignore")
         torch.set_default_dtype(torch.float64)
         torch.set_grad_enabled(True)
-        torch.set_num_threads(1)  # for a few numbers a second thread only waits: 20 ms per softmax on a busy machine
+        torch.set_num_threads(1)  # with so few numbers, a second thread only waits: 20 ms per softmax on a busy machine
         try:
             yield
         finally:
