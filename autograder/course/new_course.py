@@ -49,10 +49,12 @@ STUDENTS = {
 }
 CONFIG = """\
 # nbgrader's settings for this course; nbgrader's commands, run from this folder, and `autograder grade` read them.
+from autograder.course.nbgrader_release import configure
 from autograder.grade.batch.csv_export import configure_export
 
 c = get_config()
 c.CourseDirectory.course_id = {course!r}
+configure(c)  # `nbgrader generate_assignment` removes cells tagged answer, right or wrong, and keeps those tagged stub
 
 # What one submission may use. A run can set it otherwise: `autograder grade {assignment} --cell-seconds 60`.
 {limits}

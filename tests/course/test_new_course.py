@@ -9,8 +9,12 @@ import nbformat
 import pytest
 
 from autograder import cli
+from autograder.course.author_cells import AUTHOR_TAGS
 from autograder.course.new_course import ASSIGNMENT, NewCourseError, make_course
+from autograder.course.release import release_assignment
+from autograder.desk.demo.demo_class import make_demo_class
 from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.batch.course_config import read_config
 from autograder.grade.sandbox.isolation.levels import LEVELS
 
 SCORES = {"ann": 3.0, "ben": 0.0, "cleo": 0.0}
@@ -53,6 +57,40 @@ def test_what_is_there_already_is_left_alone(tmp_path, capsys):
     for folder in (tmp_path / "mine.txt", tmp_path / "mine.txt" / "below"):
         with pytest.raises(NewCourseError):
             make_course(folder)
+
+
+@pytest.mark.parametrize("make", [make_course, make_demo_class])
+def test_generate_assignment_removes_the_authors_cells(make, tmp_path):
+    """In a course that a command made, nbgrader's own command releases no cell tagged answer, right or wrong, and keeps stubs."""
+    make(tmp_path)
+    [source] = (tmp_path / "source").glob("*/*.ipynb")
+    notebook = nbformat.read(source, 4)
+    cells = [nbformat.v4.new_code_cell(f"{tag} = 1", metadata={"tags": [tag]}) for tag in AUTHOR_TAGS]
+    notebook.cells += cells
+    nbformat.write(notebook, source)
+    config = read_config(tmp_path)
+    config.CourseDirectory.root = str(tmp_path)
+    release_assignment(source.stem, config, tmp_path / "source", tmp_path / "release")
+    released = nbformat.read(tmp_path / "release" / source.stem / source.name, 4)
+    stubs = [cell.source for cell in notebook.cells if "stub" in cell.metadata.get("tags", [])]
+    assert [] == [cell.source for cell in released.cells if set(AUTHOR_TAGS) & set(cell.metadata.get("tags", []))]
+    assert stubs == [cell.source for cell in released.cells if "stub" in cell.metadata.get("tags", [])]
+
+
+@pytest.mark.parametrize("verb", ["grade", "validate-source"])
+@pytest.mark.parametrize("tag", AUTHOR_TAGS)
+def test_a_release_with_an_authors_cell_stops_both_commands(verb, tag, tmp_path, capsys):
+    """One sentence names the notebook and the two lines to add, nothing is graded, and the exit code is 2."""
+    make_course(tmp_path)
+    released = tmp_path / "release" / ASSIGNMENT / f"{ASSIGNMENT}.ipynb"
+    released.parent.mkdir(parents=True)
+    cell = nbformat.v4.new_code_cell("x = 1", metadata={"tags": [tag]})
+    nbformat.write(nbformat.v4.new_notebook(cells=[cell]), released)
+    assert 2 == cli.main([verb, ASSIGNMENT, "--course", str(tmp_path), "--isolation", "process"])
+    error = capsys.readouterr().err
+    assert f"{released} has 1 of the author's cells" in error
+    assert "configure(c)" in error
+    assert not (tmp_path / "gradebook.db").exists()
 
 
 @pytest.mark.slow

@@ -53,6 +53,15 @@ most_percent = 50
 [assignments.02_mutating_a_saved_tensor]
 due = 2026-10-03T14:00:00
 """
+CONFIG = """\
+# nbgrader's settings for this course; nbgrader's commands, run from this folder, and `autograder grade` read them.
+from autograder.course.nbgrader_release import configure
+from autograder.grade.batch.csv_export import configure_export
+
+c = get_config()
+configure(c)  # `nbgrader generate_assignment` removes the cells with answers, and keeps the programs to repair
+configure_export(c)  # `nbgrader export`: names with commas stay in their column
+"""
 README = """\
 A course with the lesson {lesson} and what 40 made-up students handed in.
 
@@ -107,6 +116,7 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
         (folder / "download.zip").write_bytes(zip_of(_hand_ins(students[ABSENT:], random.Random(seed))))
         (folder / "gradebook.csv").write_text(_gradebook(students), "utf-8")
         (folder / "policy.toml").write_text(POLICY, "utf-8")
+        (folder / "nbgrader_config.py").write_text(CONFIG, "utf-8")
         (folder / "README.txt").write_text(README.format(lesson=LESSON), "utf-8")
     except OSError as error:
         for part in folder.glob("*"):  # so that the same command can be given again

@@ -15,7 +15,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
-from autograder.grade.batch.classroom import Classroom, open_class, register
+from autograder.grade.batch.classroom import Classroom, check_release, open_class, register
 from autograder.grade.batch.course_config import forbids_one_process, limits_of
 from autograder.grade.batch.feedback.feedback_files import write_feedback
 from autograder.grade.batch.gradebook import (
@@ -104,6 +104,7 @@ def grade_classroom(
     """Grade a class that is open already; as `grade_assignment`."""
     # A cluster's workers try the level themselves.
     level = known_level(options.isolation) if place else require_level(options.isolation)
+    check_release(classroom)
     settings = classroom.settings()
     limits = options.limits or limits_of(settings, options.chosen_limits)
     sources = {source.name: source for source in classroom.read_sources(level, limits)}
@@ -298,6 +299,7 @@ def validate_assignment(
     """
     level, count = require_level(isolation), parallel_jobs(jobs)
     classroom = open_class(course, assignment, before_hand_in=True)
+    check_release(classroom)
     settings = classroom.settings()
     limits = limits_of(settings, {})
     sources = {source.name: source for source in classroom.read_sources(level, limits)}

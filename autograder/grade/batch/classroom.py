@@ -13,10 +13,12 @@ from pathlib import Path, PurePath
 from typing import NamedTuple
 
 from nbgrader.api import Gradebook, MissingEntry, Student
+from nbgrader.coursedir import CourseDirectory
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import SQLAlchemyError
 from traitlets.config import Config
 
+from autograder.course.canonical import NotebookError, read
 from autograder.course.nbgrader_release import configure
 from autograder.course.paths import ROOT
 from autograder.course.variants.declared_changes import NOTHING, read_changes
@@ -36,6 +38,7 @@ from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
 from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file, reason_of
 from autograder.grade.submission.teacher.release_steps import excluded_files
 from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.submission.teacher.source_cells import is_authors
 from autograder.grade.submission.teacher.teacher_files import files_beside
 from autograder.grade.wire.limits import Limits
 from autograder.printable import printable
@@ -206,6 +209,22 @@ def _no_source(places: tuple[Path, ...], assignment: str) -> str:
         f"there is no source of {assignment!r}: {places[0]}/{assignment}/ is missing. Put it there, or name the course's folder "
         "with --course. The sources of this course's own lessons stand in its repository: grade those in a clone"
     )
+
+
+def check_release(classroom: Classroom) -> None:
+    """Raise ClassError if a notebook in the course's release folder has cells that belong to the author."""
+    folder = classroom.folder / CourseDirectory(config=classroom.settings()).release_directory / classroom.assignment
+    for path in sorted(folder.glob("*.ipynb")):
+        try:
+            cells = read(path).cells
+        except NotebookError:
+            continue
+        if count := sum(is_authors(cell.metadata) for cell in cells):
+            raise ClassError(
+                f"{printable(str(path))} has {count} of the author's cells (tagged answer, right or wrong), which students must not "
+                "get. Write `from autograder.course.nbgrader_release import configure` and `configure(c)` into "
+                f"nbgrader_config.py, run `nbgrader generate_assignment {classroom.assignment} --force`, and release it again"
+            )
 
 
 def register(classroom: Classroom, sources: list[AssignmentSource], *, accept_source: bool = False) -> None:
