@@ -59,6 +59,20 @@ class ChildProcesses:
         """Returns whether this process is one of them, forked from the one that runs the program."""
         return os.getpid() != self.process
 
+    @contextmanager
+    def ended_here(self) -> Iterator[None]:
+        """End a child of `os.fork` where the program ends in it, so that it does not return into this package."""
+        code = 1
+        try:
+            yield
+            code = 0
+        except SystemExit as error:
+            code = error.code if isinstance(error.code, int) else int(error.code is not None)
+            raise
+        finally:
+            if self.is_child():
+                os._exit(code)
+
     def note_command(self, command: object) -> None:
         """Notes a command that a shell or the system is given."""
         try:

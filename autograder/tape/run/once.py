@@ -101,7 +101,7 @@ def run_live(
             # The limit is inside: once raised in the program, it must not be raised again in the code that cleans up.
             clock = _until_backward(calls, seconds or 0.0, patience)
             limit = time_limit(seconds, repeat_seconds=REPEAT_SECONDS, clock=clock) if seconds else nullcontext()
-            with around(), limit, _ended_early(run):
+            with around(), limit, _ended_early(run), children.ended_here():
                 run.returned = program.call(lambda: len(calls))
                 children.join()
         except ProgramError:

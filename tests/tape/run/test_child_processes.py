@@ -113,6 +113,19 @@ if __name__ == "__main__":
     assert set(explain_json(right, "a.py")) == set(told)
 
 
+def test_a_forked_child_ends_where_the_program_ends_in_it(tmp_path):
+    """A child of `os.fork` that raises or returns does not come back into the tool; the parent is explained."""
+    for end in ("raise ValueError('the child gives up')", "pass"):
+        source = f"import os, torch\nchild = os.fork()\nif child == 0:\n    {end}\nelse:\n    os.waitpid(child, 0)\n"
+        source += "    h = torch.ones(3, requires_grad=True).exp()\n    h += 1\n    h.sum().backward()\n"
+        (tmp_path / "forks.py").write_text(source)
+        command = [sys.executable, "-m", "autograder", "explain", "forks.py", "--json", "--no-repair"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        found = json.loads(done.stdout)
+        assert ("raises-backward", "h += 1") == (found["outcome"], found["harms"][0]["mutated_at"][0]["text"])
+        assert "Traceback" not in done.stderr
+
+
 def test_workers_of_a_loader_are_ended_with_the_run(tmp_path):
     """An endless loader's iterator is still open at the end: no worker is left, and collecting it takes no time."""
     source = HEAD + (
