@@ -13,7 +13,7 @@ from autograder.tape.internals.entry_points import replaced
 
 @contextmanager
 def process_groups_kept() -> Iterator[None]:
-    """Inside, a group that `destroy_process_group` ends is kept until the block is left.
+    """Inside, a group that `destroy_process_group` ends is kept until the block ends; a group that the block leaves behind is destroyed.
 
     After `destroy_process_group`, the `Reducer` of a DistributedDataParallel holds the last reference to its group. When it goes, the
     group's destructor joins gloo's threads while this thread holds Python's lock, and a thread that has still to drop a Python object
@@ -26,6 +26,7 @@ def process_groups_kept() -> Iterator[None]:
     from torch.distributed import distributed_c10d
 
     kept: list[object] = []
+    had_group = torch.distributed.is_initialized()
     destroy = distributed_c10d.destroy_process_group
 
     @wraps(destroy)
@@ -37,4 +38,8 @@ def process_groups_kept() -> Iterator[None]:
         replaced(torch.distributed, "destroy_process_group", destroyed),
         replaced(distributed_c10d, "destroy_process_group", destroyed),
     ):
-        yield
+        try:
+            yield
+        finally:
+            if torch.distributed.is_initialized() and not had_group:
+                destroyed()  # with a group left over, `init_process_group` raises in the next run (PyTorch 2.13)

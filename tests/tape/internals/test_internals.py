@@ -542,3 +542,18 @@ def test_a_process_group_outlives_its_destruction(tmp_path):
         assert group() is not None
     assert group() is None
     assert functions == (distributed.destroy_process_group, distributed.distributed_c10d.destroy_process_group)
+
+
+def test_a_process_group_that_is_left_behind_ends_with_the_block(tmp_path):
+    """A program that does not destroy its group can run again in this process; a group from before the block stays."""
+    from torch import distributed
+
+    for run in range(2):
+        with process_groups_kept():
+            distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/{run}", rank=0, world_size=1)
+        assert not distributed.is_initialized()
+    distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/outer", rank=0, world_size=1)
+    with process_groups_kept():
+        pass
+    assert distributed.is_initialized()
+    distributed.destroy_process_group()
