@@ -1,6 +1,7 @@
-"""A running program → a Recording: frozen plain data. The only reader of `grad_fn`, `_saved_*` and `_version`.
+"""Run a program and record what autograd saved, as a `Recording` of frozen plain data.
 
-Importing this package loads no torch; the first use of a name below does.
+Only this subpackage reads `grad_fn`, `_saved_*` and `_version`. Importing it does not import torch; using one of its
+public names does.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The one door to PyTorch's internals: every private or undocumented name that this project uses stands in this package.
+"""Adapters for the private and undocumented names of PyTorch; no other subpackage uses such names.
 
-Each has a probe for what it can do (never a version number), something to fall back on or a sentence for the reader
+Each adapter has a probe for the feature (never a version number), a fallback or a sentence for the user
 (`support.shortcomings`), and a test in tests/tape/internals/test_internals.py that compares it with plain PyTorch.
 """
 

@@ -1,4 +1,4 @@
-"""`torch.compile`: whether compiled code runs, what belongs to compiling it, and how to run it as if it were not compiled."""
+"""Detect compiled functions (`torch.compile`) and run them uncompiled."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from autograder.tape.internals.entry_points import replaced
 from autograder.tape.internals.mode_stack import dispatch_modes, told_of_compiled_calls
 
 _FILES = ("/torch/_dynamo/", "/torch/_inductor/")
-_COMPILER = "torch._dynamo.eval_frame"  # loaded by the first `torch.compile`
+_COMPILER = "torch._dynamo.eval_frame"  # imported by the first call of `torch.compile`
 _TRACERS = (torch._C._TorchDispatchModeKey.PROXY, torch._C._TorchDispatchModeKey.FUNCTIONAL)
 
 
 @contextmanager
 def compiled_calls() -> Iterator[list[bool]]:
-    """Compiled functions run as they are inside; the list that it yields is filled when one does.
+    """Run compiled functions as usual in the block, and yield a list that is filled when one runs.
 
-    What was compiled before is forgotten, and so compiled again: after some runs of one program the compiler would give up
-    ("recompile_limit", PyTorch 2.6 to 2.15) and leave it as it is.
+    Earlier compilations are discarded. After several runs of the same program, the compiler would otherwise stop
+    compiling it ("recompile_limit", PyTorch 2.6 to 2.15).
     """
     ran: list[bool] = []
     if _COMPILER in sys.modules:
@@ -37,7 +37,10 @@ def compiled_calls() -> Iterator[list[bool]]:
 
 @contextmanager
 def eager_calls() -> Iterator[None]:
-    """Compiled functions run eagerly inside; for a program whose compiled functions have run before, so that the compiler is loaded."""
+    """Run compiled functions eagerly in the block.
+
+    The program's compiled functions must have run before, so that the compiler is imported.
+    """
     with ExitStack() as stack:
         if _COMPILER in sys.modules:
             stack.enter_context(torch.compiler.set_stance("force_eager"))
@@ -46,21 +49,21 @@ def eager_calls() -> Iterator[None]:
 
 
 class _KeptStance(ContextDecorator):
-    """Used instead of `torch.compiler.set_stance`: the program's own stance would compile again."""
+    """Replacement for `torch.compiler.set_stance` without any effect; the program's stance would compile again."""
 
     def __init__(self, *_args: object, **_options: object) -> None:
-        """Takes what `set_stance` takes."""
+        """Accept the arguments of `set_stance`."""
 
     def __enter__(self) -> None:
-        """Changes nothing."""
+        """Do nothing."""
 
     def __exit__(self, *_: object) -> None:
-        """Changes nothing."""
+        """Do nothing."""
 
 
 @contextmanager
 def eager_random_numbers() -> Iterator[None]:
-    """Compiled functions draw the random numbers inside that they would draw eagerly; inductor has a generator of its own."""
+    """Make compiled functions draw the same random numbers as in eager mode; inductor has its own generator."""
     with ExitStack() as stack:
         if "torch._inductor.config" in sys.modules:
             stack.enter_context(sys.modules["torch._inductor.config"].patch(fallback_random=True))
@@ -68,17 +71,17 @@ def eager_random_numbers() -> Iterator[None]:
 
 
 def has_scripted_functions() -> bool:
-    """Return whether there are functions of `torch.jit`, which write without a call that a function mode receives (2.13)."""
+    """Return whether there are `torch.jit` functions, whose in-place modifications a function mode does not receive (2.13)."""
     return bool(torch.jit._state._python_cu.get_functions())  # type: ignore[func-returns-value,attr-defined]
 
 
 def is_tracing() -> bool:
-    """Returns whether operations are recorded for a graph that runs later; a backward meanwhile is the compiler's, not the program's."""
+    """Return whether operations are being traced for a graph that runs later; a backward call during tracing is the compiler's."""
     return dispatch_modes() and any(torch._C._get_dispatch_mode(key) is not None for key in _TRACERS)
 
 
 def is_compiling(error: BaseException) -> bool:
-    """Returns whether an exception, or one that it came upon, was raised while the compiler ran."""
+    """Return whether an exception, or one in its chain of contexts, was raised while the compiler ran."""
     return any(
         is_compiler_file(frame.f_code.co_filename)
         for one in _chain(error)
@@ -93,5 +96,5 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def is_compiler_file(file: str) -> bool:
-    """Returns whether a frame of a traceback is the compiler's."""
+    """Return whether a frame's file belongs to the compiler."""
     return any(part in file.replace("\\", "/") for part in _FILES)

@@ -1,4 +1,4 @@
-"""Where a program's calls enter PyTorch, and may be met: backward, custom Functions, saved-tensor hooks, checkpoint."""
+"""Replace PyTorch's entry points for a block: backward, custom Functions, saved-tensor hooks, checkpoint."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from torch.utils import checkpoint
 Hooks = torch.autograd.graph.saved_tensors_hooks
 
 
-# `torch.autograd.graph.node_creation_hook` (2.14 and later) is not used: it tells nothing that the observer does not know. Measured
-# with 2.15.0 over every twelfth program of the corpus: of the 1,693 nodes it told of, the observer had 1,618, and the other 75
-# (of views, made again after a write) belonged to no tensor it met. It cost 0.6 µs a node beside 3.4 µs for the operation, and it
-# runs while PyTorch holds the lock of a view: whatever reads `is_leaf` of that view there, a line tracer included, waits for ever.
+# Do not use `torch.autograd.graph.node_creation_hook` (2.14 and later): it adds no information. Measured with 2.15.0 on
+# every twelfth program of the corpus: it reported 1,693 nodes, the observer knew 1,618 of them, and the other 75 (of
+# views, recreated after a modification) belonged to tensors that the observer never met. It costs 0.6 µs per node,
+# compared with 3.4 µs for the operation. PyTorch calls it while it locks a view: code that reads `is_leaf` of that
+# view, such as a line tracer, deadlocks.
 
 
 @contextmanager
 def replaced(owner: object, name: str, value: object) -> Iterator[None]:
-    """The attribute is another inside."""
+    """Set an attribute of `owner` to `value` in the block."""
     inherited = name not in vars(owner)
     original = vars(owner).get(name)
     setattr(owner, name, value)
@@ -37,9 +38,9 @@ def replaced(owner: object, name: str, value: object) -> Iterator[None]:
 
 @contextmanager
 def replaced_engine(replacement: Callable[[Callable], Callable]) -> Iterator[None]:
-    """Inside, each backward calls `replacement(original)` with the engine's own arguments.
+    """Make each backward call `replacement(original)` with the arguments of the engine.
 
-    `torch.autograd._engine_run_backward` is what torch.compiler replaces for the same purpose (2.13); `backward`, `grad` and
+    torch.compiler replaces `torch.autograd._engine_run_backward` for the same purpose (2.13). `backward`, `grad` and
     `torch.autograd.graph` look it up in two modules.
     """
     run = replacement(torch.autograd._engine_run_backward)
@@ -54,36 +55,38 @@ _BACKWARD_FILES = ("torch/_tensor.py", "torch/autograd/__init__.py")
 
 
 def is_backward_call(file: str, function: str) -> bool:
-    """Returns whether a frame of a traceback is PyTorch's own `backward` or `grad`."""
+    """Return whether a frame of a traceback belongs to PyTorch's `backward` or `grad`."""
     return function in ("backward", "grad") and file.replace("\\", "/").endswith(_BACKWARD_FILES)
 
 
 def is_in_checkpoint(frame: FrameType | None) -> bool:
-    """Returns whether a function was called by `torch.utils.checkpoint`, however far below."""
+    """Return whether `torch.utils.checkpoint` called this function, directly or indirectly."""
     while frame is not None and frame.f_code.co_filename != checkpoint.__file__:
         frame = frame.f_back
     return frame is not None
 
 
 def close_checkpoints(error: BaseException | None) -> None:
-    """Takes off the hooks that `torch.utils.checkpoint` leaves on PyTorch's stack where what it computes raises.
+    """Remove the hooks that `torch.utils.checkpoint` leaves on PyTorch's stack if the checkpointed function raises.
 
-    Up to some release after 2.6 it takes them off when its own frame is gone, and the traceback of the error keeps the frame: until
-    then whatever else runs would be computed again with the failed program. Newer releases take them off at once (2.13).
+    Some releases from 2.6 remove them only when the frame of checkpoint is freed, and the traceback of the error keeps
+    that frame alive:
+    later operations would be recomputed with the failed program. Newer releases remove the hooks immediately (2.13).
     """
     while error is not None:
         for frame, _ in traceback.walk_tb(error.__traceback__):
             if frame.f_code.co_filename == checkpoint.__file__:
-                with suppress(RuntimeError):  # it still runs
+                with suppress(RuntimeError):  # the frame is still running
                     frame.clear()
         error = error.__context__
 
 
 @contextmanager
 def replaced_apply(replacement: Callable[[Callable], Callable]) -> Iterator[None]:
-    """Inside, `F.apply(*args)` of each custom Function F is `replacement(original)(F, *args)`.
+    """Make `F.apply(*args)` of each custom Function F call `replacement(original)(F, *args)` in the block.
 
-    `Function.apply` is a class method written in Python up to 2.14 and a built-in one in 2.15; both bind by `__get__`.
+    `Function.apply` is a class method written in Python up to 2.14 and a built-in one in 2.15; both bind with
+    `__get__`.
     """
     raw = getattr_static(torch.autograd.Function, "apply")
 
@@ -96,9 +99,9 @@ def replaced_apply(replacement: Callable[[Callable], Callable]) -> Iterator[None
 
 @contextmanager
 def replaced_hooks(replacement: Callable[[Callable, Callable], tuple[Callable, Callable]]) -> Iterator[None]:
-    """Inside, `saved_tensors_hooks(pack, unpack)`, or what is built on it, sets the pair that `replacement(pack, unpack)` returns.
+    """Make `saved_tensors_hooks(pack, unpack)` and its subclasses set the pair that `replacement(pack, unpack)` returns.
 
-    Its `__enter__` puts the pair on PyTorch's stack, its `__exit__` takes the topmost off (2.6 to 2.15).
+    `__enter__` pushes the pair on PyTorch's stack, `__exit__` pops the topmost pair (2.6 to 2.15).
     """
     enter = Hooks.__enter__
 
@@ -111,7 +114,7 @@ def replaced_hooks(replacement: Callable[[Callable, Callable], tuple[Callable, C
 
 @contextmanager
 def without_hooks() -> Iterator[None]:
-    """Takes the topmost default hooks off for the time of the block."""
+    """Pop the topmost default hooks for the duration of the block."""
     hooks = torch._C._autograd._top_saved_tensors_default_hooks(True)
     if hooks is None:
         yield
@@ -125,9 +128,10 @@ def without_hooks() -> Iterator[None]:
 
 @contextmanager
 def around_transforms(around: Callable[[], AbstractContextManager]) -> Iterator[None]:
-    """Inside, what `torch.func` differentiates (`grad`, `vjp`, `jacrev`, `vmap`) runs in a context that `around()` makes.
+    """Run functions that `torch.func` transforms (`grad`, `vjp`, `jacrev`, `vmap`) in a context that `around()` creates.
 
-    These forbid saved-tensor hooks, which they do by this function; it raises where some are set (2.6 to 2.15).
+    These transforms disable saved-tensor hooks with `disable_saved_tensors_hooks`, which raises an error if hooks are
+    set (2.6 to 2.15).
     """
     forbid = torch.autograd.graph.disable_saved_tensors_hooks
 
@@ -142,6 +146,6 @@ def around_transforms(around: Callable[[], AbstractContextManager]) -> Iterator[
 
 @contextmanager
 def replaced_set(replacement: Callable[[Callable], Callable]) -> Iterator[None]:
-    """Inside, `tensor.set_(...)` is `replacement(original)`: the one function that writes and that no function mode receives (2.13)."""
+    """Make `tensor.set_(...)` call `replacement(original)`; no function mode receives this in-place operation (2.13)."""
     with replaced(torch.Tensor, "set_", replacement(torch.Tensor.set_)):
         yield

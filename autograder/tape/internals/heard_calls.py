@@ -1,10 +1,10 @@
-"""The names under which a function mode receives a program's calls: PyTorch's own, many of them private."""
+"""Names of the PyTorch functions that a function mode receives; many of them are private."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-# Through what these return, memory can be written without any function or counter knowing.
+# These functions expose memory that can then be modified without a function call or a version counter.
 EXPOSING = {
     "numpy",
     "__array__",
@@ -15,7 +15,7 @@ EXPOSING = {
     "data_ptr",
     "share_memory_",
 }
-# Plain facts about a tensor; they are asked for so often that they must cost nothing.
+# Metadata of a tensor. Programs read it so often that a recording must ignore it.
 FACTS = {
     "size",
     "dim",
@@ -27,23 +27,23 @@ FACTS = {
     "_set_grad_enabled",
     "__len__",
 }
-# Attributes that are tensors, or whose assignment gives a tensor other memory or another gradient.
+# Attributes that return tensors, or whose assignment gives a tensor other memory or another gradient.
 TENSORS = {"data", "grad", "T", "H", "mT", "mH", "real", "imag", "_grad"}
 
 
 def function_name(func: Callable) -> str:
-    """Returns a short name of what was called: "add_", "data" for reading an attribute, "data =" for assigning it; "" for facts."""
+    """Return a short name of the called function: "add_", "data" to read an attribute, "data =" to assign it, "" for metadata."""
     name = getattr(func, "__name__", str(func))
     if name not in ("__get__", "__set__"):
         return name
     attribute = getattr(getattr(func, "__self__", None), "__name__", "")
-    # PyTorch sets `_backward_hooks` itself while it rebuilds a view's node, holding a lock that `is_leaf` waits for (2.13).
+    # PyTorch sets `_backward_hooks` while it recreates the node of a view, with a lock that `is_leaf` waits for (2.13).
     if attribute not in TENSORS:
         return ""
     return attribute if name == "__get__" else f"{attribute} ="
 
 
-# Assigning a gradient, as a program writes it and as PyTorch passes it on.
+# Assignments of a gradient: the first by the program, the second by PyTorch.
 GRADIENT_GIVEN = ("grad =", "_grad =")
-# What empties a tensor in place; an optimizer's `zero_grad(set_to_none=False)` empties a list of them.
+# Functions that zero tensors in place; an optimizer's `zero_grad(set_to_none=False)` zeros a list of tensors.
 EMPTYING = ("zero_", "_foreach_zero_")

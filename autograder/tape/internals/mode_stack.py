@@ -1,4 +1,4 @@
-"""A function mode that comes and goes without the rest of the program noticing, and the numbers that PyTorch gives to nodes."""
+"""Push and remove function modes at any position of the stack, and read the sequence numbers of nodes."""
 
 from __future__ import annotations
 
@@ -13,20 +13,22 @@ from torch.overrides import TorchFunctionMode
 
 from autograder.tape.internals.entry_points import replaced
 
-# The number that the next node made in this thread will have, and the number of a node. The engine goes by them (2.13 and 2.15).
+# The sequence number of the next node of this thread. The engine orders nodes by this number (2.13 and 2.15).
 next_sequence_number: Callable[[], int] = torch._C._autograd._get_sequence_nr
-FIRST = 1 << 63  # accumulating a gradient comes before everything else: its nodes have numbers beyond this
+FIRST = 1 << 63  # nodes that accumulate a gradient have larger numbers, because they run first
 
 
 def sequence_number(node: Any) -> int:
-    """Returns how many nodes the node's thread had made before it; FIRST or more for a node that accumulates a gradient."""
+    """Return the number of nodes that the node's thread had created before it; FIRST or more for a node that
+    accumulates a gradient.
+    """
     return node._sequence_nr()
 
 
 def put_on(mode: TorchFunctionMode, above: int | None = None) -> None:
-    """Puts a mode on this thread's stack: on top, or above so many others.
+    """Push a mode on this thread's stack: on top, or above the lowest `above` modes.
 
-    `with mode:` takes off whatever is on top at its end, and so the wrong one where blocks end out of order, as in generators.
+    `with mode:` pops the topmost mode at its end, which is the wrong one if blocks end out of order, as in generators.
     """
     others = _taken_off(0 if above is None else _height() - above)
     for one in [mode, *others]:
@@ -34,12 +36,12 @@ def put_on(mode: TorchFunctionMode, above: int | None = None) -> None:
 
 
 def stands(mode: TorchFunctionMode) -> bool:
-    """Returns whether a mode is on this thread's stack."""
+    """Return whether a mode is on this thread's stack."""
     return any(one is mode for one in torch.overrides._get_current_function_mode_stack())
 
 
 def take_off(mode: TorchFunctionMode) -> int | None:
-    """Takes a mode off this thread's stack; returns how many were below it, None where it was not there."""
+    """Remove a mode from this thread's stack, and return the number of modes below it; None if it is not on the stack."""
     stack = torch.overrides._get_current_function_mode_stack()
     place = next((index for index, one in enumerate(stack) if one is mode), None)
     if place is not None:
@@ -50,12 +52,12 @@ def take_off(mode: TorchFunctionMode) -> int | None:
 
 
 def dispatch_modes() -> bool:
-    """Returns whether a dispatch mode is on: it would see the operations by which we look, and might not bear them."""
+    """Return whether a dispatch mode is active: it would receive the operations of the observer, and might fail on them."""
     return torch._C._len_torch_dispatch_stack() > 0
 
 
 def function_modes() -> bool:
-    """Returns whether a function mode is on: it may change what every function of PyTorch does; a default device is one (2.13)."""
+    """Return whether a function mode is active: it can change every function of PyTorch. A default device is such a mode (2.13)."""
     return _height() > 0
 
 
@@ -64,17 +66,18 @@ def _height() -> int:
 
 
 def _taken_off(count: int) -> list[TorchFunctionMode]:
-    """Takes the topmost modes off; returns them from the bottom up."""
+    """Pop the topmost modes, and return them from the lowest to the highest."""
     return [torch.overrides._pop_mode() for _ in range(max(count, 0))][::-1]
 
 
 @contextmanager
 def told_of_compiled_calls(entered: Callable[[], None], left: Callable[[], None]) -> Iterator[None]:
-    """Inside, a function made by `torch.compile` calls `entered()` before it runs and `left()` after.
+    """Make functions that `torch.compile` returned call `entered()` before they run and `left()` afterwards.
 
-    A mode on the stack would be compiled into it, and the function compiled again when the mode is gone: the compiler's guards
-    compare the stack. `torch._dynamo` sets the frame evaluation of the thread to its callback for the time of a compiled call,
-    by the two names that are replaced here (2.13 and 2.15). It is loaded by the first `torch.compile`.
+    A mode on the stack would become part of the compiled code, and the function would be recompiled when the mode is
+    removed, because the compiler's guards compare the stack. `torch._dynamo` sets the thread's frame evaluation to its
+    callback during a compiled call; it uses the two functions that are replaced here (2.13 and 2.15). The first call of
+    `torch.compile` imports it.
     """
     with ExitStack() as stack:
 
@@ -92,9 +95,11 @@ def told_of_compiled_calls(entered: Callable[[], None], left: Callable[[], None]
 
 
 def _telling(original: Callable, entered: Callable[[], None], left: Callable[[], None]) -> Callable:
-    """Return a function that sets the callback and reports the outermost compiled call; the same compiler frame begins and ends it.
+    """Return a function that sets the callback and reports the outermost compiled call; the same compiler frame begins
+    and ends it.
 
-    Meanwhile others set it as well: what `torch.compiler.disable` marks does, and the compiler uses such functions itself.
+    Other code sets the callback in between: functions marked with `torch.compiler.disable` do, and the compiler calls
+    such functions itself.
     """
 
     def set_eval_frame(callback):
@@ -120,7 +125,7 @@ _compiled_call = _CompiledCall()
 
 
 def _first(compile_: Callable, then: Callable[[], None]) -> Callable:
-    """Returns `torch.compile`, which calls `then()` once when it has loaded what it needs."""
+    """Return a `torch.compile` that calls `then()` once, after the import of the compiler."""
     waiting = [then]
 
     def compiling(*args, **kwargs):

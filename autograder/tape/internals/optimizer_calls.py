@@ -1,4 +1,8 @@
-"""Optimizers: nine tenths of a small training step's calls of PyTorch are theirs, and each of them is one write that matters."""
+"""Hooks around the methods of optimizers.
+
+Nine tenths of the PyTorch calls of a small training step are in the optimizer, and only its in-place modification of
+the parameters matters.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +23,9 @@ from autograder.tape.internals.entry_points import replaced
 def told_of_steps(
     begins: Callable[[torch.optim.Optimizer], None], ends: Callable[[torch.optim.Optimizer], None]
 ) -> Iterator[None]:
-    """Inside, each `optimizer.step()` calls `begins(optimizer)` and, unless it raises, `ends(optimizer)`.
+    """Call `begins(optimizer)` before each `optimizer.step()` in the block and, unless it raises, `ends(optimizer)` after it.
 
-    Not a step that is given a closure: that runs a forward and a backward in it, and may be anything (LBFGS).
+    Steps that receive a closure are skipped, because a closure runs a forward and a backward (LBFGS).
     """
 
     def has_closure(args: tuple, kwargs: dict) -> bool:
@@ -45,7 +49,7 @@ def told_of_steps(
 
 @contextmanager
 def told_of_optimizers(steps: Callable[[torch.optim.Optimizer], None]) -> Iterator[None]:
-    """Inside, each `optimizer.step()`, with a closure or without, first calls `steps(optimizer)`."""
+    """Call `steps(optimizer)` before each `optimizer.step()` in the block, with or without a closure."""
     handle = register_optimizer_step_pre_hook(lambda optimizer, _args, _kwargs: steps(optimizer))
     try:
         yield
@@ -55,7 +59,9 @@ def told_of_optimizers(steps: Callable[[torch.optim.Optimizer], None]) -> Iterat
 
 @contextmanager
 def around_zero_grad(around: Callable[[Callable[[], None]], None]) -> Iterator[None]:
-    """Inside, an optimizer's `zero_grad()` is `around(call)`, unless it writes zeros instead of letting the gradients go."""
+    """Replace an optimizer's `zero_grad()` by `around(call)` in the block, unless it writes zeros instead of dropping
+    the gradients.
+    """
     original = torch.optim.Optimizer.zero_grad
 
     @wraps(original)

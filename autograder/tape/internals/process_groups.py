@@ -1,4 +1,4 @@
-"""Process groups are dropped last: a DistributedDataParallel that drops one waits for gloo's threads, and they may wait for it."""
+"""Keep references to process groups, because freeing one can deadlock with the threads of gloo."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from autograder.tape.internals.entry_points import replaced
 
 @contextmanager
 def process_groups_kept() -> Iterator[None]:
-    """Inside, a group that `destroy_process_group` ends is kept until the block ends; a group that the block leaves behind is destroyed.
+    """Keep a reference to each group that `destroy_process_group` ends until the block ends; destroy groups that the block leaves.
 
-    After `destroy_process_group`, the `Reducer` of a DistributedDataParallel holds the last reference to its group. When it goes, the
-    group's destructor joins gloo's threads while this thread holds Python's lock, and a thread that has still to drop a Python object
-    waits for that lock: for ever (plain PyTorch 2.13, about one time in a hundred). Python's own reference to a group lets go
-    of the lock before it is dropped.
+    After `destroy_process_group`, the `Reducer` of a DistributedDataParallel has the last reference to its group. When
+    it is freed, the group's destructor joins the threads of gloo while this thread holds the GIL, and a thread that
+    still has to free a Python object waits for the GIL: a deadlock (plain PyTorch 2.13, in about 1 % of runs). Python's
+    own reference to a group releases the GIL before it frees the group.
     """
     if not torch.distributed.is_available():
         yield

@@ -1,9 +1,10 @@
-"""What a backward node saved, read without unpacking it.
+"""Read the saved tensors of a backward node without unpacking them.
 
-`node._saved_x` compares versions, raises where the tensor was written into since, and calls the program's hooks, which under
-`torch.utils.checkpoint` run the forward again. `node._raw_saved_x` does none of that: it is a `torch.autograd.SavedTensor`,
-and newer releases let its `data` and `unpack_hook` be read (2.13 and 2.15 do, 2.6 does not). Where they cannot be read, the
-hooks that a watched program sets are wrapped, so that reading `_saved_x` meets our wrapper and no hook of the program's.
+`node._saved_x` compares versions, raises if the tensor was modified after it was saved, and calls the program's hooks,
+which under `torch.utils.checkpoint` run the forward again. `node._raw_saved_x` does none of that. It is a
+`torch.autograd.SavedTensor`, and newer releases make its `data` and `unpack_hook` readable (2.13 and 2.15 do, 2.6 does
+not). If they are not readable, the hooks of the program are wrapped, so that reading `_saved_x` calls the wrapper and
+not a hook of the program.
 """
 
 from __future__ import annotations
@@ -21,19 +22,21 @@ from autograder.tape.internals.entry_points import replaced, replaced_hooks
 from autograder.tape.internals.tensor_fields import set_version, version_of
 
 _PREFIX = "_raw_saved_"
-# The words around the two numbers have changed between releases; "is at version N; expected version M" has not (1.4 to 2.15).
+# The rest of the message differs between releases; "is at version N; expected version M" is in all of them (1.4 to
+# 2.15).
 VERSIONS = re.compile(r"is at version (\d+); expected version (\d+)")
-# Probed on the class: both are properties of it.
+# Both are properties, so the class has them.
 READABLE = hasattr(torch.autograd.SavedTensor, "data") and hasattr(torch.autograd.SavedTensor, "unpack_hook")
 
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """One saved tensor, with the two attributes of newer releases' SavedTensor.
+    """A saved tensor, with the two attributes of SavedTensor in newer releases.
 
     Attributes:
-        data: the tensor, or what a pack hook made of it; None where nothing was saved, or backward has freed it.
-        unpack_hook: the hook that turns `data` back; None where none is set, and then backward compares versions.
+        data: the tensor, or the return value of a pack hook; None if nothing was saved or backward has freed it.
+        unpack_hook: the hook that converts `data` back to a tensor; None if no hook is set, in which case backward
+            compares versions.
     """
 
     data: Any
@@ -42,21 +45,21 @@ class SavedState:
 
 @functools.cache
 def saved_names(kind: type) -> tuple[str, ...]:
-    """Returns the names under which nodes of one class save tensors, such as "self" and "result"."""
+    """Return the attribute names of the saved tensors of a node class without their prefix, such as "self" and "result"."""
     return tuple(name.removeprefix(_PREFIX) for name in dir(kind) if name.startswith(_PREFIX))
 
 
 def saved_state(node: Any, name: str) -> Any:
-    """Return the value that `node` saved as `name`: one object with `data` and `unpack_hook`, a tuple of them, or None if freed."""
+    """Return the value that `node` saved as `name`: an object with `data` and `unpack_hook`, a tuple of them, or None if freed."""
     try:
         saved = getattr(node, _PREFIX + name)
-    except RuntimeError:  # freed
+    except RuntimeError:  # freed by backward
         return None
     return saved if READABLE else _emulated(node, name, saved)
 
 
 def expected_version(node: object, name: str) -> int | None:
-    """Returns the version that backward expects of a saved tensor it would refuse now; None where it would accept it."""
+    """Return the version that backward expects of a saved tensor, if the tensor has another version now; else None."""
     try:
         getattr(node, f"_saved_{name}")
     except RuntimeError as error:
@@ -66,21 +69,21 @@ def expected_version(node: object, name: str) -> int | None:
 
 
 def is_read(node: Any, name: str) -> bool:
-    """Returns whether backward needs the values that a node saved.
+    """Return whether backward reads the values that a node saved as `name`.
 
-    In training, batch norm keeps its running statistics unused (2.13 and 2.15), and the CPU's recurrent networks keep a scratch
-    space, `result3`, that their own backward writes into and that a second one may use again (2.13).
+    In training mode, batch norm saves its running statistics without reading them (2.13 and 2.15). Recurrent networks
+    on the CPU save `result3`, a workspace that their backward overwrites and that a second backward may reuse (2.13).
     """
     scratch = name == "result3" and type(node).__name__ == "MkldnnRnnLayerBackward0"
     return not scratch and not (name in ("running_mean", "running_var") and getattr(node, "_saved_training", False))
 
 
 def is_checkpoint(hook: Callable | None) -> bool:
-    """Returns whether an unpack hook is the one of `torch.utils.checkpoint`, which computes the tensor again."""
+    """Return whether an unpack hook belongs to `torch.utils.checkpoint`, which recomputes the tensor."""
     return getattr(hook, "__module__", "") == "torch.utils.checkpoint"
 
 
-# The tensor stands for one that was written into since it was saved: this release does not show it unchecked.
+# Placeholder for a tensor that was modified after it was saved, and that this release therefore does not let us read.
 STALE = torch.empty(0)
 
 
@@ -90,7 +93,7 @@ class _Packed:
     unpack: Callable
 
 
-_met: list[_Packed] | None = None  # while a saved tensor is read by us: what was packed
+_met: list[_Packed] | None = None  # the packed values, while we read a saved tensor
 
 
 def _wrapped(pack: Callable, unpack: Callable) -> tuple[Callable, Callable]:
@@ -107,9 +110,10 @@ def _wrapped(pack: Callable, unpack: Callable) -> tuple[Callable, Callable]:
 
 
 def unchecked(node: Any, name: str, near: tuple[torch.Tensor, ...]) -> torch.Tensor | None:
-    """Returns a saved tensor that `saved_state` calls STALE, if it shares its counter with one of `near`; else None.
+    """Return the saved tensor for which `saved_state` returns STALE, if it shares its version counter with a tensor of
+    `near`; else None.
 
-    The counter is set back for the time of reading, and then forward again.
+    The counter is set to the expected version while the tensor is read, and then restored.
     """
     expected = expected_version(node, name)
     for tensor in near:
@@ -128,7 +132,7 @@ def unchecked(node: Any, name: str, near: tuple[torch.Tensor, ...]) -> torch.Ten
 
 @contextmanager
 def readable_saved_tensors() -> Iterator[None]:
-    """Makes `saved_state` work for nodes made inside; where it works anyway, nothing is changed."""
+    """Make `saved_state` work for nodes that are created in the block, if this release needs the wrapped hooks."""
     if READABLE:
         yield
         return

@@ -1,4 +1,4 @@
-"""What the installed PyTorch lets us do: without one of REQUIRED nothing is recorded, without one of the rest a recording has less."""
+"""Features of the installed PyTorch: REQUIRED names are needed for any recording, each other feature for a part of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import torch.utils.checkpoint
 from autograder.errors import SetupError
 from autograder.locale.translations import in_english
 
-# Private or undocumented, and without another way to the same end. All are in 2.6 to 2.15.
+# Private or undocumented names without an alternative. 2.6 to 2.15 have all of them.
 REQUIRED = (
     "Tensor._version",
     "Tensor._base",
@@ -26,10 +26,10 @@ REQUIRED = (
 
 
 def require_internals(module: object = torch) -> None:
-    """Makes sure that PyTorch has what nothing can replace.
+    """Check that PyTorch has all REQUIRED names.
 
     Raises:
-        SetupError: it lacks something; the message names it.
+        SetupError: if a name is missing; the message contains it.
     """
     for path in REQUIRED:
         found = module
@@ -47,22 +47,22 @@ def require_internals(module: object = torch) -> None:
 
 
 def sets_versions() -> bool:
-    """Returns whether a version counter can be set."""
+    """Return whether a version counter can be set."""
     return hasattr(torch._C._autograd, "_unsafe_set_version_counter")
 
 
 def names_saved_tensors() -> bool:
-    """Returns whether a node has attributes for what it saved."""
+    """Return whether a node has attributes for its saved tensors."""
     return hasattr(torch.zeros(1, requires_grad=True).exp().grad_fn, "_raw_saved_result")
 
 
 def tells_storages_apart() -> bool:
-    """Returns whether a storage object has a number of its own."""
+    """Return whether storage objects have an identifier."""
     return hasattr(torch.UntypedStorage(0), "_cdata")
 
 
 def checkpoints_by_hooks() -> bool:
-    """Returns whether `torch.utils.checkpoint` is built on saved-tensor hooks, by which it can be told to compute once."""
+    """Return whether `torch.utils.checkpoint` uses saved-tensor hooks, with which a recording prevents recomputation."""
     waiting = [torch.autograd.graph.saved_tensors_hooks]
     while waiting:
         kind = waiting.pop()
@@ -90,6 +90,6 @@ SHORTCOMINGS: dict[Callable[[], bool], str] = {
 
 @functools.cache
 def shortcomings() -> tuple[str, ...]:
-    """Returns a sentence for the reader for each thing that the installed PyTorch does not tell."""
+    """Return a sentence for the user for each feature that the installed PyTorch lacks."""
     with torch._C.DisableTorchFunction(), torch.inference_mode(False), torch.enable_grad():
         return tuple(sentence for probe, sentence in SHORTCOMINGS.items() if not probe())

@@ -1,6 +1,6 @@
-"""What a tensor does not tell in public: its version, the tensor it is a view of, the storage object it shares.
+"""Private properties of tensors: version counter, base of a view, identity of the storage object.
 
-All are read after every call of a watched program, so each function is one expression.
+A recording reads them after each call of the program, so each function is a single expression.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ import torch
 
 from autograder.tape.internals.support import sets_versions
 
-# Inside, no function mode receives what we read: attributes count as calls. (Documented only as DisableTorchFunctionSubclass,
-# which leaves modes on; checked with 2.6 to 2.15.)
+# Function modes do not receive attribute reads in this context. (Documented only as DisableTorchFunctionSubclass, which
+# does not disable modes; checked with 2.6 to 2.15.)
 unheard = torch._C.DisableTorchFunction
 
 
 def version_of(tensor: torch.Tensor) -> int | None:
-    """Return a tensor's version counter: the number of in-place writes to its memory; None for an inference tensor."""
+    """Return the version counter of a tensor, the number of in-place modifications of its memory; None for an inference tensor."""
     return None if tensor.is_inference() else tensor._version
 
 
 def base_of(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Returns the tensor that a view is a view of, as autograd knows it; None for any other."""
+    """Return the base of a view, as autograd knows it; None if the tensor is not a view."""
     return tensor._base if tensor._is_view() else None
 
 
@@ -32,23 +32,25 @@ def is_view(tensor: torch.Tensor) -> bool:
 
 
 def has_values(tensor: torch.Tensor) -> bool:
-    """Returns whether a tensor holds numbers: not on the device `meta`, and not under `FakeTensorMode`."""
+    """Return whether a tensor has data: not on the device `meta`, and not under `FakeTensorMode`."""
     return not (tensor.is_meta or type(tensor).__name__ == "FakeTensor")
 
 
 def is_transformed(tensor: torch.Tensor) -> bool:
-    """Returns whether a tensor stands for others inside `vmap` or `torch.func.grad`, and is dead outside; False where none can tell."""
+    """Return whether a tensor is a wrapper of `vmap` or `torch.func.grad`, invalid outside; False if this release cannot tell."""
     is_wrapped = getattr(torch._C._functorch, "is_functorch_wrapped_tensor", None)
     return is_wrapped is not None and is_wrapped(tensor)
 
 
 def storage_number(tensor: torch.Tensor) -> int:
-    """Returns a number for the storage object; two tensors with the same bytes and another number met through NumPy or DLPack."""
+    """Return an identifier of the storage object; two tensors with the same bytes and different identifiers share
+    memory through NumPy or DLPack.
+    """
     return getattr(tensor.untyped_storage(), "_cdata", 0)
 
 
 def set_version(tensor: torch.Tensor, version: int) -> None:
-    """Sets a tensor's counter, after we ourselves have put its bytes back; where that cannot be done, the counter stays."""
+    """Set the version counter of a tensor whose bytes a recording has restored; do nothing if this release cannot set it."""
     if sets_versions():
         try:
             torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
@@ -57,4 +59,4 @@ def set_version(tensor: torch.Tensor, version: int) -> None:
 
 
 read_version = operator.attrgetter("_version")
-"""`version_of` at a quarter of its cost, for what is called at every operation; raises RuntimeError for an inference tensor."""
+"""`version_of` at a quarter of its cost, for code that runs at each operation; raises RuntimeError for an inference tensor."""

@@ -1,1 +1,1 @@
-"""A Recording: frozen plain data, with its JSON form. Imports no torch."""
+"""The `Recording` data class and its JSON form. This subpackage does not import torch."""

@@ -12,9 +12,9 @@ from autograder.tape.recording.verdict_types import Verdict
 
 
 def explain_json(recording: Recording, file: str) -> dict[str, Any]:
-    """Returns the object of `explain --json`: plain dictionaries, lists, texts and numbers.
+    """Return the object that `explain --json` prints, as dictionaries, lists, strings and numbers.
 
-    JSON has no infinity and no not-a-number: where a gradient has one, the object has null.
+    JSON has neither infinity nor NaN; such elements of a gradient become null.
     """
     verdict = _of(recording.verdict)
     for harm in verdict["harms"]:
@@ -27,14 +27,14 @@ def explain_json(recording: Recording, file: str) -> dict[str, Any]:
 
 
 def unknown_json(file: str, note: str) -> dict[str, Any]:
-    """Returns the object of `explain --json` for a program of which no outcome can be named, and why."""
+    """Return the object that `explain --json` prints for a program without a known outcome; `note` gives the reason."""
     nothing = _of(Verdict("correct", notes=(note,)))
     return {"version": VERSION, "file": file} | nothing | {"outcome": None}
 
 
 def _of(verdict: Verdict) -> dict[str, Any]:
     found: dict[str, Any] = msgspec.to_builtins(verdict)
-    del found["refusal"], found["named"]  # of a check, which `explain` makes none of
+    del found["refusal"], found["named"]  # only checks set these fields
     return found
 
 

@@ -1,7 +1,7 @@
-"""The Recording: what autograd held while a program ran, as frozen plain data.
+"""The `Recording`: the state of autograd during a program's run, as frozen plain data.
 
-It holds no tensors. It can be kept, compared, sent to another machine and drawn a year later without torch.
-Every step holds only what changed in it, so a recording grows linearly with the program's run.
+A recording contains no tensors, so it can be stored, compared, sent to another machine and drawn later without torch.
+Each step contains only its changes, so the size of a recording is linear in the number of steps.
 """
 
 from __future__ import annotations
@@ -18,27 +18,28 @@ VERSION = 1
 
 
 class SourceFile(msgspec.Struct, frozen=True):
-    """One file (or cell) of the user's that ran: its name and its whole text."""
+    """The name and the full source of a file or cell of the user that ran."""
 
     file: str
     source: str
 
 
 class Storage(msgspec.Struct, frozen=True):
-    """One stretch of memory, however many objects reach it (views, `.data`, NumPy and DLPack aliases)."""
+    """A block of memory, which views and aliases (`.data`, NumPy, DLPack) may share."""
 
     id: int
     bytes: int
 
 
 class Tensor(msgspec.Struct, frozen=True):
-    """What never changes about one tensor object.
+    """The constant properties of a tensor object.
 
     Attributes:
-        start, stop: the bytes of its storage that it covers, counted from the storage's first byte; stop is exclusive.
-        counter: the version-counter family; views and `.detach()` share one, `.data` starts its own.
-        base: the tensor it is a view of, or None.
-        kind: what a reader calls it; "parameter" and "leaf" require grad, "input" does not, "result" came from an operation.
+        start, stop: range of bytes in the storage that the tensor covers; stop is exclusive.
+        counter: id of the version counter; views and `.detach()` share the counter of their tensor, `.data` has a new
+            one.
+        base: id of the tensor that this tensor is a view of, or None.
+        kind: "parameter" or "leaf" if it requires grad, "input" if it does not, "result" if an operation created it.
         alias_of: how it reaches another tensor's memory without its counter ("data", "numpy", "dlpack"), or None.
     """
 
@@ -55,12 +56,13 @@ class Tensor(msgspec.Struct, frozen=True):
 
 
 class TensorState(msgspec.Struct, frozen=True):
-    """What a step changed about a tensor (or found, where the tensor is new).
+    """The state of a tensor after a step that created or changed it.
 
     Attributes:
-        version: its counter, the number of in-place writes so far; None for an inference tensor, which has no counter.
-        node: the node that made it (`grad_fn`), or None for a leaf.
-        values: a short text of its values, such as "[[1, 2], [3, 4]]" or "[0.1, 0.2, … 998 more]".
+        version: version counter, the number of in-place modifications so far; None for an inference tensor, which has
+            no counter.
+        node: id of the node that created it (`grad_fn`), or None for a leaf.
+        values: short text of the values, such as "[[1, 2], [3, 4]]" or "[0.1, 0.2, … 998 more]".
     """
 
     tensor: int
@@ -72,13 +74,16 @@ class TensorState(msgspec.Struct, frozen=True):
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A backward function, under PyTorch's own name (`MulBackward0`).
+    """A backward function, with PyTorch's name (such as `MulBackward0`).
 
     Attributes:
-        inputs: the nodes that backward visits next, in the order of `next_functions`; None where no gradient flows.
-        tensor: the leaf that an AccumulateGrad node fills, else the tensor it produced, where one is known.
-        place: the user's line that created it.
-        scope: the module or function calls it was made in, outermost first, such as ("Net", "layers.0"); for folding.
+        inputs: ids of the next nodes of backward, in the order of `next_functions`; None for an input without a
+            gradient.
+        tensor: id of the leaf that an AccumulateGrad node fills, else of the tensor that the operation produced, if
+            known.
+        place: the user's line that created the node.
+        scope: enclosing module or function calls, outermost first, such as ("Net", "layers.0"); the picture folds by
+            scope.
     """
 
     id: int
@@ -90,14 +95,15 @@ class Node(msgspec.Struct, frozen=True):
 
 
 class SavedEdge(msgspec.Struct, frozen=True):
-    """One tensor that a node has saved for backward.
+    """A tensor that a node saved for backward.
 
     Attributes:
-        name: PyTorch's own name without its prefix, such as "self", "other", "result".
-        tensor: the tensor it is, or the one it shares all its bytes with; None where no variable named it.
-        saved_version: the counter when it was saved (None: not counted, as for an inference tensor).
-        version_now: the counter at the end of the forward program, just before the first backward used it.
-        bytes_changed: whether its values differ then from those that were saved.
+        name: PyTorch's attribute name without its prefix, such as "self", "other", "result".
+        tensor: id of the saved tensor, or of a tensor that covers the same bytes; None if no variable referred to
+            either.
+        saved_version: version counter when the tensor was saved; None for an inference tensor, which has no counter.
+        version_now: version counter at the end of the forward program, just before the first backward used the tensor.
+        bytes_changed: whether the values at that time differ from the saved values.
     """
 
     id: int
@@ -114,18 +120,20 @@ class SavedEdge(msgspec.Struct, frozen=True):
 
     @property
     def is_stale(self) -> bool:
-        """Whether the counter moved since it was saved: backward refuses it."""
+        """Whether the version counter changed after the tensor was saved, so that `backward()` raises an error."""
         return self.version_now != self.saved_version
 
 
 class Write(msgspec.Struct, frozen=True):
-    """A write into existing memory.
+    """An in-place modification of memory.
 
     Attributes:
-        tensor: the object it went through (None: an alias no variable names); `through` is that object's name or how it was reached.
-        operation: what wrote, such as "add_", "__setitem__", "numpy", "data =".
-        counters: the counter families that the write moved; empty for a write that autograd cannot see.
-        harmed: the saved edges whose version or bytes it changed.
+        tensor: id of the modified tensor; None if the modification went through an alias that is not a variable.
+        through: display name of that tensor or alias, such as a variable or a path.
+        operation: the operation that wrote, such as "add_", "__setitem__", "numpy", "data =".
+        counters: ids of the version counters that the operation increased; empty if autograd cannot detect the
+            modification.
+        harmed: ids of the saved edges whose version or bytes it changed.
     """
 
     place: Place
@@ -141,27 +149,28 @@ class Write(msgspec.Struct, frozen=True):
 
 
 class NameChange(msgspec.Struct, frozen=True):
-    """A variable that a step bound to a tensor; None: the name no longer holds a tensor."""
+    """A variable that a step bound to a tensor; `tensor` is None if the variable no longer refers to a tensor."""
 
     name: str
     tensor: int | None
 
 
 class Forecast(msgspec.Struct, frozen=True):
-    """What backward would do if it were called now, from the losses in sight, and the saved edges that decide it."""
+    """The outcome of a backward call at this point from the losses found so far, and the saved edges that determine it."""
 
     outcome: Outcome
     because: tuple[int, ...] = ()
 
 
 class Step(msgspec.Struct, frozen=True):
-    """One executed statement of the user's own code, and what it changed.
+    """An executed statement of the user's code, and its effects.
 
     Attributes:
-        function: the function it ran in ("<module>" at the top), `depth` how many calls deep (0 at the top).
-        tensors, nodes, saved: ids that exist from this step on.
-        freed: saved edges that backward released in this step.
-        forecast: None where nothing in sight requires grad.
+        function: the enclosing function; "<module>" for top-level code.
+        depth: depth of the call; 0 for top-level code.
+        tensors, nodes, saved: ids of the objects that this step created.
+        freed: ids of the saved edges that backward released in this step.
+        forecast: None if no known tensor requires grad.
     """
 
     index: int
@@ -179,11 +188,13 @@ class Step(msgspec.Struct, frozen=True):
 
 
 class BackwardStep(msgspec.Struct, frozen=True):
-    """One node that backward visited, in order: what gradient came in, what it passed on, or the refusal.
+    """A node that backward visited, in order of execution.
 
     Attributes:
-        got, true: a short text of the gradient that left the node on this run, and of the right one; equal where nothing is wrong.
-        step: the index of the step whose statement called backward; None where it is not known.
+        got: short text of the gradients that the node returned in this run.
+        true: short text of the correct gradients; equal to `got` if the node's gradients are correct.
+        message: message of the error, if the node raised an error.
+        step: index of the step whose statement called backward; None if it is not known.
     """
 
     node: int
@@ -195,12 +206,12 @@ class BackwardStep(msgspec.Struct, frozen=True):
 
 
 class LostHistory(msgspec.Struct, frozen=True):
-    """A line at which values leave the graph although they have a history, such as one with `.detach()` or `.item()`.
+    """A line that takes values out of the autograd graph, such as a call of `.detach()` or `.item()`.
 
     Attributes:
-        sentence: what the line does with them, in English.
-        tensors, nodes: the values that it reads, and the nodes that made these.
-        is_used: whether such a value met the graph again.
+        sentence: what the line does with the values, in English.
+        tensors, nodes: ids of the tensors that the line reads, and of the nodes that produced them.
+        is_used: whether a later operation combined such a value with the graph again.
     """
 
     place: Place
@@ -211,7 +222,7 @@ class LostHistory(msgspec.Struct, frozen=True):
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """Everything a picture, a report or a lesson needs to know of one run."""
+    """The full record of a run: input of pictures, reports and lessons."""
 
     version: int
     torch: str
@@ -227,19 +238,19 @@ class Recording(msgspec.Struct, frozen=True):
 
 
 class RecordingError(InputError):
-    """The text is no Recording that this release can read; the message says what was seen and what to do."""
+    """The text is not a Recording that this release can read; the message gives the reason and the next step."""
 
 
 def to_json(recording: Recording) -> str:
-    """Returns the recording as one line of JSON."""
+    """Return the recording as a JSON string of one line."""
     return msgspec.json.encode(recording).decode()
 
 
 def from_json(text: str | bytes) -> Recording:
-    """Returns the recording that `to_json` wrote.
+    """Return the recording that `to_json` encoded.
 
     Raises:
-        RecordingError: the text is cut off, is not JSON, lacks a field, or was written by a newer release.
+        RecordingError: if the text is truncated, is not JSON, lacks a field, or was written by a newer release.
     """
     try:
         version = msgspec.json.decode(text, type=dict).get("version")

@@ -1,4 +1,4 @@
-"""Writes that changed what a history describes, and left no trace in it."""
+"""Find in-place modifications of tensors that have a `grad_fn` if autograd did not record them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from autograder.tape.recording.verdict_types import Place
 
 
 def unrecorded_writes(recording: Recording) -> Iterator[Write]:
-    """Yields each write that changed a tensor with a `grad_fn` and gave it no new one, or that gave one to an alias alone.
+    """Yield the in-place modifications that autograd did not record in the graph of the modified tensor.
 
-    Through `.data`, NumPy or `.detach()`, or under no_grad: the history still tells where the old values came from. Whether that
-    makes a gradient wrong depends on what reads the values later.
+    The tensor has a `grad_fn` and kept it, or only an alias of it received a new `grad_fn`. The modification was made
+    through `.data`, NumPy or `.detach()`, or under `no_grad`, so the graph still describes the old values. Whether a
+    gradient is wrong depends on later operations that read the tensor.
     """
     storage = {tensor.id: tensor.storage for tensor in recording.tensors}
     described: set[int] = set()
     for step in recording.steps:
-        # A view that is read in the same line is new and has a node of its own; a recorded write gives the others one.
+        # A view that the same line creates is new and has its own node; a recorded modification gives the other tensors
+        # a new node.
         written = [state for state in step.states if state.tensor not in step.tensors and state.node is not None]
         recorded = {storage[state.tensor] for state in written if state.node in step.nodes}
         left = {storage[state.tensor] for state in written if state.node not in step.nodes}
@@ -30,12 +32,14 @@ def unrecorded_writes(recording: Recording) -> Iterator[Write]:
 
 
 def last_unrecorded(recording: Recording) -> Place | None:
-    """Return the line of the last such write, None if there is no such write."""
+    """Return the line of the last unrecorded modification, or None."""
     return next((write.place for write in reversed(list(unrecorded_writes(recording)))), None)
 
 
 def _told_to_an_alias(recording: Recording, step: Step, storage: dict[int, int]) -> set[int]:
-    """Return the memory in which a new alias, such as `.data`, got the written value's history, and older names did not."""
+    """Return the storages in which only a new alias, such as `.data`, received a node for the modification, and older
+    tensors did not.
+    """
     made = {
         node.tensor for node in recording.nodes if node.id in step.nodes and any(one is not None for one in node.inputs)
     }
@@ -50,7 +54,7 @@ def _told_to_an_alias(recording: Recording, step: Step, storage: dict[int, int])
 
 
 def _told_of_function(recording: Recording, step: Step, storage: dict[int, int]) -> set[int]:
-    """Returns the memory of what a custom Function gives a node when its forward ends: that of an input that it marked dirty."""
+    """Return the storages of inputs that a custom Function marked as dirty: they receive a new node when its forward returns."""
     *_, owner, method = ("", *step.function.split("."))
     later = recording.steps[step.index + 1 :] if method == "forward" else ()
     ended = next((one for one in later if one.depth < step.depth), None)

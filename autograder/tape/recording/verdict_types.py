@@ -1,4 +1,4 @@
-"""The verdict on a run: its outcome, the writes that did harm, each gradient beside the right one, and what repairs it."""
+"""The verdict on a run: outcome, harmful modifications, gradients compared with the correct ones, and fixes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OUTCOMES: tuple[Outcome, ...] = ("raises-forward", "raises-backward", "correct",
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A line of the user's own code; `line` is 1-based, `text` is the line without its indentation."""
+    """A line of the user's code; `line` is 1-based, `text` has no indentation."""
 
     file: str
     line: int
@@ -21,25 +21,25 @@ class Place(msgspec.Struct, frozen=True):
 
 
 def line_of(place: Place, file: str) -> str:
-    """Returns "line 12", or "layers.py, line 12" for a line that is not in the file that is spoken of."""
+    """Return "line 12", or "layers.py, line 12" if the line is not in `file`."""
     if place.file == file:
         return in_english("line {line}", line=place.line)
     return in_english("{file}, line {line}", file=place.file, line=place.line)
 
 
 def told_of_line(place: Place, file: str, told: str) -> str:
-    """Returns a note on one line, which begins with its number, and with its file where that is another than the program's own."""
+    """Return a note that starts with the line number, or with file and line number if the line is not in `file`."""
     if place.file == file:
         return in_english("Line {line}: {told}", line=place.line, told=told)
     return in_english("{file}, line {line}: {told}", file=place.file, line=place.line, told=told)
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """The exception that the program ended with.
+    """The exception that ended the program.
 
     Attributes:
-        line: the innermost line of the user's own code, None if none of it ran.
-        file: the file that the line is in, as `Place.file`; "" where it is not known: it is the program's own then.
+        line: innermost line of the user's code, or None if the traceback contains no such line.
+        file: the file of that line, as in `Place.file`; "" if unknown, which means the program's own file.
     """
 
     type: str
@@ -48,26 +48,29 @@ class Problem(msgspec.Struct, frozen=True):
     file: str = ""
 
     def is_in(self, file: str) -> bool:
-        """Whether the line is in this file."""
+        """Return whether the error was raised in this file."""
         return self.line is not None and self.file in ("", file)
 
     def place(self, own: str) -> Place | None:
-        """Returns where it happened, None where that is not known; `own` is the program's own file."""
+        """Return the line that raised the error, or None if it is unknown; `own` is the name of the program's file."""
         return Place(self.file or own, self.line, "") if self.line else None
 
     def is_at(self, place: Place) -> bool:
-        """Whether it happened at this line."""
+        """Return whether this line raised the error."""
         return self.is_in(place.file) and self.line == place.line
 
 
 class Harm(msgspec.Struct, frozen=True):
-    """A saved tensor that was written into before backward used it; listed also where PyTorch says nothing.
+    """A saved tensor that was modified in place before backward used it, even if PyTorch did not raise an error.
 
     Attributes:
-        tensor: the name of the saved tensor; `through` the alias that was written, where it is another object.
-        mutated_at: the writes' lines, in order.
-        edge: the SavedEdge, or None where no node saved it (a tensor stored on a custom Function's ctx).
-        kind: which kind of harm it is, and `explanation` what that means in a sentence; "" in recordings of release 0.1.0.
+        tensor: name of the saved tensor.
+        through: name of the modified alias, if it is another object.
+        mutated_at: lines of the modifications, in order of execution.
+        edge: id of the SavedEdge, or None if no node saved the tensor (for example a tensor stored on the ctx of a
+            custom Function).
+        kind: name of the harm kind; "" in recordings of release 0.1.0.
+        explanation: the meaning of the harm kind, as a sentence; "" in recordings of release 0.1.0.
     """
 
     tensor: str
@@ -84,14 +87,15 @@ class Harm(msgspec.Struct, frozen=True):
 
 
 class Gradient(msgspec.Struct, frozen=True):
-    """A leaf's gradient as this run left it, and the right one: nested lists of numbers, None where there is none or it is not known.
+    """The gradient of a leaf after this run, and the correct gradient, as nested lists; None if there is no gradient or
+    it is unknown.
 
     Attributes:
-        unlisted: how many numbers it has, where they are too many to list and `got` is therefore None; else 0.
-        off: the distance of the two over the length of the right one (2-norms), such as 0.5 for a gradient that is half of it; None
-            where that is not known, or where the right one is zero and this one is not.
-        ran: the slope of the loss as it was computed, where a write that autograd did not record makes that another number than
-            `true`, the slope of the program without that write; None elsewhere.
+        unlisted: number of elements, if there are too many to list and `got` is None for that reason; else 0.
+        off: relative error (2-norm of the difference divided by the 2-norm of the correct gradient), such as 0.5; None
+            if unknown, or if the correct gradient is zero and the gradient of this run is not.
+        ran: the derivative of the loss as computed, if an unrecorded modification makes it differ from `true`, the
+            derivative of the program without that modification; else None.
     """
 
     got: list[Any] | float | None
@@ -102,13 +106,13 @@ class Gradient(msgspec.Struct, frozen=True):
 
 
 class Check(msgspec.Struct, frozen=True):
-    """What one oracle was asked about a run, and what it found.
+    """A question that an independent computation of the gradients answered about a run.
 
     Attributes:
         oracle: "copies of saved tensors", "finite differences" or "finite differences of each operation".
-        question: what it decides, as a question.
-        answer: "yes" or "no"; "not known" where it could not decide, "not asked" where it was not run.
-        detail: what it covered, or why it could not decide; "" for nothing to add.
+        question: the question, such as whether the gradients are correct.
+        answer: "yes" or "no"; "not known" if the method could not decide, "not asked" if it was not run.
+        detail: what the method covered, or why it could not decide; "" if there is nothing to add.
     """
 
     oracle: str
@@ -118,12 +122,12 @@ class Check(msgspec.Struct, frozen=True):
 
 
 class GraphFault(msgspec.Struct, frozen=True):
-    """A line that does not harm a saved tensor, and still keeps a gradient from what it was meant for.
+    """A line that modifies no saved tensor but prevents a gradient from reaching its intended tensor.
 
     Attributes:
-        kind: what it is called, such as "graph cut".
-        sentence: what the line does, without its number.
-        change: what to write instead.
+        kind: name of the fault, such as "graph cut".
+        sentence: effect of the line, without its number.
+        change: suggested replacement.
     """
 
     kind: str
@@ -133,11 +137,12 @@ class GraphFault(msgspec.Struct, frozen=True):
 
 
 class NamedLine(msgspec.Struct, frozen=True):
-    """A line that a check names when it refuses a program, although the line harms no saved tensor.
+    """A line that a check names in its message, although it modifies no saved tensor.
 
     Attributes:
-        sentence: what the line does, in English and without its number.
-        mark: how the picture marks it: "lost" takes values out of the graph, "unseen" writes past the history, "named" is neither.
+        sentence: effect of the line, in English and without its number.
+        mark: mark in the picture: "lost" if the line takes values out of the graph, "unseen" if autograd does not
+            record its modification, else "named".
     """
 
     place: Place
@@ -149,19 +154,19 @@ Effect = Literal["same losses and gradients", "changes what is computed"]
 
 
 class Fix(msgspec.Struct, frozen=True):
-    """One change of the source after which every gradient is right; it was run, and two independent ways to the gradients showed it.
+    """A change of the source that gives correct gradients, confirmed by running it and by two independent computations.
 
     Attributes:
-        kind: what it does.
-        line: the first line that it changes, with the lines `before` and `after`.
-        proven: whether it is of the first of these effects.
-        effect: "same losses and gradients": every backward started from the numbers that the program was meant to compute and gave
-            the gradients that belong to them, and every leaf ended with the value that it was meant to get. "changes what is
-            computed": something of this differs, as `changes` says.
-        changes: what is computed differently, as a sentence; "" for nothing.
-        diff: the change as a unified diff of the file, for `patch`; with the changes of further files.
-        file: the imported project file that it changes; None for the program's own.
-        more: the changes of further files that belong to it; alone they repair nothing.
+        kind: description of the change.
+        line: first changed line, with the lines `before` and `after`.
+        proven: whether `effect` is "same losses and gradients".
+        effect: "same losses and gradients" if every backward starts from the loss that the program was meant to compute
+            and produces the matching gradients, and every leaf ends with its intended value; else "changes what is
+            computed".
+        changes: the difference in the computation, as a sentence; "" if there is no difference.
+        diff: unified diff of the changed files, for `patch`.
+        file: the changed file, if it is an imported file of the project; None for the program's own file.
+        more: required changes of other files.
     """
 
     kind: str
@@ -177,14 +182,14 @@ class Fix(msgspec.Struct, frozen=True):
 
 
 def place_of_fix(fix: Fix) -> str:
-    """Returns where a repair begins, such as "line 12" or "line 12 of layers.py"."""
+    """Return the first changed line of a fix, such as "line 12" or "line 12 of layers.py"."""
     if not fix.file:
         return in_english("line {line}", line=fix.line)
     return in_english("line {line} of {file}", line=fix.line, file=fix.file)
 
 
 def note_on_change(fix: Fix) -> str:
-    """Returns the note on what a repair computes differently."""
+    """Return a note on the difference that a fix makes to the computation."""
     return in_english(
         "The fix in {place} ({kind}) changes what is computed: {changes}",
         place=place_of_fix(fix), kind=fix.kind, changes=fix.changes,
@@ -192,12 +197,14 @@ def note_on_change(fix: Fix) -> str:
 
 
 class Excerpt(msgspec.Struct, frozen=True):
-    """Which part of a long run was recorded.
+    """The recorded part of a long run.
 
     Attributes:
-        calls: how many backward calls the run made; of the first `checked` of them the gradients were compared with the right ones.
-        first, last: the numbers, from 1, of the backward calls that were recorded, with what the program did since the one before.
-        ended: whether the program reached its end; not so where the time was up before.
+        calls: number of backward calls of the run.
+        checked: number of backward calls, from the first, whose gradients were compared with the correct ones.
+        first, last: 1-based numbers of the recorded backward calls; the recording starts after the previous backward
+            call.
+        ended: whether the program reached its end before the time limit.
     """
 
     calls: int
@@ -208,13 +215,13 @@ class Excerpt(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What happened, why, and what repairs it. The fields are those of `explain --json`.
+    """The outcome of a run, its cause, and fixes; the fields are those of `explain --json`.
 
     Attributes:
-        runs: how often the program, or a changed one, was run for this; 0 in recordings of release 0.1.0.
-        excerpt: which part of a long run was recorded; None where all of it was.
-        refusal: why a check refused this program as the answer to its exercise, in a few words; "" where no check did.
-        named: the lines that this check names.
+        runs: number of executions of the program and of its changed versions; 0 in recordings of release 0.1.0.
+        excerpt: the recorded part of a long run; None if the whole run was recorded.
+        refusal: short reason why a check rejected this program; "" if no check did.
+        named: lines that this check names.
     """
 
     outcome: Outcome
