@@ -1,4 +1,4 @@
-"""An atlas of what each operation of PyTorch keeps for backward: a table that was measured once per release, and its words.
+"""The atlas: a table of the tensors that each PyTorch operation saves for backward, measured once per release.
 
-The table is data and lies in `tables/`; `python -m tests.atlas` makes it. Nothing here imports torch.
+The tables are data files in `tables/`, written by `python -m tests.atlas`. This subpackage does not import torch.
 """

@@ -1,4 +1,4 @@
-"""What `autograder atlas` prints."""
+"""Text output of `autograder atlas`."""
 
 from __future__ import annotations
 
@@ -10,42 +10,44 @@ from autograder.tape.atlas.operation_names import find_operations, plain_name
 
 
 def of_operation(word: str) -> str:
-    """Return the tensors that the operations named by a word save, from the table nearest to the installed PyTorch.
+    """Return the tensors that the operations called `word` save, from the table closest to the installed PyTorch.
 
     Raises:
-        InputError: the word does not name an operation.
+        InputError: if `word` is not the name of an operation.
     """
     atlas = load_atlas()
     return f"{operation_text(find_operations(atlas, word))}\n\n{version_line(atlas, installed_version())}"
 
 
 def summary() -> str:
-    """Returns how many operations keep what, by the table nearest to the PyTorch installed here."""
+    """Return the number of operations by the kind of tensors they save, from the table closest to the installed PyTorch."""
     atlas = load_atlas()
     return f"{summary_text(atlas)}\n\n{version_line(atlas, installed_version())}"
 
 
 def whole_table() -> str:
-    """Returns the table nearest to the PyTorch installed here as one JSON object."""
+    """Return the table closest to the installed PyTorch as a JSON object."""
     return table_text(nearest_version(installed_version()))
 
 
 def difference(older: str, newer: str) -> str:
-    """Return the tensors that operations save in one release of PyTorch and not in another.
+    """Return the differences between two PyTorch releases in the tensors that operations save.
 
     Raises:
-        InputError: one of them has no table.
+        InputError: if a release has no table.
     """
     return difference_text(load_atlas(older), load_atlas(newer))
 
 
 def words_on_node(kind: str, *, advice: bool = True) -> str:
-    """Return a sentence on the tensors that a node's operation saves, such as "exp keeps its output: …" for ExpBackward0; "" if unknown.
+    """Return a sentence on the tensors that a node's operation saves, such as "exp keeps its output: …" for ExpBackward0.
 
-    Several operations are recorded as one kind; meant is the one that it is called after.
+    Several operations can create the same kind of node; the sentence is about the operation that gives the node its
+    name. The result is "" if the operation is unknown.
 
     Args:
-        advice: say what to write instead, too.
+        kind: name of the node's class.
+        advice: whether to include advice on in-place modifications.
     """
     named = plain_name(kind.partition("Backward")[0])
     try:

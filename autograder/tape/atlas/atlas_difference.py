@@ -1,4 +1,4 @@
-"""What operations keep in one release of PyTorch and not in another."""
+"""Differences between two PyTorch releases in the tensors that operations save."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from autograder.tape.atlas.atlas_text import state_of
 
 
 def difference_text(older: Atlas, newer: Atlas) -> str:
-    """Returns a line for each operation that came, went or keeps something else, with what it keeps in both."""
+    """Return a text with a line for each operation that was added, removed or changed, and the changes of each tensor."""
     before = {one.key: one for one in older.operations}
     after = {one.key: one for one in newer.operations}
     changed = [key for key in before if key in after and _answer(before[key]) != _answer(after[key])]
@@ -25,7 +25,7 @@ def difference_text(older: Atlas, newer: Atlas) -> str:
 
 
 def _changes(before: Operation, after: Operation) -> Iterator[str]:
-    """Yields a line for each tensor that is kept otherwise."""
+    """Yield a line for each tensor whose rule differs."""
     for name in dict.fromkeys((*before.arguments, *after.arguments, *before.outputs, *after.outputs)):
         was, now = state_of(before, name), state_of(after, name)
         if was != now:

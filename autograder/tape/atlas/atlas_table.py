@@ -1,4 +1,4 @@
-"""The tables that lie in the package, one for each release of PyTorch that was measured, as plain data."""
+"""Data classes and files of the atlas; the package contains one table per measured PyTorch release."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ TABLES = Path(__file__).parent / "tables"
 
 
 class Keep(msgspec.Struct, frozen=True):
-    """One tensor that is kept.
+    """A tensor that an operation saves.
 
     Attributes:
-        what: the name of an argument or output.
-        gradients: for whose gradient, as names of arguments.
-        when: in which calls, such as "where exponent is a tensor"; "" for all.
-        guarded: backward refuses after a write in place to it.
-        read: a value put in without a counted write changes a gradient.
+        what: name of the argument or output.
+        gradients: names of the arguments whose gradients need the tensor.
+        when: condition on the call, such as "where exponent is a tensor"; "" for all calls.
+        guarded: whether `backward()` raises an error after an in-place modification of the tensor.
+        read: whether a gradient changes if the values are modified without a change of the version counter.
     """
 
     what: str
@@ -35,27 +35,27 @@ class Keep(msgspec.Struct, frozen=True):
 
 
 class InPlaceForm(msgspec.Struct, frozen=True):
-    """What the form that writes its result into its first argument keeps; "input" is that tensor with its new values."""
+    """The tensors that the in-place form of an operation saves; "input" is the modified first argument."""
 
     name: str
     keeps: tuple[Keep, ...]
 
 
 class Operation(msgspec.Struct, frozen=True):
-    """What one operation keeps.
+    """The tensors that an operation saves.
 
     Attributes:
-        name: as below `torch`, such as "exp" or "nn.functional.relu".
-        form: which way of calling it, where PyTorch tests several, such as "reduction_with_dim"; else "".
-        aliases: its other names.
-        nodes: the kinds of node that its graph was built of.
-        calls: how many calls were observed.
-        arguments: its arguments that are tensors.
-        outputs: its outputs.
-        gradients: the arguments that can have a gradient.
-        keeps: what it keeps; empty for nothing.
-        in_place: the in-place form, None if there is no such form.
-        notes: sentences on where PyTorch's guard and PyTorch's need differ.
+        name: name below `torch`, such as "exp" or "nn.functional.relu".
+        form: variant of the call, if PyTorch tests several, such as "reduction_with_dim"; else "".
+        aliases: other names of the operation.
+        nodes: names of the node classes in its graph.
+        calls: number of observed calls.
+        arguments: names of its tensor arguments.
+        outputs: names of its outputs.
+        gradients: names of the arguments that can have a gradient.
+        keeps: the saved tensors; empty if there are none.
+        in_place: the in-place form, or None.
+        notes: sentences on differences between PyTorch's version check and the values that backward reads.
     """
 
     name: str
@@ -72,12 +72,12 @@ class Operation(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """Its name and form, such as "max (binary)"."""
+        """The name and the form, such as "max (binary)"."""
         return _key(self.name, self.form)
 
 
 class NotCovered(msgspec.Struct, frozen=True):
-    """A differentiable operation that could not be observed, and why."""
+    """A differentiable operation that could not be observed, and the reason."""
 
     name: str
     why: str
@@ -85,7 +85,7 @@ class NotCovered(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """Its name and form."""
+        """The name and the form."""
         return _key(self.name, self.form)
 
 
@@ -94,7 +94,7 @@ def _key(name: str, form: str) -> str:
 
 
 class Atlas(msgspec.Struct, frozen=True):
-    """The table of one release of PyTorch."""
+    """The table of one PyTorch release."""
 
     format: int
     pytorch: str
@@ -103,12 +103,14 @@ class Atlas(msgspec.Struct, frozen=True):
 
 
 def known_versions() -> list[str]:
-    """Returns the releases that have a table, the oldest first."""
+    """Return the releases that have a table, oldest first."""
     return sorted((file.stem for file in TABLES.glob("*.json")), key=_place)
 
 
 def nearest_version(version: str | None) -> str:
-    """Return the release with a table that is nearest to a version: the older of two as near; the newest for no version."""
+    """Return the release with a table that is closest to `version`, the older of two equally close; the newest if
+    `version` is None.
+    """
     known = known_versions()
     if version is None:
         return known[-1]
@@ -116,13 +118,13 @@ def nearest_version(version: str | None) -> str:
 
 
 def _place(version: str) -> int:
-    """Returns where a release stands among all: its three numbers as one."""
+    """Return the three version numbers as a single integer, for comparison."""
     major, minor, patch = map(int, [*re.findall(r"\d+", version), "0", "0", "0"][:3])
     return (major * 1000 + minor) * 1000 + patch
 
 
 def installed_version() -> str | None:
-    """Returns PyTorch's version without importing it; None where it is not installed."""
+    """Return the version of the installed PyTorch without importing it, or None if it is not installed."""
     try:
         return importlib.metadata.version("torch").partition("+")[0]
     except importlib.metadata.PackageNotFoundError:
@@ -130,13 +132,13 @@ def installed_version() -> str | None:
 
 
 def table_text(version: str) -> str:
-    """Returns a table as the JSON that it is stored as.
+    """Return the JSON text of a table.
 
     Args:
-        version: a release that has one, such as "2.13.0".
+        version: a release that has a table, such as "2.13.0".
 
     Raises:
-        InputError: there is no table of it; the message names those that there are.
+        InputError: if the release has no table; the message lists the releases that do.
     """
     known = known_versions()
     if version not in known:
@@ -152,9 +154,9 @@ def table_text(version: str) -> str:
 
 @functools.cache
 def load_atlas(version: str | None = None) -> Atlas:
-    """Returns the table of a release; of the one nearest to the installed PyTorch where none is named.
+    """Return the table of a release, by default of the release closest to the installed PyTorch.
 
     Raises:
-        InputError: there is no table of it.
+        InputError: if the release has no table.
     """
     return msgspec.json.decode(table_text(version or nearest_version(installed_version())), type=Atlas)

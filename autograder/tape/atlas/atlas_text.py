@@ -1,4 +1,4 @@
-"""The atlas in words: one operation on a screen, and a summary of all."""
+"""The text form of the atlas: one operation on a screen, and a summary of all."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ COMMANDS = (
 
 
 def sentence(operation: Operation) -> str:
-    """Returns in one sentence what an operation keeps and what that means for a write, such as "exp keeps its output: …"."""
+    """Return a sentence on the saved tensors of an operation and on in-place modifications, such as "exp keeps its output: …"."""
     kept, read = _kept_and_read(operation)
     told = []
     if kept:
@@ -34,13 +34,13 @@ def sentence(operation: Operation) -> str:
 
 
 def what_is_kept(operation: Operation) -> str:
-    """Returns the first part of that sentence, such as "exp keeps its output", without what it means; "" for nothing."""
+    """Return the first part of that sentence without the advice, such as "exp keeps its output"; "" if no tensor is saved."""
     kept, read = _kept_and_read(operation)
     return kept or read
 
 
 def _kept_and_read(operation: Operation) -> tuple[str, str]:
-    """Return the values that an operation saves for backward, and those that it reads there unguarded; "" for nothing."""
+    """Return texts on the saved tensors with a version check, and on those without; "" for an empty group."""
     guarded = _kept(operation, [keep for keep in operation.keeps if keep.guarded])
     silent = _kept(operation, [keep for keep in operation.keeps if not keep.guarded])
     name = _short_name(operation)
@@ -55,7 +55,7 @@ def _short_name(operation: Operation) -> str:
 
 
 def _kept(operation: Operation, keeps: Sequence[Keep]) -> list[str]:
-    """Return the saved tensors, for whose gradient and when; for more than two tensors only the names, to fit in a sentence."""
+    """Return descriptions of the saved tensors; for more than two tensors only their names, to fit in a sentence."""
     names = dict.fromkeys(keep.what for keep in keeps)
     return [_named(operation, what) + (_for(operation, keeps, what) if len(names) < 3 else "") for what in names]
 
@@ -68,7 +68,7 @@ def _named(operation: Operation, what: str) -> str:
 
 
 def _for(operation: Operation, keeps: Sequence[Keep], what: str) -> str:
-    """Returns for whose gradient and when one tensor is kept; "" where it is for any and always."""
+    """Return the gradients and calls for which a tensor is saved; "" if it is saved for all gradients in all calls."""
     gradients: dict[str, set[str]] = {}
     for keep in keeps:
         if keep.what == what:
@@ -86,7 +86,7 @@ def _whose(operation: Operation, named: set[str]) -> str:
 
 
 def operation_text(operations: Sequence[Operation]) -> str:
-    """Return the saved tensors of one operation in all its forms, grouped by equal answers."""
+    """Return the text on one operation in all its forms; forms with equal saved tensors share a paragraph."""
     alike: dict[Operation, list[Operation]] = {}
     for one in operations:
         alike.setdefault(msgspec.structs.replace(one, form="", nodes=(), calls=0), []).append(one)
@@ -123,7 +123,8 @@ def _in_place_lines(operation: Operation) -> Iterable[str]:
     if form is None:
         return
     kept = [f"{_result(keep.what)}{f' ({keep.when})' if keep.when else ''}" for keep in form.keeps]
-    if _keeps_input(operation.keeps) and not _keeps_input(form.keeps):  # what it needs is gone from the tensor itself
+    # the operation overwrites the values that its backward needs
+    if _keeps_input(operation.keeps) and not _keeps_input(form.keeps):
         kept.append("a copy of what it overwrote")
     yield f"In place, as {form.name}: keeps {join_names(list(dict.fromkeys(kept))) if kept else 'nothing'}."
 
@@ -137,7 +138,7 @@ def _result(what: str) -> str:
 
 
 def summary_text(atlas: Atlas) -> str:
-    """Returns how many operations keep what, which are surprising, and how to go on."""
+    """Return the number of operations by the kind of tensors they save, remarks on unusual ones, and the commands of the atlas."""
     groups: dict[str, list[str]] = {}
     for one in atlas.operations:
         groups.setdefault(_group(one), []).append(one.key)
@@ -175,7 +176,7 @@ def _unread(operation: Operation) -> set[str]:
 
 
 def version_line(atlas: Atlas, installed: str | None) -> str:
-    """Returns which release the table is of, and which one runs here where that is another."""
+    """Return a line with the release of the table, and the installed release if it differs."""
     if installed == atlas.pytorch:
         return f"Measured with PyTorch {atlas.pytorch}, the one installed here."
     here = f"PyTorch {installed} is installed here" if installed else "PyTorch is not installed here"

@@ -1,4 +1,4 @@
-"""From what a user types to operations of the atlas: `torch.exp`, `Tensor.exp_`, `F.relu`, `nn.ReLU`, `@`, `*=`, `ExpBackward0`."""
+"""Find operations of the atlas by name: `torch.exp`, `Tensor.exp_`, `F.relu`, `nn.ReLU`, `@`, `*=`, `ExpBackward0`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ HOMES = re.compile(r"^(torch|nn|functional|F|Tensor|special|linalg|x)\.")
 
 
 def find_operations(atlas: Atlas, word: str) -> list[Operation]:
-    """Returns the operations that a word names: all forms of one, such as the three of `max`.
+    """Return all forms of the operation with a name, such as the three forms of `max`.
 
     Args:
-        atlas: where to look.
-        word: a function, method, module, operator of Python or kind of node.
+        atlas: the table to search.
+        word: name of a function, method, module or node class, or a Python operator.
 
     Raises:
-        InputError: none is called so; the message has names that are near.
+        InputError: if no operation has this name; the message lists similar names.
     """
     index = _index(atlas)
     for name in _readings(word.strip()):
@@ -39,7 +39,7 @@ def find_operations(atlas: Atlas, word: str) -> list[Operation]:
 
 
 def _readings(word: str) -> Iterable[str]:
-    """Yields what a word may be listed as, the nearest to its own letters first."""
+    """Yield the names under which the index may list the word, most exact first."""
     word = word.removesuffix("()")
     yield word
     operator = OPERATORS.get(word) or OPERATORS.get(word.removesuffix("="))
@@ -54,7 +54,7 @@ def _readings(word: str) -> Iterable[str]:
     if dunder := re.fullmatch(r"__i?(\w+?)__", word):
         yield dunder[1]
     yield plain_name(word)
-    yield re.sub(r"\dd$", "", plain_name(word))  # BatchNorm1d, 2d and 3d call one function
+    yield re.sub(r"\dd$", "", plain_name(word))  # BatchNorm1d, 2d and 3d call the same function
 
 
 def plain_name(word: str) -> str:
@@ -64,7 +64,7 @@ def plain_name(word: str) -> str:
 
 @functools.cache
 def _index(atlas: Atlas) -> dict[str, tuple[Operation, ...]]:
-    """Returns operations by each of their names; a whole name stands before a part of another's."""
+    """Return the operations by each of their names; a full name has priority over a part of another name."""
     found: dict[str, list[Operation]] = {}
     for names in (_whole, _parts, _looser):
         added: dict[str, list[Operation]] = {}

@@ -1,1 +1,1 @@
-"""What the gradients should have been: cloned saves, finite differences, replay."""
+"""Compute the correct gradients of a program: copies of saved tensors, finite differences, replay."""

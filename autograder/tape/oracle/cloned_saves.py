@@ -1,8 +1,8 @@
-"""A run with private copies of everything backward needs: it gives the gradients of the program's formulas.
+"""A run with private copies of all values that backward needs, which gives the gradients of the program's formulas.
 
-Each saved tensor, each gradient that goes into or out of the user's own backwards and hooks, and each tensor stored
-on ctx is a private copy; a gradient buffer is never emptied or added to while somebody else may hold it; nothing is computed
-a second time.
+The following are private copies: each saved tensor, each gradient that enters or leaves a custom backward or a hook,
+and each tensor stored on ctx. A gradient buffer is not zeroed or accumulated into while other references to it may
+exist. Checkpoints do not recompute values.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from autograder.tape.run.storages import extent_of
 
 
 class ClonedSavesRun(Listener):
-    """The listener of such a run; `around` is the context for the program's code."""
+    """The listener of a run with copies; run the program's code in the context `around`."""
 
     def __init__(self, *, keep_graph: bool = False):
         self.trace = BackwardTrace(keep_graph=keep_graph)
@@ -43,12 +43,12 @@ class ClonedSavesRun(Listener):
 
     @contextmanager
     def around(self) -> Iterator[None]:
-        """The context in which copies are made."""
+        """Return the context that makes the copies."""
         with ExitStack() as stack:
             stack.enter_context(around_transforms(without_hooks))
             stack.enter_context(clone_on_save())
             stack.enter_context(replaced_hooks(_packing_copies))
-            # Each saved tensor has our hooks already, and may have only one pair.
+            # Each saved tensor already has the hooks of this run, and PyTorch allows only one pair.
             stack.enter_context(replaced(torch.autograd.SavedTensor, "register_hooks", _ignored))
             stack.enter_context(replaced_apply(_with_copies))
             stack.enter_context(replaced(torch.Tensor, "register_hook", _register_with_copy))
@@ -62,21 +62,21 @@ class ClonedSavesRun(Listener):
             yield
 
     def keep_graph(self, asked: bool) -> bool:
-        """Returns whether the graph is kept: always, where the same graph will be needed by another run."""
+        """Return True if another run will use the same graph, else `asked`."""
         return self.trace.keep_graph(asked)
 
     def before_backward(self, call: Backward) -> None:
-        """Gives each leaf a gradient buffer of its own to be added to."""
+        """Give each leaf its own gradient buffer before backward accumulates into it."""
         self.buffers.separate(call.targets)
         self.trace.before_backward(call)
 
     def after_backward(self, call: Backward) -> None:
-        """Removes the trace's hooks."""
+        """Remove the hooks of the trace."""
         self.trace.after_backward(call)
 
 
 class _Buffers(TorchFunctionMode):
-    """Where a leaf's gradient buffer is emptied, the leaf gets a new one, and the old one stays as it was wherever it is held."""
+    """Give a leaf a new gradient buffer when the program zeros the old one, so that other references keep the old values."""
 
     def __init__(self):
         super().__init__()
@@ -85,7 +85,7 @@ class _Buffers(TorchFunctionMode):
         self.keep: list[torch.Tensor] = []
 
     def __exit__(self, *error):
-        """Lets go what the program made."""
+        """Drop the references to tensors of the program."""
         self.leaves, self.keep = {}, []
         return super().__exit__(*error)
 
@@ -95,7 +95,8 @@ class _Buffers(TorchFunctionMode):
             if not leaf.is_leaf or (leaf.grad is not None and leaf.grad.layout != torch.strided):
                 continue
             self.leaves[id(leaf)] = leaf
-            # A buffer that the program assigned (a slice of a flat one) may be shared with anything but another leaf.
+            # A buffer that the program assigned (such as a slice of a flat buffer) may share memory, but not with
+            # another leaf's buffer.
             if leaf.grad is not None and not leaf.grad.requires_grad:
                 first, last = _addresses(leaf.grad)
                 if id(leaf.grad) not in self.given or any(first < end and begin < last for begin, end in taken):
@@ -106,7 +107,7 @@ class _Buffers(TorchFunctionMode):
         name = function_name(func)
         if name in GRADIENT_GIVEN and isinstance(args[1], torch.Tensor):
             self.given.add(id(args[1]))
-            self.keep.append(args[1])  # keeps its id from being reused
+            self.keep.append(args[1])  # so that Python does not reuse its id
         if name in EMPTYING and args:
             written = list(tensors(args))
             leaves = [self._leaf_of(tensor) for tensor in written]
@@ -145,7 +146,7 @@ def _copy(value: Any) -> object:
 
 
 def _is_settings(value: object) -> bool:
-    """Whether it is an object with nothing but numbers and words, such as a configuration that a schedule may change."""
+    """Return whether the object has only numbers and strings, such as a configuration that a schedule modifies."""
     attributes = getattr(value, "__dict__", None)
     plain = (int, float, str, type(None))
     return type(attributes) is dict and bool(attributes) and all(isinstance(one, plain) for one in attributes.values())
@@ -160,7 +161,8 @@ def _with_copies(apply):
 
 
 def _apply_with_copies(apply, cls, *args, **kwargs):
-    # Its forward would run again. Without an input that requires grad it runs once, and is not recorded.
+    # A checkpoint would run its forward again in backward. Called directly, the forward runs once; without an input
+    # that requires grad, the checkpoint records nothing anyway.
     if cls is CheckpointFunction and any(tensor.requires_grad for tensor in tensors(args)):
         function, _preserve_rng_state, *inputs = args
         return function(*inputs)
@@ -183,7 +185,7 @@ def _register_with_copy(tensor: torch.Tensor, hook):
         own = gradient.clone()
         returned = hook(own)
         # "The hook should not modify its argument, but it can optionally return a new gradient" (documentation of
-        # `Tensor.register_hook`, PyTorch 2.13). On a leaf people do it to mask what arrives in `.grad`; elsewhere it is an accident.
+        # `Tensor.register_hook`, PyTorch 2.13). On a leaf, programs do it to mask `.grad`; elsewhere it is a mistake.
         return own if returned is None and leaf else returned
 
     return _REGISTER(tensor, on_a_copy)
@@ -193,7 +195,7 @@ _REGISTER = torch.Tensor.register_hook
 
 
 def _packing_copies(pack, unpack):
-    if is_checkpoint(unpack):  # it would recompute what it does not save
+    if is_checkpoint(unpack):  # a checkpoint recomputes tensors instead of saving them
         return lambda tensor: tensor.detach().clone(), lambda tensor: tensor
     return lambda tensor: pack(tensor.detach().clone()), unpack
 

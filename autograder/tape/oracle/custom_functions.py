@@ -1,4 +1,7 @@
-"""Whether the backwards of custom Functions are the slopes of their forwards, or deliberately not (a straight-through estimator)."""
+"""Compare the backward of each custom Function with finite differences of its forward.
+
+A difference can be intended, as in a straight-through estimator.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,17 @@ from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import Program
 
-CALLS = 8  # of one Function that are looked at: the same formulas are used in every call
-LARGEST = 1 << 16  # elements of the arguments of a call that is looked at
+CALLS = 8  # of the same Function that are compared, because all calls use the same formulas
+LARGEST = 1 << 16  # largest number of elements in the arguments of a compared call
 WORST = ("wrong", "unknown", "choice", "slope")
 
 
 @dataclass(frozen=True)
 class CheckedFunction:
-    """One custom Function that ran, and what finite differences say of it.
+    """A custom Function that ran, and the result of the comparison.
 
     Attributes:
-        place: where its backward stands; line 0 for one of a library (a reentrant checkpoint).
+        place: line of its backward; line 0 for a Function of a library (such as a reentrant checkpoint).
     """
 
     name: str
@@ -34,7 +37,7 @@ class CheckedFunction:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the user's, who may have made a mistake in it."""
+        """Whether the user's code defines the Function."""
         return self.place.line > 0
 
 
@@ -44,11 +47,11 @@ class _Call(NamedTuple):
 
 
 def check_custom_functions(program: Program, seconds: float, calls: int | None = None) -> list[CheckedFunction]:
-    """Returns for each custom Function what was found in its calls, the worst of them.
+    """Return the custom Functions that a program calls, each with the worst result of its calls.
 
     Args:
-        seconds: how long the run may take that notes the calls.
-        calls: after so many backward calls it ends.
+        seconds: time limit of the run that collects the calls.
+        calls: number of backward calls after which that run ends; None for no limit.
     """
     noted: list[_Call] = []
     run_once(program, around=lambda: _noted(noted), seconds=seconds, calls=calls)
@@ -61,7 +64,7 @@ def check_custom_functions(program: Program, seconds: float, calls: int | None =
 
 
 def backwards_are_slopes(program: Program, seconds: float) -> bool:
-    """Returns whether finite differences of every custom forward, alone, agree with its backward."""
+    """Return whether finite differences of every custom forward, called alone, agree with its backward."""
     return all(one.found.answer == "slope" for one in check_custom_functions(program, seconds))
 
 
@@ -100,7 +103,7 @@ def _examined(call: _Call) -> SlopeAnswer:
     def alone(*values: torch.Tensor) -> Any:
         arguments = list(call.arguments)
         for place, value in zip(varied, values, strict=True):
-            arguments[place] = value.clone()  # the forward may write into it
+            arguments[place] = value.clone()  # the forward may modify its argument in place
         return call.function.apply(*arguments)
 
     return examine(alone, [call.arguments[place] for place in varied]) if varied else SlopeAnswer("slope")

@@ -1,4 +1,4 @@
-"""Finite differences of a whole program: what its losses would be if a leaf had other values."""
+"""Finite differences of a whole program: derivatives of its losses with respect to each leaf."""
 
 from __future__ import annotations
 
@@ -14,20 +14,18 @@ from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.refused_runs import is_out_of_time
 from autograder.tape.run.snapshot import Snapshot
 
-STEP = 1e-6  # of a direction of length 1 in float64: formula and rounding each cost about 1e-10 of the loss
-NOISE = 1e-5  # of the largest slope of the same loss
-AGREE = (
-    1e-4  # two steps, or two runs, that differ by more are not to be trusted: a kink, a jump, a number lost in float32
-)
+STEP = 1e-6  # along a direction of norm 1 in float64: truncation and rounding errors are about 1e-10 of the loss each
+NOISE = 1e-5  # relative to the largest derivative of the same loss
+AGREE = 1e-4  # largest relative difference between two steps or two runs; more indicates a kink, a jump, or rounding to float32
 
 
 class FiniteDifferences:
-    """The slopes of every loss that a program gives to backward; `each` is the seconds that one run takes."""
+    """Derivatives of every loss of a program's backward calls; `each` is the duration of a run in seconds."""
 
     def __init__(self, program: Program, live: frozenset[int], seconds: float, calls: int | None = None):
         self.program, self.live, self.seconds, self.calls = program, live, seconds, calls
         self.nominal = NominalRun()
-        # Tensors with history stay as they are: their graph was recorded in their own precision.
+        # Tensors with a `grad_fn` keep their dtype, because their graph was recorded in it.
         self.outside = Snapshot(program.roots, program.space).tensors
         first, began = NominalReplay(self.nominal, live, self.outside), time.monotonic()
         self._run(first)
@@ -58,16 +56,19 @@ class FiniteDifferences:
         return replay.losses
 
     def slopes(self, direction: dict[int, torch.Tensor], step: float = STEP) -> list[float]:
-        """Returns how fast each loss changes when the leaves move along `direction`."""
+        """Return the directional derivative of each loss when the leaves move along `direction`."""
         above = self._losses({index: tensor * step for index, tensor in direction.items()})
         below = self._losses({index: tensor * -step for index, tensor in direction.items()})
         return [(one - other) / (2 * step) for one, other in zip(above, below, strict=True)]
 
     def disagreements(self) -> set[tuple[int, int]]:
-        """Returns each backward and leaf where the loss's slope along a random direction of the leaf differs from the graph's gradient.
+        """Return the pairs of backward and leaf whose directional derivative of the loss differs from the gradient of
+        the graph.
+
+        Each leaf has one random direction.
 
         Raises:
-            NotApplicable: a slope depends on the step, as at a kink.
+            NotApplicable: if a derivative depends on the step size, as at a kink.
         """
         directions = self._directions()
         compared = {leaf: self._compared(leaf, direction) for leaf, direction in directions.items()}
@@ -83,12 +84,13 @@ class FiniteDifferences:
         return found
 
     def disagreements_together(self) -> set[tuple[int, int]]:
-        """Returns each backward whose slope along one random direction of all leaves is not what the graph says, with its leaves.
+        """Return the backward calls whose directional derivative along one random direction of all leaves differs, with
+        their leaves.
 
-        These are four runs, however many leaves there are.
+        This takes four runs for any number of leaves.
 
         Raises:
-            NotApplicable: a slope depends on the step, as at a kink.
+            NotApplicable: if a derivative depends on the step size, as at a kink.
         """
         directions, nominal = self._directions(), self.nominal.gradients
         slopes = self.slopes(directions)
@@ -101,7 +103,7 @@ class FiniteDifferences:
         return {(call, leaf) for call in wrong for leaf in nominal[call]}
 
     def _directions(self) -> dict[int, torch.Tensor]:
-        """Returns a random direction for each leaf that a backward reached."""
+        """Return a random direction for each leaf that a backward reached."""
         generator = torch.Generator().manual_seed(0)
         return {
             leaf: torch.randn(history[0][1].shape, generator=generator, dtype=torch.float64)
@@ -110,7 +112,7 @@ class FiniteDifferences:
         }
 
     def _compared(self, leaf: int, direction: torch.Tensor) -> list[tuple[float, float]]:
-        """Returns for each backward the slope along a direction, and what the graph says it is."""
+        """Return, for each backward, the directional derivative by finite differences and by the gradients of the graph."""
         claimed = [float((g[leaf] * direction).sum()) if leaf in g else 0.0 for g in self.nominal.gradients]
         return list(zip(self.slopes({leaf: direction}), claimed, strict=True))
 
@@ -119,7 +121,7 @@ class FiniteDifferences:
             raise NotApplicable(in_english("its loss has a kink or a jump here"))
 
     def true(self, leaf: int) -> list[torch.Tensor]:
-        """Returns the slope of each backward's loss along each entry of a leaf."""
+        """Return the gradient of each backward's loss with respect to a leaf, by finite differences for each element."""
         shape = self.nominal.leaves[leaf][0][1].shape
         entries = []
         for index in range(shape.numel()):
@@ -130,5 +132,5 @@ class FiniteDifferences:
 
 
 def _differ(slope: float, claimed: float, largest: float) -> bool:
-    # The bias before a batch norm has slope 0: its gradient is only the rounding error of the others'.
+    # The bias before a batch norm has derivative 0; its gradient is the rounding error of the other gradients.
     return abs(slope - claimed) > max(1e-3 * max(abs(slope), abs(claimed)), NOISE * max(largest, 1e-4))

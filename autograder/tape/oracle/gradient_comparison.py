@@ -1,4 +1,4 @@
-"""The gradients of two runs of one program, compared."""
+"""Compare the gradients of two runs of a program."""
 
 from __future__ import annotations
 
@@ -11,19 +11,20 @@ import torch
 from autograder.tape.internals.tensor_fields import has_values
 from autograder.tape.run.finished_run import Run
 
-SAME = 2e-6  # relative: the same operations on the same numbers, added up in another order
-LISTED = 4096  # entries of a gradient that a report lists; a larger one is compared in full and not listed
+SAME = 2e-6  # relative: rounding errors of the same operations if sums are computed in another order
+LISTED = 4096  # largest number of elements of a gradient that a report lists; all gradients are compared in full
 
 
 @dataclass
 class Gradients:
-    """What one run left.
+    """The gradients of a run.
 
     Attributes:
-        returned: what the function returned, by key, where it returned a dictionary.
-        targets: the number of every tensor that some backward had a gradient for, in order; `keys` tells the same target of another run.
-        calls: for each backward, the gradient of each target (by its index) just after it.
-        final: each target's `.grad` at the end.
+        returned: items of the dictionary that the function returned, by key; empty if it returned another type.
+        targets: numbers of all tensors that received a gradient from a backward, in order.
+        keys: keys of the targets, which are equal for the same target in another run.
+        calls: for each backward, the gradient of each target (by its index) just after the call.
+        final: `.grad` of each target at the end.
     """
 
     returned: dict[str, object] = field(default_factory=dict)
@@ -34,7 +35,7 @@ class Gradients:
 
 
 def gradients_of(run: Run) -> Gradients:
-    """Return a run's gradients, its targets numbered in order of first appearance."""
+    """Return the gradients of a run; targets are in order of first appearance."""
     left, index = Gradients(dict(_returned(run.returned))), {}
     for call in run.calls:
         for target, key in zip(call.numbers, call.keys, strict=True):
@@ -58,9 +59,10 @@ def _returned(value: object, prefix: str = "") -> Iterator[tuple[str, object]]:
 
 
 def aligned(left: Gradients, right: Gradients) -> dict[int, int]:
-    """Returns for each target of `left` its index in `right`: by shape and values, else by position where there are as many.
+    """Return the index in `right` for each target of `left`: by shape and values, else by position if the numbers of
+    targets are equal.
 
-    A target that only one run has is left out: `torch.utils.checkpoint` computes with copies of its inputs as leaves.
+    Targets of only one run are left out; `torch.utils.checkpoint` computes with copies of its inputs as leaves.
     """
     found: dict[int, int] = {}
     both = _ByTarget(left), _ByTarget(right)
@@ -74,7 +76,7 @@ def aligned(left: Gradients, right: Gradients) -> dict[int, int]:
 
 
 def _places(keys: list[tuple]) -> dict[tuple, list[int]]:
-    """Returns the places of each key."""
+    """Return the indices of each key."""
     places: dict[tuple, list[int]] = {}
     for index, key in enumerate(keys):
         places.setdefault(key, []).append(index)
@@ -82,7 +84,10 @@ def _places(keys: list[tuple]) -> dict[tuple, list[int]]:
 
 
 class _ByTarget:
-    """What one run left, by target: each call has few of them, and a program that differentiates its own steps has thousands."""
+    """The gradients of a run by target.
+
+    Each call has few targets, but a program that differentiates through its own training steps has thousands in total.
+    """
 
     def __init__(self, gradients: Gradients):
         self.final = gradients.final
@@ -94,9 +99,10 @@ class _ByTarget:
 
 
 def _paired(left: _ByTarget, right: _ByTarget, lefts: list[int], rights: list[int]) -> dict[int, int]:
-    """Returns pairs in order, except where another pairing makes gradients equal.
+    """Return pairs in order, or another pairing if it makes the gradients equal.
 
-    Leaves of equal shape and values cannot be told apart otherwise, and a checkpoint's backward fills them in another order.
+    Leaves of equal shape and values are otherwise indistinguishable, and the backward of a checkpoint fills them in
+    another order.
     """
     pairs = dict(zip(lefts, rights, strict=False))
     odd = [one for one, other in pairs.items() if not _alike(left, right, one, other)]
@@ -118,7 +124,9 @@ def _alike(left: _ByTarget, right: _ByTarget, one: int, other: int) -> bool:
 
 
 def gap(got: object, true: object) -> float:
-    """Returns the distance of two gradients relative to the larger: 0 for None and zeros, infinity where shapes differ."""
+    """Return the largest difference of two gradients relative to their largest element: 0 for None and zeros, infinity
+    for unequal shapes.
+    """
     one, other = _numbers(got), _numbers(true)
     if one is None or other is None:
         present = other if one is None else one
@@ -136,7 +144,7 @@ def gap(got: object, true: object) -> float:
 
 
 def distance(got: object, true: object) -> float | None:
-    """Returns the length of the difference over that of the right gradient, where there is one and it is finite and not zero."""
+    """Return the 2-norm of the difference divided by that of the correct gradient; None if that is missing, zero or not finite."""
     one, other = _numbers(got), _numbers(true)
     if other is None or not other.any():
         return 0.0 if other is not None and (one is None or not one.any()) else None
@@ -148,7 +156,7 @@ def distance(got: object, true: object) -> float | None:
 
 
 def first_difference(got: Gradients, true: Gradients, limit: float, pairs: dict[int, int] | None = None) -> int | None:
-    """Returns the number of the first backward whose gradients differ by more than a limit (relative), None where none does."""
+    """Return the index of the first backward whose gradients differ by more than `limit` (relative), or None."""
     pairs = aligned(got, true) if pairs is None else pairs
     for number, (one, other) in enumerate(zip(got.calls, true.calls, strict=False)):
         if any(gap(one[index], other.get(pairs[index])) > limit for index in one if index in pairs):
@@ -172,18 +180,20 @@ def _numbers(value: object) -> torch.Tensor | None:
 
 
 def nested(value: object) -> list | float | None:
-    """Returns a gradient as nested lists, or None where there is none or it is too large to list."""
+    """Return a gradient as nested lists, or None if it is missing or too large to list."""
     numbers = _numbers(value)
     if numbers is None or numbers.numel() > LISTED:
         return None
     if isinstance(value, torch.Tensor) and value.is_floating_point() and value.dtype != torch.float64:
-        # 0.1 in single precision reads 0.10000000149 in double; the shortest text of the same number is shown.
+        # 0.1 in float32 is 0.10000000149 in float64; list the shortest decimal number that rounds to the float32 value.
         return _shortest(numbers.to(torch.float32).tolist())
     return numbers.tolist()
 
 
 def nested_pair(got: object, true: object) -> tuple[list | float | None, list | float | None]:
-    """Returns both gradients as `nested` does; equal ones are listed once, as nearly all of a large training step are."""
+    """Return both gradients as `nested` does; equal gradients, which are the majority in a large training step, are
+    converted once.
+    """
     listed = nested(got)
     one, other = _numbers(got), _numbers(true)
     is_same = one is not None and other is not None and torch.equal(one, other)

@@ -1,4 +1,4 @@
-"""What a program would do if PyTorch let it make the writes that it refuses: into a leaf, or one of several views."""
+"""Run a program with the in-place modifications that PyTorch forbids, of leaves and of views from multi-output functions."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.graph_walk import leaves_below, nodes_below
 
 REFUSED = "leaf Variable that requires grad is being used in an in-place operation"  # PyTorch 2.13 and 2.15
-FEW = 8  # operations that make a moving average of two parameters
+FEW = 8  # number of operations in a moving average of two parameters
 
 
 class PermittedLeafWrites(TorchFunctionMode):
-    """Carries out the in-place operations on leaves that PyTorch refuses.
+    """Execute the in-place operations on leaves that PyTorch forbids.
 
-    A value that itself needs a gradient is not written under `no_grad`: its history would be lost, and with it what the program
-    was meant to compute. Where the leaf is no parameter, it first gets the history of a copy, as a tensor that was computed has
-    one; into a parameter (the inner step of MAML) the refusal stays.
+    If the new value itself requires grad, it is not written under `no_grad`, because its graph would be lost and with
+    it the intended computation. A leaf that is not a parameter is first replaced by a copy that has a `grad_fn`. For a
+    parameter (as in the inner step of MAML), the error is raised.
     """
 
     def __torch_function__(self, func, _types, args=(), kwargs=None):
@@ -29,7 +29,7 @@ class PermittedLeafWrites(TorchFunctionMode):
             if REFUSED not in message_of(error):
                 raise
             written, *others = tensors([args, kwargs or {}])
-            # `view[0] += 1` ends in assigning the view to itself, which brings no history into it.
+            # `view[0] += 1` ends with an assignment of the view to itself, which adds no new input to its graph.
             needing = [one for one in others if one.requires_grad and not shares_memory(written, one)]
             if needing and not is_average(written, needing):
                 if isinstance(written, torch.nn.Parameter) or not written.is_leaf:
@@ -41,10 +41,10 @@ class PermittedLeafWrites(TorchFunctionMode):
 
 
 class SingleViews(TorchFunctionMode):
-    """Takes each of several views that one call returns (`split`, `chunk`, `unbind`) by a call of its own, so that it may be written.
+    """Replace the views of multi-output functions (`split`, `chunk`, `unbind`) by single views, which may be modified in place.
 
-    PyTorch refuses a write into "the output of a function that returns multiple views"; a write into a view of the same elements
-    that was taken alone reaches what was split, and its history (torch 2.13, docs "Tensor Views").
+    PyTorch raises an error for an in-place modification of "the output of a function that returns multiple views". A
+    modification of a single view of the same elements reaches the base and its graph (torch 2.13, docs "Tensor Views").
     """
 
     def __torch_function__(self, func, _types, args=(), kwargs=None):
@@ -58,18 +58,18 @@ class SingleViews(TorchFunctionMode):
 
 
 def is_average(written: torch.Tensor, values: list[torch.Tensor]) -> bool:
-    """Whether a parameter gets values that were computed from parameters of its shape in a few steps, and from nothing else."""
+    """Return whether a parameter receives values that were computed in a few operations from parameters of its shape only."""
     nodes, leaves = nodes_below(tuple(values)), leaves_below(tuple(values))
     of_parameters = all(isinstance(one, torch.nn.Parameter) and one.shape == written.shape for one in leaves)
     return isinstance(written, torch.nn.Parameter) and of_parameters and len(nodes) - len(leaves) <= FEW
 
 
 def shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Whether two tensors are of one storage."""
+    """Return whether two tensors share a storage."""
     return one is other or one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
 def _give_history(leaf: torch.Tensor) -> None:
-    """Makes of a leaf a tensor that was computed from another leaf with the same values, which gets its gradient."""
+    """Turn a leaf into the result of a copy of a new leaf with the same values; the new leaf receives the gradient."""
     origin = leaf.detach().clone().requires_grad_()
     leaf.requires_grad_(False).copy_(origin)

@@ -1,8 +1,8 @@
-"""A run in double precision in which everything that autograd does not follow keeps the values of a first run.
+"""Replay a program in double precision, with all values that autograd does not track fixed to those of a first run.
 
-What the program keeps from autograd (a detached tensor, a number read with `item()`, all that is computed under no_grad, an
-optimizer's step) is deliberate, and so is a new value given to a leaf. What may still change is what the graph claims to
-describe, and the writes that it did not record.
+Values outside the graph (a detached tensor, a number from `item()`, results under `no_grad`, an optimizer's step) are
+intended, and so is a new value assigned to a leaf. Only the values that the graph describes may change, and in-place
+modifications that autograd did not record.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import Hearing, tensors
 from autograder.tape.run.graph_walk import standing
 
-HEAVY = 1 << 24  # bytes of first-run values beyond which this oracle gives up
+HEAVY = 1 << 24  # largest number of bytes of stored values; finite differences do not apply to a larger program
 
 
 class NotApplicable(Exception):
-    """Finite differences cannot decide here; the message says why."""
+    """Finite differences cannot decide for this program; the message gives the reason."""
 
 
 @dataclass
@@ -43,7 +43,7 @@ class NominalRun:
 
 
 class NominalReplay(Hearing, Listener):
-    """One run: the first records values, each later one repeats those that are fixed and moves one leaf by `shift`."""
+    """A run of the program: the first one stores values, later ones restore fixed values and add `shift` to leaves."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class NominalReplay(Hearing, Listener):
 
     @contextmanager
     def around(self) -> Iterator[None]:
-        """The context for the program's own code."""
+        """Return the context for the program's code."""
 
         with ExitStack() as stack:
             stack.enter_context(ClonedSavesRun().around())
@@ -75,7 +75,7 @@ class NominalReplay(Hearing, Listener):
             yield
 
     def _inside(self, apply: Callable) -> Callable:
-        # What a custom forward computes is not recorded call by call, and yet it is the function that is differentiated.
+        # The calls inside a custom forward are not recorded, but they are part of the differentiated function.
         def applied(cls, *args, **kwargs):
             self.inside += 1
             try:
@@ -86,7 +86,7 @@ class NominalReplay(Hearing, Listener):
         return applied
 
     def _widen(self) -> None:
-        """Converts what the program finds in this process to double precision, in the same objects; restored when the run ends."""
+        """Convert existing leaves of the process to double precision in place; they are restored when the run ends."""
         for tensor in self.outside:
             if tensor.is_leaf and tensor.dtype is torch.float32:
                 tensor.data = tensor.data.double()
@@ -114,7 +114,7 @@ class NominalReplay(Hearing, Listener):
         return result
 
     def _lives(self, event: int, inputs: list[torch.Tensor], result: object) -> bool:
-        """Whether a result belongs to a write that autograd does not know of: an alias it goes through, or a value for it."""
+        """Return whether a result belongs to a modification that autograd does not track, as its alias or its value."""
         return event in self.live or any(id(tensor) in self.alive for tensor in inputs)
 
     def _noted(self, event: int, result: object) -> object:
@@ -153,7 +153,7 @@ class NominalReplay(Hearing, Listener):
         return _mapped(result, one)
 
     def _leaves(self, time: int, met: list[torch.Tensor]) -> None:
-        """Gives each leaf the value it had in the first run before or after the same call, moved by its shift."""
+        """Set each leaf to its value at the same call of the first run, plus its shift."""
         for tensor in met:
             if all(standing(tensor)) and id(tensor) not in self.known:
                 self.known[id(tensor)] = len(self.leaves)
@@ -181,7 +181,7 @@ class NominalReplay(Hearing, Listener):
             leaf.data.copy_(wanted)
 
     def before_backward(self, call: Backward) -> None:
-        """Reads the loss, and in the first run the gradients that the graph gives."""
+        """Compute the loss, and in the first run the gradients of the graph."""
         weights = [
             torch.ones_like(root) if weight is None else weight
             for root, weight in zip(call.roots, call.weights, strict=True)
@@ -199,7 +199,8 @@ class NominalReplay(Hearing, Listener):
         known = [(self.known[id(t)], t) for t in call.targets if id(t) in self.known]
         if not known:
             return {}
-        # A weight of one is PyTorch's own for a number: handed any, it loads sympy to compare shapes (2.13), which takes 0.4 s.
+        # Replace a weight of one by None, PyTorch's default for a scalar: for other weights PyTorch compares shapes,
+        # and for that imports sympy (2.13), which takes 0.4 s.
         handed = [
             None if root.numel() == 1 and not root.is_complex() and float(weight) == 1.0 else weight
             for root, weight in zip(call.roots, weights, strict=True)
@@ -214,11 +215,11 @@ class NominalReplay(Hearing, Listener):
         }
 
     def keep_graph(self, asked: bool) -> bool:
-        """Nothing is freed: the first run has already used the graph."""
+        """Return True, because the first run has already used the graph."""
         return True
 
     def inside_engine(self):
-        """Also follows hooks and custom backwards, which run inside."""
+        """Include the hooks and custom backwards that run in the engine."""
         return self.hearing()
 
 
@@ -235,6 +236,6 @@ def _mapped(result: Any, one: Callable[[torch.Tensor], torch.Tensor]) -> object:
         return one(result)
     if type(result) in (list, tuple):
         return type(result)(_mapped(item, one) for item in result)
-    if isinstance(result, tuple):  # a named tuple such as torch.return_types.max
+    if isinstance(result, tuple):  # a named tuple, such as torch.return_types.max
         return type(result)([_mapped(item, one) for item in result])
     return result

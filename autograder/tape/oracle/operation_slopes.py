@@ -1,4 +1,4 @@
-"""Operations of PyTorch whose own derivative is not their slope: each is tried alone, at the values that the program gave it."""
+"""Find PyTorch operations whose derivative is wrong, by finite differences of single calls with the program's values."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from autograder.tape.run.function_mode import Hearing, tensors
 from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import Program
 
-CALLS = 2  # of one operation that are tried
-LARGEST = 1 << 12  # elements of the arguments of a call that is tried
-# Python's own functions are made of the others (and may be estimators on purpose, as `gumbel_softmax(hard=True)` is).
+CALLS = 2  # of the same operation that are compared
+LARGEST = 1 << 12  # largest number of elements in the arguments of a compared call
+# Functions written in Python call these, and may be estimators on purpose, as `gumbel_softmax(hard=True)` is.
 BUILT_IN = ("builtin_function_or_method", "method_descriptor", "wrapper_descriptor")
 
 
 @dataclass(frozen=True)
 class WrongOperation:
-    """An operation whose derivative finite differences contradict, and the line that called it first."""
+    """An operation whose derivative disagrees with finite differences, and the line of its first call."""
 
     name: str
     place: Place
@@ -40,7 +40,7 @@ class _OperationCall:
 
 
 class _Noting(Hearing):
-    """Keeps the arguments of each operation that autograd records."""
+    """A function mode that stores the arguments of each operation that autograd records."""
 
     def __init__(self, program: Program):
         super().__init__()
@@ -76,11 +76,11 @@ class _Noting(Hearing):
 
 
 def wrong_operations(program: Program, seconds: float, calls: int | None = None) -> list[WrongOperation]:
-    """Returns the operations whose derivative is not their slope, each once.
+    """Return the operations whose derivative disagrees with finite differences.
 
     Args:
-        seconds: how long the run may take that notes the arguments.
-        calls: after so many backward calls it ends.
+        seconds: time limit of the run that collects the arguments.
+        calls: number of backward calls after which that run ends; None for no limit.
     """
     noting = _Noting(program)
     run_once(program, around=lambda: noting, seconds=seconds, calls=calls)
@@ -107,7 +107,7 @@ def _is_wrong(call: _OperationCall) -> bool:
 
 
 def _with(value: Any, new: dict[int, Tensor]) -> Any:
-    """Returns arguments with other tensors in place of the varied ones."""
+    """Return the arguments with the tensors of `new` in place of the varied ones, and copies of the others."""
     if isinstance(value, Tensor):
         return new[id(value)].clone() if id(value) in new else value.clone()
     if type(value) in (list, tuple):

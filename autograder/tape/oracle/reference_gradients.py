@@ -1,4 +1,4 @@
-"""Two ways to find the right gradient that do not use the recorded graph."""
+"""Two methods to compute correct gradients without the recorded graph."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from contextlib import AbstractContextManager
 
 import torch
 
-# Central differences err by step²·f'''/6 from the formula and by about 1e-16·|f|/step from rounding in float64; the cube
-# root of 1e-16 balances the two, and leaves about 1e-10 of the value.
+# Central differences have a truncation error of step²·f'''/6 and a rounding error of about 1e-16·|f|/step in float64.
+# The cube root of 1e-16 balances the two, with an error of about 1e-10 of the value.
 STEP = 6e-6
 
 
 def clone_on_save() -> AbstractContextManager[None]:
-    """Returns a context in which every saved tensor is a copy that no later write changes.
+    """Return a context in which every saved tensor is a copy that later in-place modifications do not change.
 
-    A backward through a graph made in it gives the gradients of the values that the forward used. It hides the version
-    check (`torch.autograd.graph.saved_tensors_hooks`, PyTorch 2.13), so never set it in the run that decides an outcome.
+    A backward through a graph created in this context gives the gradients for the values of the forward. The context
+    disables the version check (`torch.autograd.graph.saved_tensors_hooks`, PyTorch 2.13), so do not use it in the run
+    that determines an outcome.
     """
     return torch.autograd.graph.saved_tensors_hooks(lambda saved: saved.detach().clone(), lambda save: save)
 
@@ -24,15 +25,16 @@ def clone_on_save() -> AbstractContextManager[None]:
 def finite_differences(
     function: Callable[..., torch.Tensor], inputs: dict[str, torch.Tensor], *, step: float = STEP
 ) -> dict[str, torch.Tensor]:
-    """Returns the slope of a scalar function along every entry of its inputs, by central differences in float64.
+    """Return the gradient of a scalar function with respect to its inputs, by central differences in float64.
 
     Args:
-        function: called with one keyword for each input, and twice for each entry; must not keep state between calls.
-        inputs: the point, by name; never written to, and handed over as fresh float64 copies that require no grad.
-        step: how far each entry moves to either side, times its own size where that is above 1.
+        function: called with a keyword argument for each input, twice for each element; must not keep state between
+            calls.
+        inputs: the point, by name; never modified, and passed as new float64 copies that do not require grad.
+        step: step size in both directions, multiplied by the absolute value of the element if that exceeds 1.
 
     Returns:
-        A float64 tensor for each input, of its shape.
+        A float64 tensor for each input, of the same shape.
     """
     point = {name: tensor.detach().to(torch.float64) for name, tensor in inputs.items()}
     return {name: _slopes(function, point, name, step) for name in point}

@@ -1,4 +1,4 @@
-"""Whether one function's derivative, as PyTorch computes it, is the slope of the function: at one point, alone, in double precision."""
+"""Compare the derivative of a single function with finite differences at one point, in double precision."""
 
 from __future__ import annotations
 
@@ -13,25 +13,28 @@ from autograder.tape.oracle.weighted_sum import weighted_sum
 
 Answer = Literal["slope", "choice", "wrong", "unknown"]
 
-FINE, COARSE = 1e-6, 1e-4  # steps along a direction of length about 1, in float64
+FINE, COARSE = 1e-6, 1e-4  # step sizes along a direction of norm about 1, in float64
 ABSOLUTE, RELATIVE = (
     1e-5,
     1e-3,
-)  # those of torch.autograd.gradcheck (2.13), which loads sympy: 0.4 s of a process's first answer
-TRUSTED = 1e-2  # relative: two steps whose slopes differ by more say nothing (a kink, a jump, float32 inside)
-NEARBY = 1e-2  # how far the point is moved to tell a kink at the point itself from a wrong formula
+)  # tolerances of torch.autograd.gradcheck (2.13); it is not called, because it imports sympy, which takes 0.4 s
+TRUSTED = (
+    1e-2  # largest relative difference of the two step sizes; more indicates a kink, a jump, or rounding to float32
+)
+NEARBY = 1e-2  # distance of other points, to distinguish a kink at the point from a wrong formula
 POINTS = 2
 
 
 @dataclass(frozen=True)
 class SlopeAnswer:
-    """What finite differences say of one function.
+    """The result of comparing a function's derivative with finite differences.
 
     Attributes:
-        answer: "slope" where they agree with the derivative. "choice" where the function is flat, or gives back its input, and has a
-            derivative of its own, as straight-through estimators and gradient reversals do. "wrong" where they differ at the point
-            and near it; "unknown" where they cannot decide.
-        forward, backward: the slope along a random direction, and what the derivative says of it.
+        answer: "slope" if both agree; "choice" if the function is constant or returns its input but defines another
+            derivative, as straight-through estimators and gradient reversals do; "wrong" if they differ at the point
+            and near it; "unknown" if finite differences cannot decide.
+        forward: directional derivative along a random direction, by finite differences.
+        backward: the same directional derivative, by backward.
     """
 
     answer: Answer
@@ -40,7 +43,7 @@ class SlopeAnswer:
 
 
 def examine(function: Callable[..., Any], inputs: Sequence[Tensor]) -> SlopeAnswer:
-    """Returns whether the derivative of a function is its slope; `inputs` are double-precision leaves that require grad."""
+    """Compare the derivative of a function with finite differences; `inputs` are double-precision leaves that require grad."""
     try:
         if _agrees(function, inputs):
             return SlopeAnswer("slope")
@@ -55,7 +58,7 @@ def examine(function: Callable[..., Any], inputs: Sequence[Tensor]) -> SlopeAnsw
         if any(_agrees(function, point) for point in _nearby(inputs)):
             return SlopeAnswer("unknown", forward, backward)
         return SlopeAnswer("wrong", forward, backward)
-    except Exception:  # it cannot work in double precision, or on its own: nothing is known of it
+    except Exception:  # the function does not support double precision, or cannot run alone
         return SlopeAnswer("unknown")
 
 
@@ -76,7 +79,7 @@ def _repeats(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
 
 
 def _slopes(function: Callable[..., Any], inputs: Sequence[Tensor], step: float) -> tuple[float, float]:
-    """Returns the slope of a random sum of the outputs along a random direction, and what the derivative says it is."""
+    """Return a directional derivative of a random linear combination of the outputs, by finite differences and by backward."""
     generator = torch.Generator().manual_seed(0)
     outputs = _outputs(function, inputs)
     if not outputs:
@@ -99,7 +102,7 @@ def _slopes(function: Callable[..., Any], inputs: Sequence[Tensor], step: float)
 
 
 def _is_choice(function: Callable[..., Any], inputs: Sequence[Tensor]) -> bool:
-    """Whether the function gives an input back, or is flat along one that has a gradient."""
+    """Return whether the function returns an input, or is constant along an input that has a gradient."""
     outputs = _outputs(function, inputs)
     if any(one.shape == other.shape and torch.equal(one, other) for one in outputs for other in inputs):
         return True
@@ -125,7 +128,7 @@ def _nearby(inputs: Sequence[Tensor]) -> Iterator[list[Tensor]]:
 
 
 def in_double(argument: object) -> object:
-    """Returns a copy of an argument in double precision, as a leaf that requires grad where the argument does."""
+    """Return a copy of an argument in double precision, as a leaf that requires grad if the argument does."""
     if isinstance(argument, list | tuple) and type(argument) in (list, tuple):
         return type(argument)(in_double(item) for item in argument)
     if not isinstance(argument, Tensor):

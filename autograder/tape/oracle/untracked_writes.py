@@ -1,4 +1,4 @@
-"""What finite differences say of a program's gradients: where autograd did not record a write, and wherever they are asked for."""
+"""Check a program's gradients with finite differences, if it has unrecorded in-place modifications or on request."""
 
 from __future__ import annotations
 
@@ -18,13 +18,17 @@ from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.refused_runs import is_out_of_time
 
-ENTRIES = 64  # slopes computed entry by entry, two runs each; beyond that, a wrong gradient gets no right one
-SHARE = 0.5  # of the time that is left for one random direction for each leaf; else one for all leaves together
-SHARE_OF_WRITES = 0.15  # the same, where a write was seen and a repair is to be found in the rest of the time
+# number of elements whose derivatives are computed one by one, with two runs each; larger gradients are not corrected
+ENTRIES = 64
+SHARE = 0.5  # share of the remaining time for one random direction per leaf; else all leaves share a direction
+SHARE_OF_WRITES = (
+    0.15  # share if there is a suspect modification, because the search for fixes needs the rest of the time
+)
 CHOICE = in_english("A custom Function's backward is a choice of its own, so finite differences do not apply.")
 LATE = in_english("The time was up before finite differences could decide; --budget gives more.")
 
-# A hook that scales gradients, a penalty on gradients, weights that a lookup rescales: differences see them and cannot judge them.
+# Finite differences also include a hook that scales gradients, a gradient penalty, or weights that a lookup
+# renormalizes, but cannot tell whether these are intended.
 UNEXPLAINED = in_english(
     "Finite differences of the losses are not what the gradients say, and no write, operation or custom Function explains it: "
     "hooks, gradients of gradients, or values that the program changes on purpose may."
@@ -33,16 +37,16 @@ UNEXPLAINED = in_english(
 
 @dataclass
 class UntrackedEffect:
-    """What finite differences found.
+    """The result of finite differences.
 
     Attributes:
-        suspects: the untracked writes whose values were used for a loss.
-        wrong: each backward and leaf (by number) whose gradient is not that of the values computed.
-        corrections: for a backward and the position of its target, what is missing in the gradient of the graph.
-        note: why nothing could be decided, or not for every leaf.
-        taken: whether the losses were varied, and nothing spoke against the result.
-        functions: the custom Functions, each with what was found of it alone.
-        operations: PyTorch's own operations whose derivative is not their slope; looked for only where a gradient is wrong.
+        suspects: unrecorded in-place modifications whose values a loss depends on.
+        wrong: pairs of backward and leaf (by number) whose gradient does not belong to the computed values.
+        corrections: correct gradient minus the gradient of the graph, by backward and position of the target.
+        note: reason why the check could not decide, entirely or for some leaves; else None.
+        taken: whether the losses were varied without contradictions.
+        functions: the custom Functions, each with the result of its own check.
+        operations: PyTorch operations with a wrong derivative; checked only if a gradient is wrong.
     """
 
     suspects: list[Suspect] = field(default_factory=list)
@@ -55,7 +59,7 @@ class UntrackedEffect:
 
     @property
     def own_functions(self) -> list[CheckedFunction]:
-        """The custom Functions of the user's."""
+        """The custom Functions that the user's code defines."""
         return [one for one in self.functions if one.is_own]
 
 
@@ -68,12 +72,12 @@ def effect_of_untracked_writes(
     asked: bool = False,
     corrected: bool = True,
 ) -> UntrackedEffect:
-    """Return the verdict of finite differences on a run's untracked writes; without such writes, on its custom Functions alone.
+    """Check a run's unrecorded modifications with finite differences; without such modifications, only its custom Functions.
 
     Args:
         calls: number of backward calls after which the runs end; None for no limit.
-        asked: take differences of every loss, whether or not there is a reason to.
-        corrected: compute the right gradient of each that is wrong, entry by entry.
+        asked: vary every loss, even without suspects.
+        corrected: compute the correct gradient of each wrong one, element by element.
     """
     effect = UntrackedEffect(observer.state.untracked.used_writes)
     try:
@@ -94,7 +98,7 @@ def effect_of_untracked_writes(
 
 
 def _apply(effect: UntrackedEffect, asked: bool) -> bool:
-    """Whether the losses are to be varied: not where a custom backward is meant to be something else than a slope."""
+    """Return whether to vary the losses: not if a custom backward is deliberately different from the derivative of its forward."""
     answers = {one.found.answer for one in effect.functions}
     inside = bool(effect.suspects) and all(suspect.inside_custom for suspect in effect.suspects)
     if answers <= {"slope"} or inside or (asked and answers <= {"slope", "wrong"}):
@@ -114,13 +118,13 @@ def _vary(effect: UntrackedEffect, differences: FiniteDifferences, each_leaf: bo
         return
     effect.operations = wrong_operations(differences.program, differences.seconds, differences.calls)
     if effect.operations:
-        effect.suspects = []  # they are not to be blamed for what PyTorch does
+        effect.suspects = []  # PyTorch's wrong derivative explains the difference
     elif not effect.suspects and all(one.found.answer == "slope" for one in effect.functions):
         effect.wrong, effect.note = set(), UNEXPLAINED
 
 
 def _takes_long(differences: FiniteDifferences, slopes: int, effect: UntrackedEffect) -> bool:
-    """Whether so many slopes take more than their share of the time that is left."""
+    """Return whether this number of derivatives takes more than its share of the remaining time."""
     share = SHARE_OF_WRITES if effect.suspects else SHARE
     return 2 * slopes * differences.each > share * budget_in_force().left
 
@@ -130,7 +134,7 @@ def _custom(observer: Observer) -> bool:
 
 
 def _live(observer: Observer, suspects: list[Suspect]) -> frozenset[int]:
-    """Returns the calls whose results are aliases that were written through."""
+    """Return the calls whose results are aliases through which the suspects modified memory."""
     memories = {suspect.write.memory for suspect in suspects}
     return frozenset(
         tracked.event

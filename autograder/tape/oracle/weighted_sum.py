@@ -1,4 +1,4 @@
-"""A sum whose gradients are those of a backward with cotangents, without what PyTorch loads for cotangents."""
+"""A sum whose gradients equal those of a backward with cotangents."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from torch import Tensor
 
 
 def weighted_sum(pairs: Iterable[tuple[Tensor, Tensor]]) -> Tensor:
-    """Returns the real scalar whose gradients equal those of `backward` with these cotangents; shapes must be equal.
+    """Return the real scalar whose gradients equal those of `backward` with these cotangents; shapes must be equal.
 
-    Given cotangents, `backward` loads sympy to compare shapes (PyTorch 2.13): 0.4 s of a process's first check.
+    For cotangents, `backward` compares shapes and imports sympy for that (PyTorch 2.13), which adds 0.4 s to the first
+    check of a process.
     """
     with torch.enable_grad():
         return torch.stack([(output * cotangent.conj()).sum().real for output, cotangent in pairs]).sum()

@@ -1,1 +1,1 @@
-"""Inside a job that runs: what is kept while it runs, and what is said of it when backward fails."""
+"""Watch a running job: keep a log of its calls, and explain errors of backward."""

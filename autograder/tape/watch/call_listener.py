@@ -1,4 +1,4 @@
-"""Every PyTorch call of one thread, as it happens: which made a node, and which wrote in place."""
+"""A function mode that logs the PyTorch calls of a thread which create nodes or modify tensors in place."""
 
 from __future__ import annotations
 
@@ -18,23 +18,25 @@ from autograder.tape.run.function_mode import tensors
 from autograder.tape.watch.call_log import NodeLog, WriteLog
 from autograder.tape.watch.call_sites import CallSites
 
-# What may write without a counter moving, now or later: running statistics, and who shares the memory (PyTorch 2.13).
+# These may modify memory without a change of its version counter, now or later: running statistics, shared memory
+# (PyTorch 2.13).
 EXPOSES = {*EXPOSING, "batch_norm", "instance_norm"}
 SHARES = {*FOREIGN} - {"data"}
-# These write and move no counter (PyTorch 2.13).
+# These modify memory without a change of its version counter (PyTorch 2.13).
 UNCOUNTED = ("data =", "set_", "_fused_")
 
 
 class CallListener(TorchFunctionMode):
-    """Notes each call of its thread in the logs; tells `made(result, before)` of one that made nodes, where that is given.
+    """A function mode that logs each call of its thread, and calls `made(result, before)` after each call that created nodes.
 
-    A function mode changes neither versions nor the graph (torch 2.13). Whatever goes wrong here ends the listening, never the job.
+    A function mode changes neither version counters nor the graph (torch 2.13). An error in the listener ends the log,
+    never the job.
 
     Attributes:
         nodes: the log of this thread's nodes.
-        open: whether it still listens.
-        users: how many watches this thread has open.
-        failure: the first error of our own.
+        open: whether the listener is active.
+        users: number of open watches of this thread.
+        failure: the first error of the listener.
     """
 
     def __init__(self, sites: CallSites, writes: WriteLog, made: Callable[[object, int], None] | None = None):
@@ -48,7 +50,7 @@ class CallListener(TorchFunctionMode):
         self._names: dict[Callable, str] = {}
 
     def __torch_function__(self, func, _types, args=(), kwargs=None):
-        """Runs the function, and notes what it did."""
+        """Run the function and log its effects."""
         __tracebackhide__ = True  # pytest shows the test's own frames
         name = self._names.get(func)
         if name is None:
@@ -77,7 +79,10 @@ class CallListener(TorchFunctionMode):
         return "" if name in FACTS else name
 
     def _versions(self, name: str, args: Iterable, kwargs: dict | None) -> list[tuple[Tensor, int]]:
-        """Return the tensors that the call may modify, with the versions before it; those in lists only if the name says that it writes."""
+        """Return the tensors that the call may modify, with their versions before it.
+
+        Tensors in lists are included only if the function's name shows that it works in place.
+        """
         try:
             writes = name.endswith("_") and not name.startswith("__")
             found = list(tensors(args)) if writes else [one for one in args if isinstance(one, Tensor)]
@@ -85,7 +90,7 @@ class CallListener(TorchFunctionMode):
                 found += tensors(kwargs)
             try:
                 return [(one, read_version(one)) for one in found]
-            except RuntimeError:  # one keeps no version
+            except RuntimeError:  # inference tensors have no version counter
                 return [(one, version_or_zero(one)) for one in found]
         except Exception as error:
             self._fail(error)
@@ -111,7 +116,10 @@ class CallListener(TorchFunctionMode):
         self.failure, self.open = error, False
 
     def around(self, call: Callable[[], object], name: str, args: tuple, frame: FrameType) -> object:
-        """Runs a call that no mode hears: `Function.apply` makes a node, and moves the counters of what `mark_dirty` was told."""
+        """Run and log a call that function modes do not receive.
+
+        `Function.apply` creates a node, and increases the counters of the tensors passed to `mark_dirty`.
+        """
         with unheard():
             written = self._versions(name, args, None)
             moved = [(storage, one) for one, _ in written if (storage := storage_of(one)) is not None]
@@ -124,45 +132,46 @@ class CallListener(TorchFunctionMode):
                 self.made(result, begun)
             self._compare(written, name, frame)
             for storage, tensor in moved:
-                if storage_of(tensor) != storage:  # `set_`: what was saved has the old memory, and counts with it
+                # after `set_`, a saved tensor keeps the old storage and shares the version counter
+                if storage_of(tensor) != storage:
                     self.writes.note(storage, version_or_zero(tensor), site)
         return result
 
     def step_begins(self, optimizer: torch.optim.Optimizer) -> None:
-        """Steps aside: all that an optimizer's step calls are writes into its parameters."""
+        """Pause the listener: the calls in an optimizer's step only modify its parameters."""
         self.hide("step")
         self._stepping = self._versions(
             "step", (one for group in optimizer.param_groups for one in group["params"]), None
         )
 
     def step_ends(self, optimizer: torch.optim.Optimizer) -> None:
-        """Notes the parameters that were written; a fused step moves no counter (PyTorch 2.13)."""
+        """Log the modified parameters; a fused step does not increase version counters (PyTorch 2.13)."""
         written, self._stepping = self._stepping, []
         self._compare(written, "_fused_" if optimizer.defaults.get("fused") else "step", sys._getframe(1))
         self.show("step")
 
     def listen(self) -> None:
-        """Puts itself on its thread's stack."""
+        """Push the listener on the stack of its thread."""
         put_on(self)
 
     def stop(self) -> None:
-        """Takes itself off."""
+        """Remove the listener from the stack."""
         take_off(self)
         self._hidden = None
 
     def hide(self, reason: str = "compiled") -> None:
-        """Steps aside, for the first reason given, such as that compiled code runs."""
+        """Pause the listener for a reason, such as that compiled code runs; do nothing if it is paused already."""
         if self._hidden is None and (below := take_off(self)) is not None:
             self._hidden = reason, below
 
     def show(self, reason: str = "compiled") -> None:
-        """Comes back to where it was, if it had stepped aside for this reason."""
+        """Continue at the previous position in the stack, if the listener was paused for this reason."""
         if self._hidden is not None and self._hidden[0] == reason:
             put_on(self, self._hidden[1])
             self._hidden = None
 
     def absent(self) -> bool:
-        """Returns whether it hears nothing in this thread now, and has not stepped aside for compiled code."""
+        """Return whether the listener is not on this thread's stack, and not paused either."""
         return self._hidden is None and not stands(self)
 
 
@@ -175,7 +184,7 @@ def version_or_zero(tensor: Tensor) -> int:
 
 
 def storage_of(tensor: Tensor) -> int | None:
-    """Returns the number of a tensor's storage on any device; None where it has none (sparse, wrapped by torch.func)."""
+    """Return the number of a tensor's storage on any device, or None if it has no storage (sparse, wrapped by torch.func)."""
     if tensor.layout != torch.strided:
         return None
     try:

@@ -1,7 +1,8 @@
-"""What a watch remembers of a job: numbers only, about thirty bytes for a call that made a node or wrote in place.
+"""The logs of a watch: numbers only, about thirty bytes for each call that created a node or modified a tensor in place.
 
-No tensor and no frame is held, not even weakly. A saved tensor keeps its storage alive, so the writes that were noted for the
-number of that storage since the save are writes into it, and nothing need be forgotten when memory is given out again.
+The logs refer to no tensors or frames, not even weakly. A saved tensor keeps its storage alive, so all later
+modifications logged for the number of that storage modified the saved tensor, and rows stay valid when PyTorch reuses
+freed memory.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ from dataclasses import dataclass
 from autograder.tape.watch.call_sites import UNKNOWN
 
 MOST = 1 << 20
-"""Rows of one table; beyond it the older half is forgotten."""
+"""Maximum number of rows in a table; the older half is deleted when it is exceeded."""
 
 
 @dataclass(frozen=True, slots=True)
 class NotedWrite:
-    """A write in place, or a call that let others write.
+    """An in-place modification, or a call that exposed memory to other libraries.
 
     Attributes:
-        site: the number of its call site.
-        version: the version that it left; None where it moved no counter.
-        exposes: whether it only gave the memory to NumPy and the like, which may have written later.
+        site: number of the call site.
+        version: version counter after the modification; None if it did not change.
+        exposes: whether the call only gave other libraries, such as NumPy, access to the memory; they may have modified
+            it later.
     """
 
     site: int
@@ -32,11 +34,11 @@ class NotedWrite:
     exposes: bool
 
 
-_UNCOUNTED, _EXPOSED = -1, -2  # in place of a version
+_UNCOUNTED, _EXPOSED = -1, -2  # placeholders for a version
 
 
 class NodeLog:
-    """Which call of one thread made the nodes with which sequence numbers."""
+    """The nodes of a thread: ranges of sequence numbers, with the call that created them."""
 
     def __init__(self, begins: int):
         self.ends = array("q", [begins])
@@ -44,7 +46,7 @@ class NodeLog:
         self.clocks = array("q", [0])
 
     def note(self, before: int, after: int, site: int, clock: int) -> None:
-        """Notes that a call made the nodes from number `before` up to `after`; what came since the last note, nobody heard."""
+        """Log that a call created the nodes with numbers from `before` to `after`; earlier unlogged nodes get an unknown site."""
         if before > self.ends[-1]:
             self._append(before, UNKNOWN, clock)
         self._append(after, site, clock)
@@ -58,13 +60,15 @@ class NodeLog:
                 del column[: MOST // 2]
 
     def find(self, sequence: int) -> tuple[int, int] | None:
-        """Returns the site of the call that made a node, and how many writes had been noted then; None where it is too old."""
+        """Return the site of the call that created a node, and the number of modifications logged before; None if the
+        row was deleted.
+        """
         row = bisect_right(self.ends, sequence)
         return (self.sites[row], self.clocks[row]) if 0 < row < len(self.ends) else None
 
 
 class WriteLog:
-    """The writes in place, in order; its `clock` says how many there were."""
+    """The in-place modifications in order; `clock` is their number."""
 
     def __init__(self):
         self.storages, self.versions, self.sites = array("Q"), array("q"), array("l")
@@ -72,11 +76,11 @@ class WriteLog:
 
     @property
     def clock(self) -> int:
-        """How many writes were noted."""
+        """The number of logged modifications."""
         return self._forgotten + len(self.storages)
 
     def note(self, storage: int, version: int | None, site: int, *, exposes: bool = False) -> None:
-        """Notes a write into the storage of that number, or that it was given away."""
+        """Log that a storage was modified, or exposed to another library."""
         self.storages.append(storage)
         self.versions.append(_EXPOSED if exposes else _UNCOUNTED if version is None else version)
         self.sites.append(site)
@@ -86,7 +90,7 @@ class WriteLog:
                 del column[: MOST // 2]
 
     def since(self, clock: int, storage: int | None = None) -> Iterator[tuple[int, NotedWrite]]:
-        """Yields the storage and the write for each write since `clock`, oldest first; of one storage, or of all."""
+        """Yield the storage and the modification for each row since `clock`, oldest first; of one storage, or of all."""
         for row in range(max(clock - self._forgotten, 0), len(self.storages)):
             if storage is None or self.storages[row] == storage:
                 version = self.versions[row]

@@ -1,4 +1,4 @@
-"""Lines of the user's own files as a running job can afford to keep them: a code object and the offset of an instruction."""
+"""Call sites in the user's files, stored as a code object and an instruction offset to save time and memory in a running job."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from types import CodeType, FrameType
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.programs.source_text import is_own_file
 
-_TYPED = ("<stdin>", "<string>")  # an interactive session, `python -c`
+_TYPED = ("<stdin>", "<string>")  # an interactive session, and `python -c`
 UNKNOWN = -1
 
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """One call in the user's own code; a code object holds no tensor."""
+    """A call in the user's code; a code object refers to no tensor."""
 
     code: CodeType
     offset: int
@@ -25,7 +25,9 @@ class CallSite:
 
     @property
     def span(self) -> tuple[int, int, int, int]:
-        """The first line of the call, its last line, its first column and the column after it (of UTF-8; Python's own)."""
+        """The first and last line of the call, its first column and the column after it (in UTF-8 bytes, as in Python's
+        `co_positions`).
+        """
         for index, (line, end, column, end_column) in enumerate(self.code.co_positions()):
             if 2 * index == self.offset and line is not None:
                 return line, end or line, column or 0, end_column or 0
@@ -33,25 +35,27 @@ class CallSite:
 
     @property
     def place(self) -> Place:
-        """The line that Python's own traceback would name."""
+        """The line that a traceback of Python would name."""
         return self.place_at(self.span[0])
 
     def place_at(self, line: int) -> Place:
-        """Returns a line of the same file."""
+        """Return a line of the same file."""
         file = self.code.co_filename
         relative = os.path.relpath(file) if os.path.isabs(file) else file
         return Place(file if relative.startswith("..") else relative, line, linecache.getline(file, line).strip())
 
 
 class CallSites:
-    """Gives each call site a number, so that a log of calls is a log of numbers."""
+    """Assign a number to each call site, so that a log contains only numbers."""
 
     def __init__(self):
         self.all: list[CallSite] = []
         self._numbers: dict[tuple[int, int], int] = {}
 
     def number_of(self, frame: FrameType | None, called: str) -> int:
-        """Return the number of the innermost call in the user's own code, counted from `frame` outwards; UNKNOWN without such a call."""
+        """Return the number of the innermost call in the user's code, searching from `frame` outwards; UNKNOWN if there
+        is no such call.
+        """
         while frame is not None:
             code = frame.f_code
             if is_own(code.co_filename):
@@ -67,12 +71,12 @@ class CallSites:
 
 @functools.lru_cache(maxsize=10_000)
 def is_own(file: str) -> bool:
-    """Returns whether code of this file is the user's."""
+    """Return whether a file belongs to the user."""
     return file in _TYPED or is_own_file(file)
 
 
 def own_frames(frame: FrameType | None) -> list[FrameType]:
-    """Returns the frames of the user's own code from `frame` outwards, outermost first."""
+    """Return the frames of the user's code from `frame` outwards, outermost first."""
     found = []
     while frame is not None:
         if is_own(frame.f_code.co_filename):

@@ -1,4 +1,4 @@
-"""What a watch found of an exception, as a Recording that holds a verdict and no steps."""
+"""Convert the findings of a watch on an exception to a Recording with a verdict and no steps."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _NO_REPAIR = in_english(
 
 
 def recording_of_error(error: BaseException) -> Recording:
-    """Return the recording of an exception that left a backward under `autograder.watch()`.
+    """Return the recording of an exception that a backward raised under `autograder.watch()`.
 
     Raises:
-        InputError: no watch saw it, or it is no write's doing.
+        InputError: if no watch was open, or if no in-place modification caused the error.
     """
     harms: tuple[Harm, ...] | None = next(filter(None, (getattr(one, KEPT_HARMS, None) for one in _chain(error))), None)
     if harms is None:
@@ -45,7 +45,7 @@ def recording_of_error(error: BaseException) -> Recording:
 
 
 def _chain(error: BaseException | None) -> list[BaseException]:
-    """Returns an exception, and those that it was raised from or while handling."""
+    """Return an exception and the exceptions in its chain of causes and contexts."""
     found: list[BaseException] = []
     while error is not None and error not in found:
         found.append(error)
@@ -59,7 +59,7 @@ def _own_line(error: BaseException) -> int | None:
 
 
 def _files(harms: tuple[Harm, ...]) -> tuple[SourceFile, ...]:
-    """Returns the files that the harms name, that of the first write first."""
+    """Return the files that the harms name, starting with the file of the first modification."""
     places = [place for harm in harms for place in (*harm.mutated_at, harm.saved_at) if place.file]
     names = dict.fromkeys(place.file for place in places) or {"<job>": None}
     return tuple(SourceFile(name, "".join(linecache.getlines(name))) for name in names)

@@ -1,4 +1,4 @@
-"""What the text of a call says about its tensors: the one that was written into, and those that its node saved."""
+"""Find in the source of a call the expression of the modified tensor, and of the tensors that its node saved."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from autograder.tape.watch.call_sites import CallSite
 
 @functools.lru_cache(maxsize=64)
 def _nodes_at(file: str, text: str) -> dict[tuple[int, int, int, int], list[ast.AST]]:
-    """Returns the expressions and statements of a file by their span, the outermost of a span first."""
+    """Return the expressions and statements of a file by their position; for equal positions, the outermost first."""
     try:
         tree = ast.parse(text)
-    except (SyntaxError, ValueError):  # a notebook's magic
+    except (SyntaxError, ValueError):  # for example a magic command of a notebook
         return {}
     found: dict[tuple[int, int, int, int], list[ast.AST]] = {}
     for node in ast.walk(tree):
@@ -31,7 +31,7 @@ def _nodes_at(file: str, text: str) -> dict[tuple[int, int, int, int], list[ast.
 
 
 def call_at(site: CallSite) -> ast.AST | None:
-    """Returns the expression or assignment that a call site runs; None where its text cannot be had."""
+    """Return the expression or assignment at a call site; None if the source is not available."""
     file = site.code.co_filename
     return next(iter(_nodes_at(file, "".join(linecache.getlines(file))).get(site.span, ())), None)
 
@@ -43,7 +43,7 @@ def written_expression(site: CallSite) -> str | None:
         node = node.value
     if isinstance(node, ast.AugAssign):
         return ast.unparse(node.target)
-    if isinstance(node, (ast.Subscript, ast.Attribute)):  # h[0] = 1, w.data = v
+    if isinstance(node, (ast.Subscript, ast.Attribute)):  # such as h[0] = 1 and w.data = v
         return ast.unparse(node.value)
     if isinstance(node, ast.Call):
         return _written_argument(node)
@@ -66,9 +66,9 @@ def _is_namespace(owner: ast.expr) -> bool:
 
 
 def foreign_writes(site: CallSite) -> tuple[str, list[int]] | None:
-    """Returns the variable that shares a tensor's memory, and the lines of the same file that write through it.
+    """Return the variable that shares a tensor's memory, and the lines of the same file that modify it.
 
-    `n` for `n = h.numpy()` and for `h = torch.from_numpy(n)`.
+    The variable is `n` for `n = h.numpy()` and for `h = torch.from_numpy(n)`.
     """
     call = call_at(site)
     given = call.args[0] if isinstance(call, ast.Call) and call.args else None
@@ -87,7 +87,7 @@ def foreign_writes(site: CallSite) -> tuple[str, list[int]] | None:
     return name, sorted(lines)
 
 
-# The operands of operators and of calls by the names under which nodes save them (derivatives.yaml, PyTorch 2.13).
+# Names under which nodes save the operands of operators and calls (derivatives.yaml, PyTorch 2.13).
 _FIRST, _SECOND = ("self", "input", "mat1"), ("other", "mat2", "exponent", "weight")
 _MADE = ("result", "output")
 
@@ -109,7 +109,7 @@ def saved_expression(site: CallSite, name: str) -> str | None:
 
 
 def _target(node: ast.AST | None) -> str | None:
-    """Returns the variable that a call's result is assigned to, where the call is all of the right-hand side."""
+    """Return the variable that a call's result is assigned to; None if the right-hand side contains more than the call."""
     statement = getattr(node, "statement", None)
     if statement is None or statement.value is not node or len(statement.targets) != 1:
         return None

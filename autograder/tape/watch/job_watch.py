@@ -1,4 +1,4 @@
-"""`autograder.watch()`: two lines around a training step, or a loop of them, that tell which line harmed what when backward fails."""
+"""`autograder.watch()`: a context around training steps that reports the line of a harmful modification when backward fails."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ Check = Literal["versions", "bytes"]
 CHECKS = ("versions", "bytes")
 
 _lock = threading.RLock()
-_open: list[WatchSession] = []  # at most one: what all watches of the process share
+_open: list[WatchSession] = []  # at most one session, which all watches of the process share
 
 
 class JobWatch(ContextDecorator):
-    """What `autograder.watch()` returns: a context, or a decorator of a function.
+    """The return value of `autograder.watch()`: a context manager, also usable as a decorator.
 
     Attributes:
-        harms: the saved tensors that backward needed and that were written into, each with its lines; those of an error that
-            backward raised, and with `check="bytes"` those that it did not notice.
+        harms: the saved tensors that were modified in place before backward, with the lines of the modifications. They
+            come from errors of backward and, with `check="bytes"`, also from modifications that backward does not
+            detect.
     """
 
     def __init__(self, check: Check):
@@ -61,23 +62,24 @@ class JobWatch(ContextDecorator):
                 session.remove()
 
     def found(self, harms: tuple[Harm, ...]) -> None:
-        """Adds the harms of one backward, each once."""
+        """Add the harms of a backward call, without duplicates."""
         self.harms = tuple(dict.fromkeys((*self.harms, *harms)))
 
 
 def watch(check: Check = "versions") -> JobWatch:
-    """Returns a context that explains a failing backward where it happens, and changes nothing else of the job.
+    """Return a context that explains errors of backward in a running job.
 
-    Around forward and backward, a step or a whole loop. An error of backward is raised as ever, with a note that names the line
-    that wrote, through which alias, and the line that needed the old values; `autograder.explain(error)` gives the same as data.
+    Use it around forward and backward of a step, or around a whole loop. It does not change the computation. An error
+    of backward is raised as usual, with a note that names the line of the in-place modification, the alias it went
+    through, and the line that needed the old values. `autograder.explain(error)` returns the same as data.
 
     Args:
-        check: "versions" costs about the time that PyTorch's own function modes take, and about 30 bytes a call. "bytes" also
-            keeps up to 4,096 elements of each saved tensor and warns, before backward, of one that changed although no
-            version counter moved (`.data`, NumPy); a write between the sampled elements goes unseen.
+        check: "versions" costs about as much time as PyTorch's own function modes, and about 30 bytes per call. "bytes"
+            also keeps up to 4,096 elements of each saved tensor and warns, before backward, if one changed although its
+            version counter did not (`.data`, NumPy). It does not detect a modification between the sampled elements.
 
     Raises:
-        InputError: `check` is neither.
+        InputError: if `check` has another value.
     """
     if check not in CHECKS:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Why a backward was refused: the graph as it stands, read beside the log of the calls that made and wrote it."""
+"""Find the cause of a backward error from the existing graph and the logs of calls."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ from autograder.tape.watch.call_sites import UNKNOWN, CallSite, CallSites
 from autograder.tape.watch.expressions import foreign_writes, saved_expression, written_expression
 
 NOWHERE = Place("", 0, "")
-"""Stands for a line that no listener heard: the graph was made before the watch began, or by compiled or scripted code."""
+"""Placeholder for an unknown line: the graph was created before the watch began, or by compiled or scripted code."""
 
 
 @dataclass(frozen=True)
 class Kept:
-    """A tensor that a node keeps.
+    """A tensor that a node saved.
 
     Attributes:
-        site: the call that saved it, None where nobody heard it.
-        clock: how many writes had been noted when it was saved.
-        expected: the version that backward expects, None where that cannot be asked.
+        site: the call that saved it, or None if the call was not logged.
+        clock: number of modifications logged before it was saved.
+        expected: version that backward expects; None if it is unknown.
     """
 
     node: Any
@@ -53,13 +53,15 @@ class Kept:
 
 
 class PostMortem:
-    """Reads the logs for the harms of one backward, while the frames that called it are still there."""
+    """Reads the logs to find the harms of a backward call, while the frames of its callers exist."""
 
     def __init__(self, sites: CallSites, nodes: list[NodeLog], writes: WriteLog, frames: list[FrameType]):
         self.sites, self.nodes, self.writes, self.frames = sites, nodes, writes, frames
 
     def harms(self, roots: tuple, asked: tuple, error: BaseException) -> tuple[Harm, ...]:
-        """Returns the writes that made a backward raise `error`, what it refused first; () where it was no write's doing."""
+        """Return the modifications that made a backward raise `error`, starting with the tensor of the error; () if no
+        modification did.
+        """
         found = VERSIONS.search(message_of(error))
         if not found:
             return ()
@@ -78,7 +80,11 @@ class PostMortem:
                     yield kept
 
     def kept(self, node: Any) -> Iterator[Kept]:
-        """Yields what a node keeps; of what backward does not check (hooks, an attribute of ctx) every version is the expected one."""
+        """Yield the tensors that a node saved.
+
+        For tensors that backward does not check (saved by hooks, or as an attribute of ctx), the expected version is
+        the current one.
+        """
         found = self._found(node)
         site = self._site(found[0])
         for name, read, checked, _ in kept_by(node):
@@ -88,7 +94,9 @@ class PostMortem:
                 yield Kept(node, name, tensor, site, found[1], expected)
 
     def _expected(self, node: Any, name: str, tensor: torch.Tensor, clock: int) -> int | None:
-        """Returns the version that backward expects; of one among a list, what the first write since the save left, less one."""
+        """Return the version that backward expects; for a tensor in a list, the version after the first modification
+        since the save, minus one.
+        """
         if "[" not in name:
             expected = expected_version(node, name)
             return version_of(tensor) if expected is None else expected
@@ -96,11 +104,13 @@ class PostMortem:
         return versions[0] - 1 if versions else version_of(tensor)
 
     def _rank(self, kept: Kept, now: int, then: int) -> tuple[bool, int]:
-        """Return the sort key that puts the tensor of the error first; of equal ones, the engine visits the newest first."""
+        """Return the sort key that puts the tensor of the error first, then the newest node, because the engine visits
+        that first.
+        """
         return (version_of(kept.tensor), kept.expected) != (now, then), -kept.number
 
     def harm(self, kept: Kept, kind: HarmKind, *, changed: bool) -> Harm:
-        """Returns the harm to one saved tensor."""
+        """Return the Harm for a saved tensor."""
         writes = list(self._harmful(kept))
         sites = [site for write in writes if (site := self._site(write.site))]
         name = self._name(kept, sites)
@@ -118,7 +128,9 @@ class PostMortem:
         return (write for _, write in self.writes.since(clock, storage)) if storage is not None else iter(())
 
     def _harmful(self, kept: Kept) -> Iterator[NotedWrite]:
-        """Yields the writes since the save; where backward refuses it, those that moved its own counter on, in order."""
+        """Yield the modifications since the save; if backward raises for the tensor, only those that increased its
+        counter, in order.
+        """
         now = version_of(kept.tensor)
         if kept.expected is None or kept.expected == now:
             yield from (write for write in self._writes(kept.tensor, kept.clock) if not write.exposes)
@@ -140,14 +152,16 @@ class PostMortem:
         """Return the modified expression in the source, if it is another tensor than the one called `name`."""
         text = next((text for site in written if (text := written_expression(site))), None)
         if text is None or ("." in name and text.rpartition(".")[2] == name.rpartition(".")[2]):
-            return None  # `self.codebook` in a method is `quantizer.codebook` outside
+            return None  # `self.codebook` in a method is `quantizer.codebook` in its caller
         values = [next((f.f_locals[one] for f in self.frames if one in f.f_locals), None) for one in (text, name)]
         return None if text == name or (values[0] is values[1] is not None) else text
 
     def _foreign(self, kept: Kept) -> tuple[str | None, list[Place]]:
-        """Returns the NumPy array or the like that shares the memory, and the lines that write through it, or that made it.
+        """Return the variable of another library that shares the memory, and the lines that modify it, or else the line
+        that created it.
 
-        What lets others write since the save comes first: batch norm writes its running statistics at once.
+        Exposures since the save have priority over earlier ones, because batch norm modifies its running statistics
+        immediately.
         """
         before = [write for write in self._writes(kept.tensor, 0) if write.exposes]
         given = [*before, *(write for write in self._writes(kept.tensor, kept.clock) if write.exposes)]
@@ -163,7 +177,7 @@ class PostMortem:
         return None if number == UNKNOWN else self.sites.all[number]
 
     def _hidden(self, roots: tuple, asked: tuple) -> tuple[CallSite, str] | None:
-        """Returns the call and the name of a node whose saved tensors a checkpoint will compute again."""
+        """Return the call and the node name of a node whose saved tensors a checkpoint will recompute."""
         for node in reversed(nodes_below(roots, asked)):
             site = self._site(self._found(node)[0]) if hidden_in(node)[1] else None
             if site is not None:
@@ -175,7 +189,9 @@ class PostMortem:
         return next((place for log in self.nodes if (place := log.find(number))), (UNKNOWN, 0))
 
     def _unheard(self, roots: tuple, asked: tuple, now: int, then: int, error: str) -> list[Harm]:
-        """Returns the harm to the first tensor in a list of saved ones that fits the error, where nobody heard the write."""
+        """Return the harm for the first tensor in a list of saved tensors that matches the error, if its modification
+        was not logged.
+        """
         for node in nodes_below(roots, asked):
             for kept in self.kept(node):
                 fits = version_of(kept.tensor) == now and str(list(kept.tensor.shape)) in error
@@ -184,7 +200,9 @@ class PostMortem:
         return []
 
     def _by_version(self, now: int, then: int, hidden: tuple[CallSite, str] | None) -> list[Harm]:
-        """Returns the newest writes that moved one counter from `then` to `now`, where no node shows what it keeps (CopySlices)."""
+        """Return the newest modifications that moved one counter from `then` to `now`, if no node shows its saved
+        tensors (CopySlices).
+        """
         by_storage: dict[int, list[NotedWrite]] = {}
         for storage, write in self.writes.since(0):
             by_storage.setdefault(storage, []).append(write)
@@ -201,7 +219,7 @@ class PostMortem:
 
 
 def _same_elements(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Returns whether two tensors are the same elements of the same storage, in the same order."""
+    """Return whether two tensors consist of the same elements of the same storage, in the same order."""
     try:
         return one.shape == other.shape and one.stride() == other.stride() and _same_memory(one, other)
     except (RuntimeError, NotImplementedError):
@@ -209,7 +227,9 @@ def _same_elements(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _same_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Returns whether two tensors begin at the same element of a storage and are as many, such as a weight and its transpose."""
+    """Return whether two tensors start at the same element of a storage and have equal sizes, such as a weight and its
+    transpose.
+    """
     try:
         same = one.numel() == other.numel() and one.storage_offset() == other.storage_offset()
         return same and storage_of(one) is not None and storage_of(one) == storage_of(other)

@@ -1,4 +1,4 @@
-"""Samples of what nodes save, by which a change is seen that no version counter shows (`check="bytes"`)."""
+"""Samples of saved tensors, to detect changes that version counters do not show (`check="bytes"`)."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.graph_walk import node_of, nodes_below
 
 SAMPLED = 4096
-"""Elements kept of a saved tensor; of a larger one those of an even grid, and a write between its points goes unseen."""
+"""Maximum number of sampled elements of a saved tensor; larger tensors are sampled on an even grid, with gaps in the detection."""
 _KEY = "autograder: samples of what was saved"
 
 
 def keep_samples(result: object, before: int) -> None:
-    """Keeps samples of what the nodes behind a call's results save; nodes older than `before` have theirs.
+    """Store samples of the tensors that a call's new nodes saved; nodes older than `before` already have samples.
 
-    They lie in the node's own `metadata`, so they are gone when the node is, and hold no tensor of the program.
+    The samples are in the `metadata` of the node, so they are freed with it, and they are copies.
     """
     if dispatch_modes():
         return
@@ -42,9 +42,9 @@ def _new_nodes(result: object, before: int) -> Iterator[Any]:
 
 
 def _kept(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yields the tensors that backward will read, or that hooks will turn into what it reads, and a custom Function's own.
+    """Yield the saved tensors of a node that backward will read, including those of hooks and of custom Functions.
 
-    Not what hooks turned into something else than a tensor, nor what has no elements to look at.
+    Values that a pack hook converted to another type are skipped, and so are tensors without data.
     """
     for name, read, _, _ in kept_by(node):
         tensor = read() if is_read(node, name) else None
@@ -53,7 +53,7 @@ def _kept(node: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def sampled(tensor: torch.Tensor) -> torch.Tensor:
-    """Returns a copy, on the same device, of at most SAMPLED elements, spread evenly over each dimension."""
+    """Return a copy, on the same device, of at most SAMPLED elements, evenly spaced in each dimension."""
     steps = [1] * tensor.dim()
     sizes = list(tensor.shape)
     while torch.Size(sizes).numel() > SAMPLED:
@@ -65,7 +65,7 @@ def sampled(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def changed_saves(roots: tuple, asked: tuple) -> Iterator[tuple[Any, str]]:
-    """Yields the node and the name of each saved tensor whose sampled elements are no longer what was saved."""
+    """Yield the node and the name of each saved tensor whose sampled elements changed after it was saved."""
     if dispatch_modes():
         return
     with unheard(), torch.no_grad():
@@ -77,7 +77,7 @@ def changed_saves(roots: tuple, asked: tuple) -> Iterator[tuple[Any, str]]:
 
 
 def _equal(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Returns whether the bytes are the same; a value that is no number equals itself here."""
+    """Return whether two tensors are bitwise equal, so that NaN equals NaN."""
     if one.shape != other.shape or one.dtype != other.dtype:
         return False
     return torch.equal(one.reshape(-1).view(torch.uint8), other.reshape(-1).view(torch.uint8))

@@ -1,15 +1,15 @@
-"""What a failed backward has met, in a few lines that are added to its error."""
+"""Text of the note that a watch adds to an error of backward."""
 
 from __future__ import annotations
 
 from autograder.tape.recording.verdict_types import Harm, Place
 
 MOST = 3
-"""Harms told in full; of the others, the number."""
+"""Maximum number of harms with a sentence; for the others, the note gives only their number."""
 
 
 def note_of(harms: tuple[Harm, ...]) -> str:
-    """Returns the harms, the first of them first, as lines for a reader."""
+    """Return the text of the note, with the first harm first."""
     told = [_sentence(harm) for harm in harms[:MOST]]
     more = len(harms) - len(told)
     rest = [f"{more} more saved {'tensor was' if more == 1 else 'tensors were'} written into."] if more else []
@@ -17,7 +17,7 @@ def note_of(harms: tuple[Harm, ...]) -> str:
 
 
 def is_silent(harm: Harm) -> bool:
-    """Returns whether backward does not notice."""
+    """Return whether backward does not detect the modification."""
     return harm.saved_version is not None and harm.saved_version == harm.version_now
 
 

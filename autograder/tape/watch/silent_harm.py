@@ -1,4 +1,4 @@
-"""Saved tensors whose bytes changed while their counter stood still, as harms."""
+"""Convert changed saved tensors with an unchanged version counter to harms."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from autograder.tape.watch.post_mortem import PostMortem
 
 
 def silent_harms(changed: Iterable[tuple[Any, str]], post_mortem: PostMortem) -> tuple[Harm, ...]:
-    """Returns a harm for each saved tensor that changed and that backward will use all the same.
+    """Return a harm for each saved tensor that changed and for which backward will not raise an error.
 
     Args:
-        changed: nodes, and the names under which they keep the tensors.
-        post_mortem: what reads the logs.
+        changed: nodes, and the names of their saved tensors.
+        post_mortem: reader of the logs.
     """
     harms = []
     for node, name in changed:

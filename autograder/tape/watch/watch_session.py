@@ -1,4 +1,4 @@
-"""What all open watches of a process share: the logs, a listener in each thread, and the door of the engine."""
+"""The shared state of all open watches of a process: the logs, a listener for each thread, and the wrapped engine."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from autograder.tape.watch.sentences_of_harm import note_of
 from autograder.tape.watch.silent_harm import silent_harms
 
 KEPT_HARMS = "autograder_harms"
-"""The attribute of an exception that holds what a watch found."""
+"""Name of the exception's attribute that contains the harms."""
 
 
 class Watcher(Protocol):
-    """Who wants to be told."""
+    """The interface of a watch."""
 
     bytes: bool
 
     def found(self, harms: tuple[Harm, ...]) -> None:
-        """Called with the harms of one backward."""
+        """Receive the harms of a backward call."""
 
 
 class WatchSession:
-    """Listens from the first watch that is opened to the last that is closed."""
+    """Logs the calls from the first watch that opens to the last that closes."""
 
     def __init__(self):
         self.watchers: list[Watcher] = []
@@ -50,7 +50,7 @@ class WatchSession:
         self._installed = ExitStack()
 
     def install(self) -> None:
-        """Stands at the engine's door, in new threads, and aside of compiled code."""
+        """Wrap the engine, start listeners in new threads, and pause them in compiled code."""
         enter = self._installed.enter_context
         enter(readable_saved_tensors())
         enter(replaced_apply(self._applied))
@@ -62,13 +62,13 @@ class WatchSession:
         enter(in_new_threads(self._new_thread))
 
     def remove(self) -> None:
-        """Puts everything back; a listener in another thread hears no more."""
+        """Undo `install`, and deactivate the listeners of other threads."""
         self._installed.close()
         for listener in self.listeners.values():
             listener.open = False
 
     def listener(self) -> CallListener:
-        """Returns the listener of this thread."""
+        """Return the listener of this thread."""
         here = threading.get_ident()
         if here not in self.listeners:
             made = keep_samples if any(watcher.bytes for watcher in self.watchers) else None
@@ -76,14 +76,16 @@ class WatchSession:
         return self.listeners[here]
 
     def check_bytes(self) -> None:
-        """Keeps samples from now on."""
+        """Start to store samples of saved tensors."""
         for listener in self.listeners.values():
             listener.made = keep_samples
 
     @contextmanager
     def _new_thread(self) -> Iterator[None]:
-        """Listens in a new thread as long as it runs."""
-        self.listeners.pop(threading.get_ident(), None)  # a thread that has ended, whose number was given again
+        """Listen in a new thread until it ends."""
+        self.listeners.pop(
+            threading.get_ident(), None
+        )  # belongs to a thread that has ended and had the same identifier
         listener = self.listener()
         listener.listen()
         try:
@@ -125,7 +127,7 @@ class WatchSession:
         return set_
 
     def _unheard(self, call: Callable[[], object], name: str, args: tuple, frame: Any) -> object:
-        """Runs a call that no function mode hears, and notes it."""
+        """Run and log a call that function modes do not receive."""
         listener = self.listeners.get(threading.get_ident())
         if listener is None or listener.absent() or torch.compiler.is_compiling():
             return call()
@@ -149,7 +151,7 @@ class WatchSession:
 
     @contextmanager
     def _hearing(self) -> Iterator[None]:
-        """Hooks and custom backwards are heard too; PyTorch takes a mode off while it handles `Tensor.backward`."""
+        """Listen to hooks and custom backwards as well; PyTorch removes a mode while it handles `Tensor.backward`."""
         listener = self.listeners.get(threading.get_ident())
         if listener is None or not listener.absent():
             yield
@@ -166,7 +168,7 @@ class WatchSession:
         return PostMortem(self.sites, nodes, self.writes, own_frames(frame))
 
     def _raised(self, roots: tuple, asked: tuple, error: Exception, frame: Any) -> None:
-        """Adds to an error what it was about; an error of our own is named there, and raised nowhere."""
+        """Add a note on the cause to an error of backward. An error of the watch itself is added as a note and not raised."""
         try:
             with unheard():
                 harms = self._post_mortem(frame).harms(roots, asked, error)
@@ -179,7 +181,7 @@ class WatchSession:
             self._tell(harms)
 
     def _silent(self, roots: tuple, asked: tuple, frame: Any) -> None:
-        """Warns of saved tensors whose bytes are others, although backward will not notice."""
+        """Warn of saved tensors whose bytes changed although backward will not detect it."""
         with unheard():
             harms = silent_harms(changed_saves(roots, asked), self._post_mortem(frame))
         if harms:
