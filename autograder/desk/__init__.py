@@ -1,1 +1,1 @@
-"""The teacher's desk: hand-ins come from a learning platform, the class is looked at, and grades go back to the platform."""
+"""Exchange with learning platforms: collect submissions, report on the class, and return grades."""

@@ -1,4 +1,4 @@
-"""The grades of an assignment, as the gradebook has them: what goes back to a platform, and into the report."""
+"""The grades of an assignment in the gradebook, for reports and for the return to a platform."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from autograder.grade.batch.gradebook import Score, read_scores
 
 
 class NotGradedError(InputError):
-    """The assignment has no grades yet."""
+    """The assignment has not been graded yet."""
 
 
 class ClassGrades(NamedTuple):
     """The grades of one assignment.
 
     Attributes:
-        max_points: of the assignment.
-        scores: by student; who handed in nothing has none.
-        names: of students whose names the gradebook has.
+        max_points: the points of the assignment.
+        scores: student → score; students without a submission are missing.
+        names: student → name, for students whose names are in the gradebook.
     """
 
     max_points: float
@@ -40,15 +40,15 @@ class ClassGrades(NamedTuple):
 
 
 def read_class_grades(classroom: Classroom) -> ClassGrades:
-    """Returns the grades of an assignment.
+    """Return the grades of an assignment.
 
     Raises:
-        NotGradedError: nobody has a grade in it.
+        NotGradedError: it has no grades yet.
     """
     missing = NotGradedError(
         f"{classroom.assignment} has no grades yet. Run `autograder grade {classroom.assignment}` first"
     )
-    if not classroom.has_gradebook:  # nbgrader would make an empty one
+    if not classroom.has_gradebook:  # nbgrader would create an empty one
         raise missing
     with opened_gradebook(classroom) as book:
         try:
@@ -65,7 +65,7 @@ def read_class_grades(classroom: Classroom) -> ClassGrades:
 
 
 def read_cell_points(classroom: Classroom) -> dict[str, dict[tuple[str, str], float | None]]:
-    """Returns each student's points by notebook and cell; None while a person has still to give them."""
+    """Return each student's points by notebook and cell; None for a cell that waits for manual grading."""
     found: dict[str, dict[tuple[str, str], float | None]] = {}
     is_waiting = Grade.needs_manual_grade & Grade.manual_score.is_(None)
     with opened_gradebook(classroom) as book:
@@ -75,7 +75,7 @@ def read_cell_points(classroom: Classroom) -> dict[str, dict[tuple[str, str], fl
 
 
 def cell_rows(book: Gradebook, classroom: Classroom, kind: type[Grade] | type[Comment], *columns: Any) -> Any:
-    """Returns a query of an assignment's grades or comments: student, notebook, cell, and the given columns of each."""
+    """Return a query of an assignment's grades or comments: student, notebook, cell, and the given columns of each."""
     return (
         book.db.query(SubmittedAssignment.student_id, Notebook.name, BaseCell.name, *columns)
         .join(SubmittedNotebook, SubmittedNotebook.assignment_id == SubmittedAssignment.id)

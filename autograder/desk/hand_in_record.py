@@ -1,4 +1,4 @@
-"""What was collected for an assignment, kept beside the course: who is whom, and by which name the platform knows them."""
+"""The record of an assignment's collected submissions, stored in the course: students, and their names on the platform."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ Kept = TypeVar("Kept", bound=dict)
 
 
 class RecordError(InputError):
-    """What was collected earlier cannot be read; the message names the file."""
+    """The record of an earlier collection cannot be read; the message names the file."""
 
 
 class CollectedHandIn(msgspec.Struct, frozen=True, kw_only=True):
-    """A student's hand-in that lies in nbgrader's folder.
+    """A student's submission in nbgrader's folder.
 
     Attributes:
-        platform: where it came from.
-        key: what the platform calls the person in file names of this assignment.
-        name: the person's name as the platform shows it; "" if it shows none.
-        known: what else identifies the person, by kind, as in a roster.
-        handed_in: when, as an ISO time in UTC; "" if nobody knows.
-        sequence: the platform's own number, which grows with each later hand-in; 0 if it has none.
-        late: whether the platform says that it was late.
-        digest: of the files as they were collected.
-        upload_name: the beginning of a file name that the platform maps back to the person; "" if it maps none.
-        notebooks: by the notebook's name, how its file was recognised; "" by its exact name.
+        platform: the platform that it came from.
+        key: the platform's name for the person in file names of this assignment.
+        name: the person's name on the platform; "" if it does not show one.
+        known: other identifiers of the person, by kind, as in a roster.
+        handed_in: the time of submission, in ISO format and UTC; "" if it is unknown.
+        sequence: the platform's number, which grows with each later submission; 0 if it has no numbers.
+        late: whether the platform marks the submission as late.
+        digest: a hash of the files as they were collected.
+        upload_name: the beginning of a file name that the platform maps back to the person; "" if it does not map
+            names.
+        notebooks: the notebook's name → how its file was recognised; "" if by its exact name.
     """
 
     platform: str
@@ -52,12 +53,12 @@ class CollectedHandIn(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def record_folder(course: Path, assignment: str) -> Path:
-    """Returns the folder for what is known of an assignment's hand-ins."""
+    """Return the folder for the record of an assignment's submissions."""
     return course / FOLDER / assignment
 
 
 def read_record(course: Path, assignment: str) -> dict[str, CollectedHandIn]:
-    """Returns what was collected, by student; nothing if nothing was.
+    """Return the collected submissions by student; empty if there is no record.
 
     Raises:
         RecordError: the file is damaged.
@@ -66,12 +67,12 @@ def read_record(course: Path, assignment: str) -> dict[str, CollectedHandIn]:
 
 
 def write_record(course: Path, assignment: str, record: dict[str, CollectedHandIn]) -> None:
-    """Writes what was collected, whole or not at all."""
+    """Write the collected submissions, completely or not at all."""
     _write(record_folder(course, assignment) / FILE, record)
 
 
 def read_students(course: Path) -> dict[str, str]:
-    """Returns the names of all students who stood in a list that `collect` was given, by nbgrader's id.
+    """Return the names of all students in the lists that `collect` has read, by nbgrader's id.
 
     Raises:
         RecordError: the file is damaged.
@@ -80,7 +81,7 @@ def read_students(course: Path) -> dict[str, str]:
 
 
 def keep_students(course: Path, names: dict[str, str]) -> None:
-    """Keeps who is in the class, with those who were kept before; a student may never hand in anything."""
+    """Add students to the stored class list, which also contains students who never submit anything."""
     if names:
         _write(course / FOLDER / STUDENTS, read_students(course) | names)
 

@@ -1,4 +1,4 @@
-"""policy.toml names assignments and students; a name that nobody knows is a slip of the pen, and is refused before it does harm."""
+"""Validation of the names in policy.toml: an unknown assignment or student is probably a typing error, and is rejected."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ STUDENT = (
 
 
 class _Named(NamedTuple):
-    """A name in the file, and the setting where it stands."""
+    """A name in the file, and the setting that contains it."""
 
     setting: str
     name: str
 
 
 def checked_policy(classroom: Classroom) -> CoursePolicy:
-    """Returns the course's policy, whose names are all known; where there is no file, one that says nothing.
+    """Return the course's policy after checking all its names; an empty policy if the file does not exist.
 
     Raises:
-        PolicyError: the file cannot be used, or names an assignment or a student whom nobody knows.
+        PolicyError: the file cannot be used, or contains the name of an unknown assignment or student.
     """
     policy = read_policy(classroom.folder)[0] or CoursePolicy()
     path = classroom.folder / FILE
@@ -60,7 +60,7 @@ def _students_in(policy: CoursePolicy) -> list[_Named]:
 
 
 def _refuse_unknown(path: Path, named: list[_Named], known: Iterator[Iterable[str]], kind: str) -> None:
-    """Raises the error for the first name that no source knows; the sources are asked one after the other, while one is missing."""
+    """Raise PolicyError for the first name that no source contains; later sources are read only if a name is still missing."""
     seen: set[str] = set()
     while missing := [one for one in named if one.name not in seen]:
         more = next(known, None)

@@ -1,4 +1,4 @@
-"""Who is in the class: read from a platform's own CSV, or from one of the course's own with a column `student_id`."""
+"""The list of students in a class, read from a platform's CSV or from the course's own with a column `student_id`."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ from autograder.desk.table_file import TableError, TableFile, read_table
 from autograder.desk.written_time import looks_like_time, parse_time
 from autograder.printable import printable
 
-FILE = "roster.csv"  # in the course's folder: the course's own list
+FILE = "roster.csv"  # the course's own list, in the course's folder
 
-# What a column says of a student, and the names it has. Canvas: gradebook_exporter.rb, and the list of its groups. Moodle:
-# mod/assign/gradingtable.php. nbgrader: "Managing the database". Blackboard and Gradescope: as public tools read their downloads.
+# The kinds of information about a student, and the column headings for each. Canvas: gradebook_exporter.rb, and its list of
+# groups. Moodle: mod/assign/gradingtable.php. nbgrader: "Managing the database". Blackboard and Gradescope: as public tools
+# read their downloads.
 KINDS = {
     "student": ("student_id", "nbgrader_id"),
     "login": ("SIS Login ID", "Username", "login_id", "login"),
@@ -29,12 +30,12 @@ KINDS = {
     "group": ("group", "group_name"),
     "role": ("Role",),
 }
-# Which column becomes nbgrader's id of a student, unless the teacher names one: the first that everybody has, each another.
+# The columns for nbgrader's ids, unless the teacher names one: the first that has a different value for every student.
 IDS = ("student", "login", "number", "email", "canvas", "name", "participant")
 PARTICIPANT = re.compile(r"\D*?(\d+)")  # Moodle's "Participant 17", in any language
 NOBODY = re.compile(r".*(points possible|manual posting).*|student, test|test student", re.IGNORECASE)
 LONGEST_ID = 100
-MOODLES_FEWEST, MOODLES_USUAL = 5, 7  # columns of a worksheet, of which some take out some
+MOODLES_FEWEST, MOODLES_USUAL = 5, 7  # columns of a worksheet; some sites remove a few
 
 
 class Person(NamedTuple):
@@ -42,9 +43,10 @@ class Person(NamedTuple):
 
     Attributes:
         student: nbgrader's id.
-        name: as the platform shows it.
-        known: what the file says of the student, by kind: "login", "number", "email", "canvas", "participant", "handed in".
-        group: the name of the group that hands in together; "" for none.
+        name: the name on the platform.
+        known: the student's identifiers in the file, by kind: "login", "number", "email", "canvas", "participant",
+            "handed in".
+        group: the name of the group that submits together; "" without a group.
     """
 
     student: str
@@ -54,7 +56,7 @@ class Person(NamedTuple):
 
 
 class Roster:
-    """A class; without a file it is empty, and finds nobody."""
+    """The students of a class; empty without a file."""
 
     def __init__(self, people: list[Person]) -> None:
         self.people = people
@@ -66,28 +68,33 @@ class Roster:
             self._known["joined", joined(person.name)].append(person)
 
     def find(self, kind: str, value: str) -> list[Person]:
-        """Returns who has this value; by "words" a name in any order, by "joined" a name without blanks and marks."""
+        """Return the students with this value.
+
+        The kind "words" compares names regardless of word order, and "joined" compares them without spaces and
+        punctuation.
+        """
         form = {"words": words_of, "joined": joined}.get(kind, same_word)
         return self._known.get((kind, form(value)), []) if value else []
 
     def group(self, name: str) -> list[Person]:
-        """Returns the members of the group that has this name."""
+        """Return the members of the group with this name."""
         return [one for one in self.people if name and same_word(one.group) == same_word(name)]
 
     def members(self, person: Person) -> list[Person]:
-        """Returns everyone who hands in together with this person, the person included."""
+        """Return everyone who submits together with this person, including the person."""
         return [one for one in self.people if one.group == person.group] if person.group else [person]
 
 
 def read_roster(path: Path, student_column: str | None = None) -> Roster:
-    """Returns the class that a CSV file lists.
+    """Return the class that a CSV file lists.
 
     Args:
         path: the platform's own file, as downloaded, or one with the columns `student_id`, `name`, `email`, `group`, ….
-        student_column: the column that becomes nbgrader's id; None takes the first of login, number, email that all have.
+        student_column: the column with nbgrader's ids; None means the first of login, number and email that every row
+            has.
 
     Raises:
-        TableError: it is no such table, or a student stands there twice.
+        TableError: it is not such a table, or contains a student twice.
     """
     table = read_table(path)
     people = [person for _, person in people_in(table, student_column)]
@@ -99,10 +106,10 @@ def read_roster(path: Path, student_column: str | None = None) -> Roster:
 
 
 def people_in(table: TableFile, student_column: str | None = None) -> list[tuple[int, Person]]:
-    """Returns the number of each row that is about a student, and what it says; `student` is still "".
+    """Return the index and the contents of each row that describes a student; `student` is still "".
 
     Raises:
-        TableError: no column says a name, a login or the like; or none has the name that was asked for.
+        TableError: the table has no column of names, logins or other identifiers, or no column named `student_column`.
     """
     columns = _columns(table)
     if student_column is not None:
@@ -116,12 +123,12 @@ def people_in(table: TableFile, student_column: str | None = None) -> list[tuple
 
 
 def identifying_columns(table: TableFile) -> set[int]:
-    """Returns the numbers of the columns that say who a row is about."""
+    """Return the indices of the columns that identify the student of a row."""
     return set(_columns(table).values())
 
 
 def is_student_id(text: str) -> bool:
-    """Returns whether a text can be the name of a student's folder, and nothing else."""
+    """Return whether a text can be the name of a student's folder."""
     return (
         0 < len(text.encode(errors="replace")) <= LONGEST_ID
         and text.isprintable()
@@ -132,22 +139,22 @@ def is_student_id(text: str) -> bool:
 
 
 def id_from_name(name: str) -> str:
-    """Returns a student's id made of a name, such as "lopez-maria" of "López, María"; "" if no letter is left."""
+    """Return a student's id made from a name, such as "lopez-maria" from "López, María"; "" if no letter is left."""
     return "-".join(re.findall(r"\w+", _plain(name)))[:LONGEST_ID]
 
 
 def same_word(text: str) -> str:
-    """Returns a form in which two spellings of one login or email are equal."""
+    """Return a form in which different spellings of a login or email are equal."""
     return unicodedata.normalize("NFKC", text).strip().casefold()
 
 
 def words_of(name: str) -> str:
-    """Returns the words of a name in alphabetical order: "Doe, Jane" and "Jane Doe" are the same."""
+    """Return the words of a name in alphabetical order, so that "Doe, Jane" and "Jane Doe" are equal."""
     return " ".join(sorted(re.findall(r"\w+", _plain(name))))
 
 
 def joined(name: str) -> str:
-    """Returns the letters of a name without anything between them, as Canvas writes it before a file's name."""
+    """Return the letters of a name without separators, as Canvas writes it at the beginning of a file's name."""
     return re.sub(r"\W", "", unicodedata.normalize("NFC", name)).casefold()
 
 
@@ -157,10 +164,10 @@ def _plain(name: str) -> str:
 
 
 def _columns(table: TableFile) -> dict[str, int]:
-    """Returns the number of each column that says something, by kind."""
+    """Return the index of each known column, by kind."""
     found = {kind: number for kind, names in KINDS.items() if (number := table.column(*names)) is not None}
     if "canvas" in found and table.column("Section", "SIS Login ID", "canvas_user_id") is None:
-        found["number"] = found.pop("canvas")  # only Canvas' own files have Canvas' ids
+        found["number"] = found.pop("canvas")  # only Canvas' own files contain Canvas' ids
     if _is_moodles(table, found):
         found = {kind: number for kind, number in found.items() if number} | {"participant": 0}
         found |= _moodle_columns(table, found)
@@ -173,19 +180,19 @@ def _columns(table: TableFile) -> dict[str, int]:
 
 
 def _is_moodles(table: TableFile, found: dict[str, int]) -> bool:
-    """Returns whether the first column holds Moodle's "Participant 17" in some language, whatever that column is called."""
+    """Return whether the first column contains Moodle's "Participant 17" in some language, whatever its heading is."""
     cells = [row[0].strip() for row in table.rows]
     if not cells or len(table.header) < MOODLES_FEWEST or not all(map(PARTICIPANT.fullmatch, cells)):
         return False
     if table.column("ID") != 0:
         return True
-    # Moodle's German calls it so, and many others a column of logins.
+    # The German heading of Moodle's column is "ID", which many other tables use for logins.
     is_known = bool(found.keys() - {"number", "group", "role"})
     return not is_known and len(table.header) >= MOODLES_USUAL and not any(map(str.isdigit, cells))
 
 
 def _moodle_columns(table: TableFile, found: dict[str, int]) -> dict[str, int]:
-    """Returns the columns of a name, an address and a time in Moodle's worksheet, by what stands in them."""
+    """Return the columns of the name, the address and the time in Moodle's worksheet, recognised by their contents."""
     columns = dict(enumerate(map(set, zip(*table.rows, strict=True))))
     emails = [number for number, cells in columns.items() if all("@" in cell for cell in cells)]
     times = [
@@ -194,10 +201,10 @@ def _moodle_columns(table: TableFile, found: dict[str, int]) -> dict[str, int]:
         if all(map(looks_like_time, cells - {"", "-"})) and cells - {"", "-"}
     ]
     read = [number for number in times if parse_time(max(columns[number], key=looks_like_time))]
-    # A status stands there where marking is anonymous, and few of them are different.
+    # If marking is anonymous, this column contains a status, which has few different values.
     is_name = 2 * len(columns[1]) > len(table.rows) and not all(cell.rstrip().endswith("-") for cell in columns[1])
     by_kind = {"email": emails, "handed in": read or times, "name": [1] if is_name else []}
-    # The first time is that of the submission; that of the grade stands further on.
+    # The first time is that of the submission; the time of the grade follows later.
     return {kind: numbers[0] for kind, numbers in by_kind.items() if numbers and kind not in found}
 
 
@@ -232,17 +239,17 @@ def _id(person: Person, kind: str) -> str:
 
 
 def _doubles(people: list[Person]) -> Iterator[str]:
-    """Yields what identifies two rows at once."""
+    """Yield the identifiers that occur in two rows."""
     for kind in IDS:
         counted = Counter(same_word(person.known[kind]) for person in people if kind in person.known)
         yield from (value for value, count in counted.items() if count > 1)
 
 
 def _is_nobody(person: Person) -> bool:
-    """Returns whether a row of Canvas' file is about no student: points, posting, the test student."""
+    """Return whether a row of Canvas' file is not about a student: points, posting, the test student."""
     return not (person.known or person.name) or NOBODY.fullmatch(person.name) is not None
 
 
 def _is_staff(row: list[str], columns: dict[str, int]) -> bool:
-    """Returns whether the row says that somebody is no student, as Gradescope's roster does of those who teach."""
+    """Return whether the row describes a teacher or assistant, as in Gradescope's roster."""
     return "role" in columns and row[columns["role"]].strip().casefold() not in ("", "student")

@@ -1,4 +1,4 @@
-"""A platform's CSV file: read as rows of text, and written back with single cells changed and every other byte as it was."""
+"""A platform's CSV file: read as rows of text, and written back with single cells changed and all other bytes unchanged."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ MARKS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_
 
 
 class TableError(InputError):
-    """A CSV file cannot be used; the message names the file, and the row or column."""
+    """A CSV file cannot be used; the message contains the file, and the row or column."""
 
 
 class Cell(NamedTuple):
     """One cell of the text.
 
     Attributes:
-        start: where it begins.
-        end: where it ends, quotes included.
-        text: what it says.
-        is_closed: whether a quote in it ends.
-        missing: how many delimiters have to be written before it, as a row may leave out empty cells at its end.
+        start: the position of its first character.
+        end: the position after its last character, quotes included.
+        text: the contents without quotes.
+        is_closed: whether a quoted text in it ends.
+        missing: the number of delimiters to write before it, because a row may omit empty cells at its end.
     """
 
     start: int
@@ -41,14 +41,15 @@ class Cell(NamedTuple):
 
 
 class TableFile:
-    """A CSV file whose first row names the columns.
+    """A CSV file whose first row contains the names of the columns.
 
     Attributes:
-        path: where it was read.
-        delimiter: what stands between cells: a comma, a semicolon or a tab.
+        path: the path of the file.
+        delimiter: the delimiter between cells: a comma, a semicolon or a tab.
 
     Raises:
-        TableError: it is no text in UTF-8 or UTF-16, holds no table, or a row is cut off or has more cells than the first.
+        TableError: the file is not UTF-8 or UTF-16, does not contain a table, or a row is cut off or has more cells
+            than the first.
     """
 
     def __init__(self, path: Path, data: bytes) -> None:
@@ -67,12 +68,12 @@ class TableFile:
 
     @property
     def name(self) -> str:
-        """The file's name, as it can be printed."""
+        """The file's name, made printable."""
         return printable(self.path.name)
 
     @cached_property
     def header(self) -> list[str]:
-        """The names of the columns, without blanks around them."""
+        """The names of the columns, stripped."""
         return [cell.text.strip() for cell in self._cells[0]]
 
     @cached_property
@@ -81,14 +82,14 @@ class TableFile:
         return [[cell.text for cell in row] for row in self._cells[1:]]
 
     def column(self, *names: str) -> int | None:
-        """Returns the number of the first column with one of these names, in any case; None if there is none."""
+        """Return the index of the first column with one of these names, ignoring case; None if they are missing."""
         known = {name.casefold() for name in names}
         return next((number for number, name in enumerate(self.header) if name.casefold() in known), None)
 
     def with_cells(self, changes: Mapping[tuple[int, int], str]) -> bytes:
-        """Returns the file with other texts in these cells (row, from 0 below the header; column); all other bytes stay."""
+        """Return the file with new texts in these cells (row, from 0 below the header; column); all other bytes stay the same."""
         pieces, begun = [], 0
-        delimiters: dict[int, int] = defaultdict(int)  # that were written at the end of each row
+        delimiters: dict[int, int] = defaultdict(int)  # written at the end of each row
         for (row, column), text in sorted(changes.items()):
             cell = self._cells[row + 1][column]
             missing = max(cell.missing - delimiters[row], 0)
@@ -108,7 +109,7 @@ class TableFile:
         return [self._of_width(len(rows[0]), row, number) for number, row in enumerate(rows, 1)]
 
     def _of_width(self, width: int, row: list[Cell], number: int) -> list[Cell]:
-        """Returns a row with as many cells as the first: spreadsheets leave out empty ones at the end, Canvas adds some."""
+        """Return a row with as many cells as the first: spreadsheets omit empty cells at the end, and Canvas adds some."""
         end = row[-1].end
         is_cut_off = len(row) < width and end == len(self._text)
         if is_cut_off or any(cell.text.strip() for cell in row[width:]):
@@ -119,10 +120,10 @@ class TableFile:
 
 
 def read_table(path: Path) -> TableFile:
-    """Returns the CSV file at a path.
+    """Return the CSV file at a path.
 
     Raises:
-        TableError: it cannot be read, or is no table.
+        TableError: it cannot be read, or is not a table.
     """
     try:
         if path.stat().st_size > LARGEST:
@@ -133,14 +134,14 @@ def read_table(path: Path) -> TableFile:
 
 
 def _delimiter(text: str) -> str:
-    """Returns what divides the first line; what stands in quotes does not count."""
+    """Return the header's delimiter, ignoring quoted text."""
     first = re.match(r"[^\r\n]*", re.sub(r'"(?:[^"]|"")*"', "", text).lstrip("\r\n"))
     counted = Counter(letter for letter in first[0] if letter in DELIMITERS) if first else Counter()
     return max(DELIMITERS, key=lambda letter: counted[letter])
 
 
 def _rows(text: str, delimiter: str) -> Iterator[list[Cell]]:
-    # Python's csv module reads cells, and does not say where they stood.
+    # Python's csv module does not report the positions of cells.
     stop = re.escape(delimiter)
     pattern = re.compile(rf'("(?:[^"]|"")*"[^{stop}\r\n]*|[^{stop}\r\n]*)({stop}|\r\n|\n|\r|\Z)')
     row: list[Cell] = []

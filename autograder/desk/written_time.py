@@ -1,4 +1,4 @@
-"""Times as platforms write them for people: with a zone or without, in English or with another language's names of months."""
+"""Times as platforms write them for people: with or without a zone, in English or with the names of months in another language."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from typing import NamedTuple
 from autograder.grade.policy.submission_time import YEAR, read_time
 
 CLOCK = re.compile(r"(?<!\d)(\d{1,2})[:.](\d\d)(?::\d\d)?(?!\d)")
-LONGEST_FILLER = 3  # letters of "de", "den", "kl", "г", "年" and their like, which mean nothing here
+LONGEST_FILLER = 3  # maximum number of letters of a word to ignore, such as "de", "den", "kl", "г" and "年"
 
 
 class TimeWords(NamedTuple):
-    """The words of all languages: months and days of the week by number, as two languages may mean another by one word."""
+    """The words of all languages: the numbers of months and weekdays; a word may have different numbers in two languages."""
 
     months: dict[str, set[int]]
     days: dict[str, set[int]]
-    afternoon: dict[str, set[int]]  # 12 hours to add, or none
+    afternoon: dict[str, set[int]]  # 12 for the afternoon, 0 for the morning: hours to add
 
 
 def parse_time(text: str, zone: datetime.tzinfo = datetime.UTC) -> datetime.datetime | None:
-    """Return the time that a text says, of this zone if it names none; None if it says no time, or names another zone."""
+    """Return the time in a text, in `zone` if the text does not contain one.
+
+    Return None if the text does not contain a time, or contains another zone.
+    """
     if (time := read_time(text, zone)) is not None:
         return time
     with contextlib.suppress(ValueError):
@@ -35,12 +38,12 @@ def parse_time(text: str, zone: datetime.tzinfo = datetime.UTC) -> datetime.date
 
 
 def looks_like_time(text: str) -> bool:
-    """Returns whether a text has a year and a time of day, in whatever language."""
+    """Return whether a text contains a year and a time of day, in any language."""
     return YEAR.search(text) is not None and ":" in text
 
 
 def _in_words(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
-    """Returns the time that a text in any language says; None if a word is unknown or the day of the week is another."""
+    """Return the time in a text of any language; None if a word is unknown or the weekday does not fit."""
     clock, year = CLOCK.search(text), YEAR.search(text)
     if clock is None or year is None:
         return None
@@ -48,10 +51,10 @@ def _in_words(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
     numbers, words = [int(number) for number in re.findall(r"\d+", rest)], _words(rest)
     fillers = {word for word in words if not any(word in table for table in known)}
     if any(len(word) > LONGEST_FILLER for word in fillers) or fillers & set(_words(text[clock.end() :])):
-        return None  # what stands behind the hour may mean the afternoon
+        return None  # a word after the hour may mean the afternoon
     months, days, later = ({one for word in words for one in table.get(word, ())} for table in known)
     if len(numbers) == 3 and numbers[0] == int(year[0]):
-        months = {numbers.pop(1)}  # as in Chinese
+        months = {numbers.pop(1)}  # the order year, month, day, as in Chinese
     numbers.remove(int(year[0]))
     if len(numbers) != 1:
         return None
@@ -64,7 +67,7 @@ def _in_words(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
 
 @cache
 def _time_words() -> TimeWords:
-    """Returns the names of months and days in the Unicode Consortium's tables (CLDR, read by Babel)."""
+    """Return the names of months and days in the Unicode Consortium's tables (CLDR, read by Babel)."""
     from babel import Locale, localedata
 
     words = TimeWords(defaultdict(set), defaultdict(set), defaultdict(set))
@@ -85,5 +88,5 @@ def _add(table: dict[str, set[int]], named: Iterable[tuple[int, str]]) -> None:
 
 
 def _words(text: str) -> list[str]:
-    """Returns the words of a text; "p. m." and "μ.μ." are one."""
+    """Return the words of a text; "p. m." and "μ.μ." count as one word."""
     return re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", re.sub(r"\b([^\W\d_])\. ?([^\W\d_])\b\.?", r"\1\2", text))

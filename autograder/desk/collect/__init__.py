@@ -1,1 +1,1 @@
-"""From what a platform lets a teacher download to the folders that nbgrader grades."""
+"""Conversion of a platform's download to the folders that nbgrader grades."""

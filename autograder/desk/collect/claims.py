@@ -1,4 +1,4 @@
-"""Whose each hand-in is: one student's, several students', or a question for the teacher."""
+"""The assignment of submissions to students, and questions to the teacher about the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.desk.roster import Person, Roster
 
 
 class Claim(NamedTuple):
-    """A hand-in that is somebody's: who, how that was seen, and what is in it."""
+    """A submission of a known student, with the way in which the student was identified."""
 
     person: Person
     how: str
@@ -23,7 +23,7 @@ class Claim(NamedTuple):
 def claims_of(
     works: list[ReadableHandIn], roster: Roster, answers: Answers
 ) -> tuple[dict[str, list[Claim]], list[MatchQuestion]]:
-    """Returns the hand-ins of each student, and a question for each that nobody can be found for."""
+    """Return the submissions of each student, and a question for each submission whose student is unknown."""
     claims: dict[str, list[Claim]] = defaultdict(list)
     questions = []
     for work in works:
@@ -40,7 +40,7 @@ def claims_of(
 
 
 def _shared(claims: dict[str, list[Claim]], roster: Roster) -> Iterator[tuple[str, Claim, Person]]:
-    """Yields the members of a group who handed in nothing of their own, each with what another member handed in."""
+    """Yield the group members who did not submit anything, each with the submissions of another member."""
     for listed in list(claims.values()):
         for person in roster.members(listed[0].person):
             if person.student not in claims:
@@ -50,7 +50,7 @@ def _shared(claims: dict[str, list[Claim]], roster: Roster) -> Iterator[tuple[st
 def _without_doubts(
     claims: dict[str, list[Claim]], questions: list[MatchQuestion]
 ) -> tuple[dict[str, list[Claim]], list[MatchQuestion]]:
-    """Takes out students for whom two persons of the platform were taken, by their names alone."""
+    """Remove students to whom submissions of two people on the platform were matched by name alone."""
     for student, listed in list(claims.items()):
         keys = {claim.work.hand_in.key for claim in listed}
         if len(keys) > 1 and any(claim.how == "by name" for claim in listed):
@@ -61,5 +61,5 @@ def _without_doubts(
 
 
 def question_of(claim: Claim, why: str, file: str = "") -> MatchQuestion:
-    """Returns a question about a hand-in, or about one file of it."""
+    """Return a question about a submission, or about one of its files."""
     return MatchQuestion(claim.work.hand_in.key, file, claim.person.name or claim.work.hand_in.name, why)

@@ -1,4 +1,4 @@
-"""What was collected, as lines for a teacher."""
+"""The report of `collect` for a teacher, as lines of text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LONGEST_LIST = 20
 
 
 def print_collection(collection: Collection, assignment: str) -> None:
-    """Writes a table of the hand-ins, who handed in nothing, and what is still to be decided, to standard output."""
+    """Print a table of the submissions, the students without one, and the open questions."""
     console = Console()
     console.print(_table(collection), highlight=False)
     for line in _lines(collection, assignment):

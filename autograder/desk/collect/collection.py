@@ -1,4 +1,4 @@
-"""`collect`: every hand-in of a download goes where nbgrader looks, or into the table of what a teacher has to say."""
+"""The `collect` command: copy each submission of a download to nbgrader's folder, or ask the teacher about it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ START = datetime.datetime.min.replace(tzinfo=datetime.UTC)
 
 
 class CollectError(UnfinishedError):
-    """Hand-ins cannot be written; what was placed stays, and the same command goes on from there."""
+    """A submission cannot be written. Files that were placed stay, and the same command continues."""
 
 
 class CollectedLine(NamedTuple):
@@ -36,9 +36,9 @@ class CollectedLine(NamedTuple):
 
     Attributes:
         student: nbgrader's id.
-        name: as the platform shows it.
-        placing: what was done with the latest hand-in.
-        remarks: how it was matched where that is not plain, late marks, files that were left out.
+        name: the name on the platform.
+        placing: the action for the latest submission.
+        remarks: how the submission was matched (if not by an id), late marks, and files that were left out.
     """
 
     student: str
@@ -48,15 +48,15 @@ class CollectedLine(NamedTuple):
 
 
 class Collection(NamedTuple):
-    """What `collect` did.
+    """The result of `collect`.
 
     Attributes:
-        platform: whose form the download has.
-        lines: for each student who handed in, by id.
-        missing: of the roster, who handed nothing in.
-        questions: what is not decided.
-        table: where these were written; None if there are none.
-        notes: what was left out of the download, one line each.
+        platform: the platform whose format the download has.
+        lines: one line for each student with a submission, sorted by id.
+        missing: the people of the roster without a submission.
+        questions: the open questions.
+        table: the table with the questions; None if everything is decided.
+        notes: the files of the download that were left out, one line each.
     """
 
     platform: str
@@ -75,20 +75,20 @@ def collect(
     platform: str = "auto",
     zone: datetime.tzinfo = datetime.UTC,
 ) -> Collection:
-    """Puts each hand-in of a download into submitted/STUDENT/ASSIGNMENT/ of the course.
+    """Copy each submission of a download to submitted/STUDENT/ASSIGNMENT/ of the course.
 
     Args:
         download: the platform's zip, or a folder.
-        assignment: its folder's name among the sources.
-        course: its folder.
-        roster: the class; an empty one takes the platform's names for students' ids.
-        platform: its name, or "auto".
-        zone: of times that name none.
+        assignment: the name of its folder among the sources.
+        course: the course's folder.
+        roster: the class; with an empty roster, the platform's names are used as student ids.
+        platform: the name of the platform, or "auto".
+        zone: the time zone of times without one.
 
     Raises:
-        DownloadError: it is no such download, or of another assignment; nothing is written then.
-        ClassError: there is no such course or assignment.
-        CollectError: the course's folder or the disk does not take what has to be written.
+        DownloadError: it is not such a download, or belongs to another assignment; nothing is written.
+        ClassError: the course or the assignment does not exist.
+        CollectError: a file cannot be written to the course's folder.
     """
     classroom = open_class(course, assignment, before_hand_in=True)
     try:
@@ -141,7 +141,7 @@ class _Desk:
         self.unread_times: set[str] = set()
 
     def settle(self, student: str, claims: list[Claim]) -> CollectedLine:
-        """Places the latest of a student's hand-ins, keeps the others, and returns the student's line."""
+        """Place the latest of a student's submissions, store the others, and return the student's line."""
         *others, last = sorted(claims, key=lambda claim: (self._time(claim) or START, claim.work.hand_in.sequence))
         earlier = self.folder / "earlier" / student
         for claim in others:
@@ -236,7 +236,7 @@ def _remarks(claim: Claim, reason: str, others: int = 0) -> Iterator[str]:
 
 
 def as_json(collection: Collection) -> str:
-    """Returns what was collected as one JSON object."""
+    """Return the collection as one JSON object."""
     return json.dumps({"version": 1} | msgspec.to_builtins(collection._asdict(), enc_hook=_plain), indent=2)
 
 

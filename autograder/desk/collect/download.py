@@ -1,4 +1,4 @@
-"""A platform's zip file, or a folder: its files by their paths, read one by one and never written by their own names."""
+"""The files of a platform's zip or of a folder, which are read one by one and never written under their own names."""
 
 from __future__ import annotations
 
@@ -17,23 +17,24 @@ from autograder.errors import InputError
 from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
 from autograder.printable import printable
 
-MOST_FILES = 200_000  # in a class's download; 5,000 students hand in a few files each
+MOST_FILES = 200_000  # in a class's download; 5,000 students submit a few files each
 LARGEST_FILE = 256 * 2**20
-NESTED = 2  # zips inside zips, counted from a student's own
-UTF8_NAME = 0x800  # the flag that says so (PKWARE APPNOTE 4.4.4)
+NESTED = 2  # depth of zips inside zips, counted from a student's own
+UTF8_NAME = 0x800  # the flag for UTF-8 names (PKWARE APPNOTE 4.4.4)
 NOISE = ("__MACOSX", ".ipynb_checkpoints", "__pycache__")
 
 
 class DownloadError(InputError):
-    """What was downloaded cannot be read, or one file in it; the message is the reason."""
+    """A download, or a file in it, cannot be read; the message gives the reason."""
 
 
 class DownloadedFile(NamedTuple):
     """One file of a download.
 
     Attributes:
-        path: inside the download, with `/` between folders; never absolute, never with `..`.
-        read: returns the bytes, at most as many as given; raises DownloadError where there are more, or the file is damaged.
+        path: the path inside the download, with `/` between folders; never absolute, never with `..`.
+        read: takes a maximum number of bytes and returns the contents; raises DownloadError if the file is larger or
+            damaged.
     """
 
     path: str
@@ -41,7 +42,7 @@ class DownloadedFile(NamedTuple):
 
 
 class Download(NamedTuple):
-    """All files that can be read, and a note for each that was left out."""
+    """All readable files, and a note for each file that was left out."""
 
     files: list[DownloadedFile]
     notes: list[str]
@@ -49,10 +50,10 @@ class Download(NamedTuple):
 
 @contextlib.contextmanager
 def open_download(path: Path) -> Iterator[Download]:
-    """Yields the files of a zip or a folder.
+    """Yield the files of a zip or a folder.
 
     Raises:
-        DownloadError: there is no such file, it is no zip, or it holds more files than any class hands in.
+        DownloadError: the file does not exist, is not a zip, or contains more files than any class submits.
     """
     if path.is_dir():
         yield _listed(_in_folder(path))
@@ -71,11 +72,11 @@ def open_download(path: Path) -> Iterator[Download]:
 
 
 def unpacked(file: DownloadedFile, budget: int) -> Download:
-    """Returns the files inside a zip that a student handed in, and inside zips in it.
+    """Return the files inside a zip that a student submitted, and inside zips in it.
 
     Args:
         file: the zip.
-        budget: bytes that all of it may have, packed and unpacked.
+        budget: the maximum size of the zip, in bytes.
     """
     found = Download([], [])
     _unpack(file, budget, NESTED, found)
@@ -83,7 +84,7 @@ def unpacked(file: DownloadedFile, budget: int) -> Download:
 
 
 def is_archive(path: str) -> bool:
-    """Returns whether a file's name says that it is a zip."""
+    """Return whether a file's name ends in .zip."""
     return path.casefold().endswith(".zip")
 
 
@@ -101,7 +102,7 @@ def _unpack(file: DownloadedFile, budget: int, depth: int, found: Download) -> N
             found.files.append(one)
 
 
-@lru_cache(maxsize=NESTED)  # each file of a zip is read by itself; the zip should not be unpacked for each
+@lru_cache(maxsize=NESTED)  # Each file of a zip is read separately; the cache avoids opening the zip for each.
 def _opened(file: DownloadedFile, budget: int) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(io.BytesIO(file.read(budget)))
@@ -110,7 +111,7 @@ def _opened(file: DownloadedFile, budget: int) -> zipfile.ZipFile:
 
 
 def _listed(entries: Iterator[tuple[str, Callable[[int], bytes] | str]], most: int = MOST_FILES) -> Download:
-    """Returns the files among what was found: a path, and how to read it or why it is left out."""
+    """Return the files among the entries; each entry has a path and either a reader or the reason why it is left out."""
     download = Download([], [])
     for number, (name, reader) in enumerate(entries):
         if number >= most:
@@ -126,7 +127,7 @@ def _listed(entries: Iterator[tuple[str, Callable[[int], bytes] | str]], most: i
 
 
 def safe_path(name: str) -> str | None:
-    """Returns the path with `/` between folders; None if it is absolute, names a drive or goes upwards."""
+    """Return the path with `/` between folders; None if it is absolute, names a drive or contains `..`."""
     parts = name.replace("\\", "/").split("/")
     if not parts[0] or parts[0].endswith(":") or ".." in parts or "\0" in name:
         return None
@@ -156,7 +157,7 @@ def _in_zip(archive: zipfile.ZipFile) -> Iterator[tuple[str, Callable[[int], byt
 
 
 def _name(info: zipfile.ZipInfo) -> str:
-    """Returns the entry's name. Python takes names without a flag for CP437 (3.11); most programs write UTF-8."""
+    """Return the entry's name. Python decodes names without the flag as CP437 (3.11), but most programs write UTF-8."""
     if info.flag_bits & UTF8_NAME:
         return info.filename
     with contextlib.suppress(UnicodeError):
@@ -165,7 +166,7 @@ def _name(info: zipfile.ZipInfo) -> str:
 
 
 def _inflated(archive: zipfile.ZipFile, info: zipfile.ZipInfo, most: int) -> bytes:
-    # The sizes that a zip tells are the packer's; only what comes out is counted.
+    # The sizes in a zip's headers come from the sender; only the decompressed bytes count.
     most = min(most, LARGEST_FILE)
     try:
         with archive.open(info) as file:

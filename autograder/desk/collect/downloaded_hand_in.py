@@ -1,4 +1,4 @@
-"""What one person handed in, as a platform's download has it: before it is known who that is to nbgrader."""
+"""A submission as a platform's download contains it, before the student is identified."""
 
 from __future__ import annotations
 
@@ -10,18 +10,20 @@ from autograder.desk.collect.download import Download, DownloadedFile
 
 
 class DownloadedHandIn(NamedTuple):
-    """One hand-in of one person, or of several who handed in together.
+    """One submission of one person, or of several who submitted together.
 
     Attributes:
-        key: what the platform calls the person in file names; the same in the next download of this assignment.
-        name: the person's or group's name as far as the file names tell it; "" where they are anonymous.
-        identities: for each person who handed this in, what is known, such as {"canvas": "4711"} or {"email": "a@b.org"}; the
-            kinds are those of `Roster.find`, the surest first.
-        files: by the path that they had for the student.
-        handed_in: when, if the download says so; aware of its time zone.
-        sequence: grows with each later hand-in of a person where the platform numbers them, else 0.
-        late: whether the platform says that it was late.
-        upload_name: the beginning of a file name that the platform maps back to this person; "" if it maps none.
+        key: the platform's name for the person in file names; the same in the next download of this assignment.
+        name: the person's or group's name as far as the file names contain it; "" if they are anonymous.
+        identities: for each person, the known identifiers, such as {"canvas": "4711"} or {"email": "a@b.org"}; the
+            kinds are those
+            of `Roster.find`, the most reliable first.
+        files: the files by the path that the student used.
+        handed_in: the time of submission, with a time zone; None if the download does not contain it.
+        sequence: the platform's number of the submission, which grows with each later one; 0 if it has no numbers.
+        late: whether the platform marks the submission as late.
+        upload_name: the beginning of a file name that the platform maps back to this person; "" if it does not map
+            names.
     """
 
     key: str
@@ -35,12 +37,12 @@ class DownloadedHandIn(NamedTuple):
 
 
 class Platform(NamedTuple):
-    """How one platform names the files of its download.
+    """The format of one platform's download.
 
     Attributes:
-        name: as the option `--from` has it.
-        recognises: whether a path is of its form.
-        hand_ins: reads the hand-ins of an assignment; times without a zone are of the one given.
+        name: the platform's name in the option `--from`.
+        recognises: returns whether a path has the platform's format.
+        hand_ins: takes a download, the time zone of times without one, and the assignment; returns its submissions.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Names of submitted files, as they can be written on every system beside each other."""
+"""Names of submitted files that every operating system accepts and keeps apart."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ RESERVED = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")  # Microsoft,
 
 
 def writable_names(paths: Iterable[str], taken: Iterable[str]) -> dict[str, str]:
-    """Returns for each path one that every file system takes, no two alike but for case.
+    """Return, for each path, one that every file system accepts; all are different even if case is ignored.
 
     Args:
         paths: relative, with `/` between folders.
-        taken: names that are used already.
+        taken: names that are already used.
     """
     used = {name.casefold() for name in taken}
     found = {}

@@ -1,4 +1,4 @@
-"""The files of one hand-in under the names that they get in the student's folder; zips in it are unpacked."""
+"""The files of a submission under their names in the student's folder, with zips unpacked."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ OTHER_ARCHIVES = (".rar", ".7z", ".tar", ".gz", ".tgz", ".bz2", ".xz")
 
 
 class ReadableHandIn(NamedTuple):
-    """A hand-in whose files are known, and not read yet.
+    """A submission whose files are listed but not read yet.
 
     Attributes:
-        hand_in: as downloaded.
-        files: by the path for the student; those of zips among them.
-        found: which of them are notebooks of the assignment.
-        names: for each file that is kept, its name in the student's folder.
-        notes: what was left out, one line each.
+        hand_in: the submission as downloaded.
+        files: the files by the student's path, including those inside zips.
+        found: the files that are notebooks of the assignment.
+        names: for each file to keep, its name in the student's folder.
+        notes: the files that were left out, one line each.
     """
 
     hand_in: DownloadedHandIn
@@ -36,7 +36,7 @@ class ReadableHandIn(NamedTuple):
     notes: list[str]
 
     def read(self) -> dict[str, bytes]:
-        """Returns the contents by name. What cannot be read, or is over the limits of a submission, is noted and left out."""
+        """Return the contents by name; leave out unreadable files and those over the limits of a submission, with a note."""
         contents: dict[str, bytes] = {}
         left = LIMITS.attachment_bytes
         for path, name in self.names.items():
@@ -51,12 +51,12 @@ class ReadableHandIn(NamedTuple):
 
 
 def readable(hand_in: DownloadedHandIn, shapes: list[NotebookShape], chosen: Mapping[str, str]) -> ReadableHandIn:
-    """Returns the hand-in with its zips looked into and its notebooks recognised.
+    """Return the submission with its zips listed and its notebooks recognised.
 
     Args:
-        hand_in: as downloaded.
+        hand_in: the submission as downloaded.
         shapes: the assignment's notebooks.
-        chosen: by a file's path in the download, the notebook that a teacher said it is.
+        chosen: a file's path in the download → the notebook that the teacher assigned to it.
     """
     notes: list[str] = []
     files = dict(_flat(hand_in.files, notes))
@@ -89,7 +89,7 @@ def _flat(files: Mapping[str, DownloadedFile], notes: list[str]) -> dict[str, Do
 
 
 def _without_common_folder(files: list[DownloadedFile]) -> list[DownloadedFile]:
-    """Returns the files without the one folder that all of them lie in."""
+    """Return the files without the folders that contain all of them."""
     firsts = {file.path.partition("/")[0] for file in files}
     if len(firsts) != 1 or any("/" not in file.path for file in files):
         return files

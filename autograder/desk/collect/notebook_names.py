@@ -1,4 +1,4 @@
-"""Which of the files that somebody handed in is which notebook of the assignment, whatever a browser has called it."""
+"""The matching of submitted files to the notebooks of an assignment, even if a browser has renamed them."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from typing import NamedTuple
 from autograder.desk.collect.download import DownloadedFile, DownloadError
 from autograder.grade.submission.submitted_files import LARGEST_NOTEBOOK, without_outputs
 
-# What browsers, systems and editors add to a name that is taken: "x (1)", "x-1", "x - Copy", "Copy of x", "x-Copy1".
+# Browsers, systems and editors add these to a name that is already used: "x (1)", "x-1", "x - Copy", "Copy of x", "x-Copy1".
 ADDED = re.compile(r"^(?:copy of )+|(?: \(\d+\)| - copy(?: \(\d+\))?|[ -]copy ?\d*|-\d{1,2}| \d{1,2})+$")
 ADDED_EXTENSIONS = (".txt", ".json", ".html", ".htm", ".py", ".zip", ".download")
 
 
 class NotebookShape(NamedTuple):
-    """A notebook of the assignment: its name, and nbgrader's ids of the cells in it."""
+    """A notebook of the assignment: its name, and nbgrader's ids of its cells."""
 
     name: str
     cells: frozenset[str]
 
 
 class FoundNotebook(NamedTuple):
-    """A file that is a notebook of the assignment: its path, and how that was seen; "" by its exact name."""
+    """A submitted notebook: its path, and how it was recognised; "" if by its exact name."""
 
     path: str
     how: str
@@ -35,10 +35,10 @@ class FoundNotebooks(NamedTuple):
     """The notebooks among some files.
 
     Attributes:
-        found: by the notebook's name.
-        unknown: paths of notebooks that are none of the assignment's, with the reason.
-        spare: paths of further copies; the one that was made last is in `found`.
-        missing: names of notebooks that are not there.
+        found: the recognised files, by the notebook's name.
+        unknown: paths of notebooks that do not belong to the assignment, with the reason.
+        spare: paths of further copies; `found` contains the latest.
+        missing: names of notebooks without a file.
     """
 
     found: dict[str, FoundNotebook]
@@ -48,7 +48,7 @@ class FoundNotebooks(NamedTuple):
 
 
 def shapes_in(folder: Path) -> list[NotebookShape]:
-    """Returns the notebooks of an assignment whose sources lie in a folder."""
+    """Return the notebooks of an assignment whose sources are in a folder."""
     paths = sorted(folder.glob("*.ipynb"))
     return [NotebookShape(path.stem, cells_of(json.loads(path.read_text("utf-8"))) or frozenset()) for path in paths]
 
@@ -56,12 +56,12 @@ def shapes_in(folder: Path) -> list[NotebookShape]:
 def find_notebooks(
     files: Mapping[str, DownloadedFile], shapes: list[NotebookShape], chosen: Mapping[str, str]
 ) -> FoundNotebooks:
-    """Returns which file is which notebook: by exact name, by a like name, or by the cells in it.
+    """Match files to notebooks by exact name, by a similar name, or by their cells.
 
     Args:
-        files: what was handed in, by path.
+        files: the submitted files, by path.
         shapes: the assignment's notebooks.
-        chosen: by a file's path in the download, the notebook that a teacher said it is; "" for none.
+        chosen: a file's path in the download → the notebook that the teacher assigned to it; "" for no notebook.
     """
     names: dict[str, list[tuple[tuple[int, int, str], FoundNotebook]]] = {}
     unknown: dict[str, str] = {}
@@ -73,7 +73,7 @@ def find_notebooks(
         if shape is None:
             unknown[path] = how
         else:
-            # A later copy has a higher number; the exact name goes before a like one, and that before cells only.
+            # Prefer the highest copy number, then the exact name, then a similar name, then the cells.
             names.setdefault(shape.name, []).append(((_copy(path), -len(how), path), FoundNotebook(path, how)))
     best = {name: max(listed)[1] for name, listed in names.items()}
     spare = [one.path for listed in names.values() for _, one in listed if one not in best.values()]
@@ -102,7 +102,7 @@ def _which(
 
 
 def like_name(path: str) -> str:
-    """Returns what is left of a file's name without extensions, numbers of copies, case, blanks and their like."""
+    """Return a file's name without extensions, copy numbers, case, spaces and punctuation."""
     name = unicodedata.normalize("NFKC", path.rpartition("/")[2]).casefold().strip()
     while (short := re.sub(r"\.[a-z]+$", "", name)) != name and name[len(short) :] in (".ipynb", *ADDED_EXTENSIONS):
         name = short.strip()
@@ -110,7 +110,7 @@ def like_name(path: str) -> str:
 
 
 def _copy(path: str) -> int:
-    """Returns the number that a browser or a system gave to a copy: 1 for "x (1).ipynb" and "x copy.ipynb", else 0."""
+    """Return the number that a browser or a system gave to a copy: 1 for "x (1).ipynb" and "x copy.ipynb", else 0."""
     found = re.search(r"(?:\((\d+)\)|-(?:copy)?(\d{1,2})|[ -]copy ?(\d{0,2}))(?:\.\w+)*$", path, re.I)
     return next((int(number or 1) for number in found.groups() if number is not None), 0) if found else 0
 
@@ -121,7 +121,7 @@ def _may_be_notebook(path: str) -> bool:
 
 
 def _cells(file: DownloadedFile) -> frozenset[str] | None:
-    """Returns nbgrader's ids in a notebook; None if it is no notebook. One that is damaged counts as one without cells."""
+    """Return nbgrader's ids in a notebook; None if the file is not a notebook, an empty set if it is damaged."""
     try:
         data = without_outputs(file.read(LARGEST_NOTEBOOK))
     except DownloadError:
@@ -133,7 +133,7 @@ def _cells(file: DownloadedFile) -> frozenset[str] | None:
 
 
 def cells_of(notebook: object) -> frozenset[str] | None:
-    """Returns nbgrader's ids of the cells of a notebook, read from JSON; None if that is no notebook."""
+    """Return nbgrader's ids of the cells of a notebook, read from JSON; None if it is not a notebook."""
     cells = notebook.get("cells") if isinstance(notebook, dict) else None
     if not isinstance(cells, list):
         return None

@@ -1,4 +1,4 @@
-"""Who handed something in: found in the roster, in what was collected before, or named by the platform itself."""
+"""The identification of the people who submitted something: by the roster, earlier answers, or the platform's names."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from typing import NamedTuple
 from autograder.desk.collect.downloaded_hand_in import DownloadedHandIn
 from autograder.desk.roster import Person, Roster, id_from_name, is_student_id, joined, words_of
 
-# By a name alone only where there is no better mark; kinds of `DownloadedHandIn.identities` that another column answers.
+# columns of the roster that answer a kind of `DownloadedHandIn.identities`, and kinds that are only names
 SAME_AS = {"words without group": "words"}
 BY_NAME = ("words", "joined")
 WITHOUT_ROSTER = ("student", "login", "number", "email", "canvas", "anonymous")
 
 
 class Match(NamedTuple):
-    """A person who handed something in; None with the reason where that is not known, and else how it was seen."""
+    """A person and how they were identified; or None and the reason why the person is unknown."""
 
     person: Person | None
     how: str
 
 
 def match_people(hand_in: DownloadedHandIn, roster: Roster, answers: dict[str, str]) -> list[Match]:
-    """Returns everyone who handed this in.
+    """Return everyone who made this submission.
 
     Args:
-        hand_in: as downloaded.
-        roster: the class; an empty one takes the platform's own names for the ids of students.
-        answers: by a hand-in's key the student that a teacher named.
+        hand_in: the submission as downloaded.
+        roster: the class; with an empty roster, the platform's names are used as student ids.
+        answers: a submission's key → the student that the teacher named.
     """
     if hand_in.key in answers:
         return [_answered(answers[hand_in.key], hand_in, roster)]
@@ -60,7 +60,10 @@ def _match(identity: dict[str, str], hand_in: DownloadedHandIn, roster: Roster) 
 
 
 def _may_be(shown: str, listed: str) -> bool:
-    """Returns whether two names may be one person's: Moodle numbers teams and participants each by itself, and leaves out marks."""
+    """Return whether two names may belong to one person.
+
+    Moodle numbers teams and participants separately, so the same number may mean both; it also drops accents.
+    """
     shares_a_word = bool(set(words_of(shown).split()) & set(words_of(listed).split()))
     return not listed or shares_a_word or joined(listed) in joined(shown)
 

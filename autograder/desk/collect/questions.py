@@ -1,4 +1,4 @@
-"""What collecting could not decide: written as a table that a teacher fills in, and that the next run reads."""
+"""The open questions of `collect`: written as a table that a teacher fills in, and read by the next run."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from autograder.printable import printable
 
 FILE = "to_match.csv"
 COLUMNS = ("hand_in", "file", "person", "why", "student", "notebook", "handed_in")
-NONE = "-"  # in a column to fill in: nobody, or no notebook
+NONE = "-"  # in a column to fill in: no student, or no notebook
 
 
 class MatchQuestion(NamedTuple):
-    """One row: what was found, why it could not be decided, and what a teacher fills in.
+    """One row: a submission, why it could not be matched, and the columns that a teacher fills in.
 
     Attributes:
-        hand_in: what the platform calls the person.
-        file: the path in the download; "" where the whole hand-in is meant.
-        person: the name as far as it is known.
+        hand_in: the platform's name for the person.
+        file: the path in the download; "" for the whole submission.
+        person: the name, as far as it is known.
         why: the reason.
-        student: to be filled in: nbgrader's id, or "-" for nobody.
-        notebook: to be filled in: the notebook's name, or "-" for none.
-        handed_in: to be filled in: when, in the time zone of the command.
+        student: to fill in: nbgrader's id, or "-" to ignore the submission.
+        notebook: to fill in: the notebook's name, or "-" if the file is not one.
+        handed_in: to fill in: the time of submission, in the command's time zone.
     """
 
     hand_in: str
@@ -42,7 +42,7 @@ class MatchQuestion(NamedTuple):
 
 
 class Answers(NamedTuple):
-    """What a teacher has filled in: students and times by the hand-in, notebooks by the file's path."""
+    """The answers of a teacher: students and times by the submission's key, notebooks by the file's path."""
 
     students: dict[str, str]
     notebooks: dict[str, str]
@@ -51,10 +51,10 @@ class Answers(NamedTuple):
 
 
 def read_answers(folder: Path, zone: datetime.tzinfo) -> Answers:
-    """Returns what a teacher has filled in; nothing where nothing was asked.
+    """Return the answers of a teacher; without a table, no answers.
 
     Raises:
-        TableError: a column is missing, or what should be a time is none.
+        TableError: a column is missing, or a time cannot be parsed.
     """
     path = folder / FILE
     if not path.exists():
@@ -73,7 +73,10 @@ def read_answers(folder: Path, zone: datetime.tzinfo) -> Answers:
 
 
 def write_questions(folder: Path, questions: list[MatchQuestion], answers: Answers) -> Path | None:
-    """Writes the table, answered rows first, and returns its path; removes it where there is nothing in it."""
+    """Write the table, answered rows first, and return its path; delete it if it would be empty.
+
+    Return None if there are no questions.
+    """
     path = folder / FILE
     known = {(row.hand_in, row.file) for row in answers.rows}
     rows = [*answers.rows, *(row for row in questions if (row.hand_in, row.file) not in known)]
@@ -84,12 +87,12 @@ def write_questions(folder: Path, questions: list[MatchQuestion], answers: Answe
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)
     table.writerows([harmless_cell(value) for value in row] for row in rows)
-    replace_file(path, b"\xef\xbb\xbf" + text.getvalue().encode())  # with this mark a spreadsheet reads it as UTF-8
+    replace_file(path, b"\xef\xbb\xbf" + text.getvalue().encode())  # for spreadsheets, a byte order mark
     return path if questions else None
 
 
 def _plain(text: str) -> str:
-    """Returns the text without the apostrophe that keeps it from being a formula."""
+    """Return the text without the apostrophe that prevents its evaluation as a formula."""
     return text[1:].strip() if text.startswith("'") and text[1:2] in "=+-@" else text.strip()
 
 

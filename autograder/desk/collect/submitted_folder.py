@@ -1,4 +1,4 @@
-"""Puts a hand-in where nbgrader looks, and keeps what it replaces: nothing newer is ever overwritten."""
+"""Write submissions to nbgrader's folder, and store those that they replace; a newer one is never overwritten."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Placing = Literal[
 
 
 class HandInFiles(NamedTuple):
-    """One hand-in, read: the files by their paths in the student's folder, when it was handed in, and the platform's number."""
+    """A submission in memory: its files by path in the student's folder, its time, and the platform's number."""
 
     files: dict[str, bytes]
     handed_in: datetime.datetime | None
@@ -51,21 +51,21 @@ class HandInFiles(NamedTuple):
 def place(
     classroom: Classroom, student: str, work: HandInFiles, known: CollectedHandIn | None, earlier: Path
 ) -> tuple[Placing, str]:
-    """Puts a hand-in into submitted/STUDENT/ASSIGNMENT/, unless what lies there is newer or was changed by hand.
+    """Write a submission to submitted/STUDENT/ASSIGNMENT/, unless that folder is newer or was changed by hand.
 
     Args:
-        classroom: of the course.
+        classroom: the course and assignment.
         student: nbgrader's id.
-        work: what was handed in.
-        known: what was collected for this student before.
-        earlier: the folder for hand-ins that are not the latest.
+        work: the submission.
+        known: the submission that was collected for this student before.
+        earlier: the folder for submissions that are not the latest.
 
     Returns:
-        What was done, and the reason where it is not plain.
+        The action, and the reason for it ("" if it is obvious).
     """
     try:
         return _place(classroom, student, work, known, earlier)
-    except (OSError, UnreadableSubmission) as error:  # such as a file that has the name of the student's folder
+    except (OSError, UnreadableSubmission) as error:  # for example, a file that has the name of the student's folder
         if isinstance(error, OSError) and is_about_the_machine(error):
             raise
         return "cannot be placed", f"what lies in submitted/ is in the way: {reason_of(error)}"
@@ -96,7 +96,7 @@ def _place(
 
 
 def keep_earlier(work: HandInFiles, earlier: Path) -> None:
-    """Keeps a hand-in that is not the latest, once."""
+    """Store a submission that is not the latest, unless it is already stored."""
     time = f"{work.handed_in:%Y-%m-%d %H.%M.%S}" if work.handed_in else ""
     folder = earlier / (time or str(work.sequence or work.digest[:12]))
     if not folder.exists():
@@ -113,7 +113,7 @@ def _age(
         return "unknown"
     return (
         "changed" if known.digest != present.digest else "newer"
-    )  # the same hand-in, of which more is recognised by now
+    )  # the same submission; more of its files are recognised now
 
 
 def _present(classroom: Classroom, student: str, known: CollectedHandIn | None) -> HandInFiles:
@@ -126,7 +126,7 @@ def _present(classroom: Classroom, student: str, known: CollectedHandIn | None) 
 
 
 def _write(folder: Path, work: HandInFiles) -> None:
-    """Writes a folder, whole or not at all."""
+    """Write a folder completely or not at all."""
     fresh = folder.with_name(WRITING)
     if fresh.exists():
         shutil.rmtree(fresh)
@@ -144,7 +144,7 @@ def _write(folder: Path, work: HandInFiles) -> None:
 
 
 def _stamp(folder: Path, handed_in: datetime.datetime | None) -> None:
-    """Writes the time as nbgrader does (`Exchange.timestamp_format`, 0.9.6)."""
+    """Write the time as nbgrader does (`Exchange.timestamp_format`, 0.9.6)."""
     if handed_in is not None:
         time = handed_in.astimezone(datetime.UTC)
         (folder / TIMESTAMP).write_text(f"{time:%Y-%m-%d %H:%M:%S} UTC", "utf-8")

@@ -1,1 +1,1 @@
-"""A made-up class, to try the commands of the teacher's desk on."""
+"""A generated class for trying the commands that teachers use."""

@@ -1,4 +1,4 @@
-"""`autograder demo-class DIR`: a course with one lesson, and what 40 made-up students handed in for it, as Canvas would give it."""
+"""`autograder demo-class DIR`: a course with one lesson, and the submissions of 40 generated students in Canvas' format."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ LAST = [
 COUNT, ABSENT, LATE = 42, 2, (5, 17, 23)
 OUTCOMES = ("raises-forward", "raises-backward", "correct", "silently-wrong")
 NUMBERS = ("0.0", "1.0", "2.0", "4.0")
-# Shares of the wrong answers of an exercise, in the order of its author's cells: one belief is common, the others are not.
+# Weights of an exercise's wrong answers, in the order of the author's cells: one belief is common, the others are rare.
 SHARES = (8, 4, 2, 1, 1, 1, 1, 1)
-UNNAMED = "    return None"  # what some write that no author thought of
+UNNAMED = "    return None"  # an unanticipated wrong answer
 POLICY = """\
 # Due dates, extensions and late work; `autograder grade` reads this file at every run.
 timezone = "Europe/Berlin"
@@ -78,11 +78,11 @@ source/        the lesson with its answers
 
 
 class DemoError(InputError):
-    """The class cannot be made in this folder."""
+    """The class cannot be created in this folder."""
 
 
 class DemoStudent(NamedTuple):
-    """A made-up student: a name, Canvas' number, and how likely each answer is right."""
+    """A generated student: a name, Canvas' number, and the probability of a right answer."""
 
     last: str
     first: str
@@ -91,17 +91,17 @@ class DemoStudent(NamedTuple):
 
     @property
     def file_name(self) -> str:
-        """The name that Canvas gives to what this student hands in."""
+        """The name that Canvas gives to this student's submission."""
         name = re.sub(r"\W", "", f"{self.last}{self.first}".lower())
         late = "_LATE" if self.number % 100 in LATE else ""
         return f"{name}{late}_{self.number}_{90_000 + self.number}_{LESSON}.ipynb"
 
 
 def make_demo_class(folder: Path, seed: int = 0) -> None:
-    """Writes the course into a folder, which is made where it is missing.
+    """Write the course into a folder, which is created if it is missing.
 
     Raises:
-        DemoError: something lies there already, or it cannot be written.
+        DemoError: the folder is not empty, or cannot be written.
     """
     shown = printable(str(folder))
     try:
@@ -119,9 +119,9 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
         (folder / "nbgrader_config.py").write_text(CONFIG, "utf-8")
         (folder / "README.txt").write_text(README.format(lesson=LESSON), "utf-8")
     except OSError as error:
-        for part in folder.glob("*"):  # so that the same command can be given again
+        for part in folder.glob("*"):  # so that the user can repeat the command
             shutil.rmtree(part) if part.is_dir() else part.unlink()
-        reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror  # copytree collects them
+        reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror  # copytree raises a list
         raise DemoError(f"the class cannot be written to {shown} ({reason})") from None
 
 
@@ -156,7 +156,7 @@ def _hand_in(
 
 
 def _answer(stub: str, exercise: AuthorExercise | None, skill: float, chance: random.Random) -> str:
-    """Returns what somebody of this skill writes instead of what was handed out."""
+    """Return the answer of a student with this probability of a right one, in place of the stub."""
     if exercise is None or not exercise.answers:
         return _prediction(stub, chance)
     drawn = chance.random()
@@ -172,7 +172,7 @@ def _answer(stub: str, exercise: AuthorExercise | None, skill: float, chance: ra
 
 
 def _prediction(stub: str, chance: random.Random) -> str:
-    """Returns a guess at what a program does: one of the words beside it or of the four outcomes, or some numbers."""
+    """Return a guess at the behavior of a program: one of the words in the comment, one of the four outcomes, or some numbers."""
     code, _, comment = stub.partition("#")
     words = re.findall(r'"([\w-]+)"', comment) or OUTCOMES
     guessed = code.replace('"..."', f'"{chance.choice(words)}"')
@@ -180,12 +180,12 @@ def _prediction(stub: str, chance: random.Random) -> str:
 
 
 def _code(answer: Answer) -> str:
-    """Returns an author's answer without its first line, which names it."""
+    """Return an author's answer without its first line, which describes it."""
     return answer.source.partition("\n")[2]
 
 
 def _gradebook(students: list[DemoStudent]) -> str:
-    """Returns Canvas' gradebook of the class (lib/gradebook_exporter.rb of instructure/canvas-lms)."""
+    """Return the class's gradebook in Canvas' format (lib/gradebook_exporter.rb of instructure/canvas-lms)."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(["Student", "ID", "SIS Login ID", "Section", TITLE, "Current Score", "Final Score"])

@@ -1,1 +1,1 @@
-"""Gradescope's own way of grading: a zip that it runs in a container for each submission."""
+"""Grading by Gradescope: a zip that it runs in a container for each submission."""

@@ -1,6 +1,6 @@
-"""In Gradescope's container: grades the one submission that lies there, and writes results.json.
+"""The program in Gradescope's container: grade its one submission, and write results.json.
 
-Started by `run_autograder`, as `python -m autograder.desk.gradescope.graded_submission /autograder`.
+`run_autograder` starts it as `python -m autograder.desk.gradescope.graded_submission /autograder`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ STUDENT = "submission"
 
 
 def main(root: Path) -> None:
-    """Writes results/results.json below Gradescope's folder."""
+    """Write results/results.json in Gradescope's folder."""
     try:
         results = graded_results(root / "source", root / "submission")
     except AutograderError as error:
@@ -42,14 +42,14 @@ def main(root: Path) -> None:
 
 
 def graded_results(source: Path, submission: Path) -> dict[str, Any]:
-    """Returns the results of one submission.
+    """Return the results of one submission.
 
     Args:
-        source: where the zip was unpacked.
-        submission: what the student handed in.
+        source: the folder of the unpacked zip.
+        submission: the folder of the submitted files.
 
     Raises:
-        IsolationError: the container does not reach the level that the terms ask for.
+        IsolationError: the container does not reach the required isolation level.
     """
     terms = read_terms(source)
     level = strongest_level(terms.isolation)
@@ -61,10 +61,10 @@ def graded_results(source: Path, submission: Path) -> dict[str, Any]:
 
 
 def strongest_level(weakest: str) -> IsolationLevel:
-    """Returns the strongest level that this machine reaches and that is not weaker than the one named.
+    """Return the strongest level that this machine reaches, if it is at least as strong as the named one.
 
     Raises:
-        IsolationError: it reaches none.
+        IsolationError: the machine does not reach such a level.
     """
     names = list(LEVELS)
     strong = [LEVELS[name] for name in names[: names.index(weakest) + 1]]
@@ -81,7 +81,7 @@ def _classroom(course: Path, folder: Path, assignment: str) -> Classroom:
 
 
 def _place(submission: Path, classroom: Classroom) -> list[str]:
-    """Writes the submitted files where a hand-in lies, under the assignment's own names; returns what to remark on."""
+    """Write the submitted files to the student's folder under the assignment's names; return the remarks."""
     shapes = shapes_in(classroom.sources / classroom.assignment)
     with open_download(submission) as download:
         files = {file.path: file for file in download.files}

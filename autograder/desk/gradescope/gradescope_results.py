@@ -1,8 +1,10 @@
-"""The results.json of one submission, in the form that Gradescope publishes.
+"""The results.json of one submission, in Gradescope's published format.
 
-Read in gradescope/autograder_samples, docs/specs.md: a total `score`, an `output` on the whole submission, and for each of the
-`tests` its score, max_score, status, name, output, output_format and visibility. Students see neither the total nor a test's
-output while a test is hidden from them.
+Source: docs/specs.md of gradescope/autograder_samples. The file has a total `score`, an `output` for the whole
+submission, and
+for each of the `tests` its score, max_score, status, name, output, output_format and visibility. Students see neither
+the total
+nor a test's output while a test is hidden from them.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from autograder.grade.clean.harmless_text import harmless_text
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 
-LONGEST_OUTPUT = 10_000  # characters of what a test says
+LONGEST_OUTPUT = 10_000  # characters of a test's message
 
 
 def results_of(
@@ -25,12 +27,12 @@ def results_of(
     terms: HarnessTerms,
     remarks: list[str],
 ) -> dict[str, Any]:
-    """Returns the results of a submission.
+    """Return the results of a submission.
 
     Args:
         sources: the teacher's notebooks, by name.
-        grades: of the notebooks, by the same names.
-        terms: what students read of hidden tests, and when.
+        grades: the grades of the notebooks, by the same names.
+        terms: the information that students get about hidden tests, and when.
         remarks: on the whole submission, one line each.
     """
     ended = [graded.ended for graded in grades.values() if graded.ended]
@@ -49,7 +51,7 @@ def results_of(
 
 
 def failed_results(reason: str) -> dict[str, Any]:
-    """Returns the results where nothing could be graded: no points, and why."""
+    """Return the results if grading failed: 0 points, and the reason."""
     told = f"Nothing was graded, and this is not the submission's fault: {reason}. Tell your instructor."
     return {"score": 0.0, "output": _text(told), "output_format": "text", "tests": []}
 
@@ -77,6 +79,6 @@ def _told(cell: SourceCell, grade: CellGrade, level: str) -> str:
 
 
 def _text(words: str) -> str:
-    """Returns text that any reader of JSON takes, without control characters; a submission may have written it."""
+    """Return the text without control characters and invalid Unicode, and cut to a maximum length; a submission may have written it."""
     clean = harmless_text(words).encode("utf-8", "backslashreplace").decode()
     return clean if len(clean) <= LONGEST_OUTPUT else f"{clean[:LONGEST_OUTPUT]}\n… cut off"

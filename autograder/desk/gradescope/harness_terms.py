@@ -1,4 +1,4 @@
-"""What the zip for Gradescope says about grading: written where it is made, read in the container."""
+"""The grading terms in the zip for Gradescope: written when the zip is built, read in the container."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ FILE = "terms.json"
 
 
 class HarnessTerms(msgspec.Struct, frozen=True, kw_only=True):
-    """How submissions are graded.
+    """The terms of grading.
 
     Attributes:
-        assignment: its folder's name among the sources.
-        isolation: the weakest level at which anything is graded.
-        hidden_tests: what a student reads of a hidden test that failed: "none", "name" or "message".
-        visibility: when a student sees the result of a test with a hidden part; Gradescope's word, such as "after_due_date".
-        limits: what one submission may use.
-        plans: how each notebook's tests are judged, as validation found.
+        assignment: the name of its folder among the sources.
+        isolation: the weakest level at which submissions are graded.
+        hidden_tests: the information about a failed hidden test that a student gets: "none", "name" or "message".
+        visibility: when a student sees the result of a test with a hidden part, in Gradescope's terms, such as
+            "after_due_date".
+        limits: the resource limits of one submission.
+        plans: the grading plan of each notebook, from validation.
     """
 
     assignment: str
@@ -33,5 +34,5 @@ class HarnessTerms(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def read_terms(folder: Path) -> HarnessTerms:
-    """Returns the terms in a folder where the zip was unpacked."""
+    """Return the terms in the folder of the unpacked zip."""
     return msgspec.json.decode((folder / FILE).read_bytes(), type=HarnessTerms)

@@ -1,6 +1,6 @@
-"""`autograder harness gradescope LESSON`: the zip from which Gradescope makes a container that grades as `grade` does.
+"""`autograder harness gradescope LESSON`: the zip from which Gradescope builds a container that grades as `grade` does.
 
-It holds this package as it is here, the versions of all that it needs, the assignment's sources, and how its tests are judged.
+The zip contains this package, the versions of its dependencies, the assignment's sources, and the grading plans.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PROGRAMS = ("setup.sh", "run_autograder")
 
 
 class HarnessError(InputError):
-    """The zip cannot be made; the message says what is wrong."""
+    """The zip cannot be built; the message gives the reason."""
 
 
 def write_harness(
@@ -48,21 +48,21 @@ def write_harness(
     requirements: Path | None = None,
     on_step: OnStep = ignore_step,
 ) -> list[SourceReport]:
-    """Write the zip for an assignment, and return the reports on its sources, validated at the strongest level of this machine.
+    """Write the zip for an assignment, and return the reports on its sources, validated at this machine's strongest level.
 
     Args:
-        target: where the zip goes.
-        assignment: its folder's name among the sources.
+        target: the path of the zip.
+        assignment: the name of its folder among the sources.
         course: the course's folder.
         isolation: the weakest level at which the container may grade.
-        hidden_tests: what a student reads of a hidden test that failed: "none", "name" or "message".
+        hidden_tests: the information about a failed hidden test that a student gets: "none", "name" or "message".
         visibility: when a student sees the result of a test with a hidden part.
-        requirements: what the assignment imports beside PyTorch, as pip's requirements file has it.
-        on_step: called when the grading of a made-up submission begins.
+        requirements: a file in pip's format with the packages, other than PyTorch, that the assignment imports.
+        on_step: called when the grading of a generated submission begins.
 
     Raises:
-        ClassError: there is no such course or assignment.
-        IsolationError: this machine reaches no level, so nothing can be validated.
+        ClassError: the course or the assignment does not exist.
+        IsolationError: this machine does not reach any level, so the sources cannot be validated.
         HarnessError: the requirements cannot be read, or the zip cannot be written.
     """
     more = _requirements_in(requirements) if requirements else ""
@@ -95,7 +95,7 @@ def _requirements_in(path: Path) -> str:
 
 
 def locked_requirements(distribution: str = DISTRIBUTION, extra: str = EXTRA) -> dict[str, str]:
-    """Returns every package that a distribution needs here, directly or not, with its version; torch without its own."""
+    """Return the direct and indirect dependencies of an installed distribution with their versions, except those of torch."""
     found: dict[str, str] = {}
     waiting = [(distribution, {"", extra})]
     while waiting:

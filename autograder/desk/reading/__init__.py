@@ -1,1 +1,1 @@
-"""Answers that a person reads: in an order that tells nobody's name, with comments that are used again."""
+"""Manual grading: anonymous answers in a table, with comments that can be reused."""

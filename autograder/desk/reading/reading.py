@@ -1,4 +1,4 @@
-"""`read`: what a person filled in goes to the gradebook, and the table is written again with what is still to be read."""
+"""The `read` command: transfer points from the table to the gradebook, and write the table again."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ SECOND_POINTS = "second_points"
 
 
 class ReadingError(InputError):
-    """There is nothing to read, or what is known of the reading is damaged."""
+    """There are no answers to grade by hand, or the stored state is damaged."""
 
 
 class ReadingState(msgspec.Struct):
-    """What was written to the tables: the salt of the codes, and each answer's mark as it stood there."""
+    """The contents of the tables when they were written: the salt of the codes, and each answer's mark."""
 
     salt: str
     marks: dict[str, Mark] = {}
 
 
 class SecondReading(NamedTuple):
-    """How far two readers agree: how many answers both read, how many got the same, and the mean difference in points."""
+    """The agreement of two graders: the number of answers that both graded, of equal points, and the mean difference in points."""
 
     answers: int
     same: int
@@ -41,14 +41,14 @@ class SecondReading(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What `read` did.
+    """The result of `read`.
 
     Attributes:
-        table: where to read on.
-        answers: how many there are.
-        waiting: how many have no points yet.
-        taken: how many marks were new in the table and are in the gradebook now.
-        second: how far a second reader agrees; None without one.
+        table: the table to continue with.
+        answers: the number of answers.
+        waiting: the number of answers without points.
+        taken: the number of marks that were new in the table and are now in the gradebook.
+        second: the agreement with a second grader; None without a second grader.
     """
 
     table: Path
@@ -59,17 +59,18 @@ class Reading(NamedTuple):
 
 
 def read_answers(assignment: str, course: Path, sample: int = 0) -> Reading:
-    """Takes what was filled in, and writes the tables again.
+    """Transfer new points and comments to the gradebook, and write the tables again.
 
     Args:
-        assignment: its folder's name.
-        course: its folder.
-        sample: how many answers a second reader gets, from the best to the worst; 0 leaves the table of the second reader.
+        assignment: the name of its folder.
+        course: the course's folder.
+        sample: the number of answers for a second grader, from the best to the worst; 0 leaves the second table
+            unchanged.
 
     Raises:
-        TableError: a cell of a table cannot be; nothing is written then.
-        NotGradedError: there are no grades yet.
-        ReadingError: nobody wrote anything that a person has to read.
+        TableError: a cell of a table is invalid; nothing is written.
+        NotGradedError: the assignment has not been graded yet.
+        ReadingError: there are no answers to grade by hand.
     """
     classroom = open_class(course, assignment, before_hand_in=True)
     read_class_grades(classroom)
@@ -101,7 +102,7 @@ def _write(folder: Path, state: ReadingState, answers: list[WrittenAnswer], samp
 
 
 def spread(answers: list[WrittenAnswer], count: int) -> list[WrittenAnswer]:
-    """Returns so many answers that have points, at equal distances from the worst to the best, in the order of their codes."""
+    """Return `count` answers that have points, evenly spaced from the worst to the best, in the order of their codes."""
     ranked = sorted((one for one in answers if one.points is not None), key=lambda one: (one.points or 0.0, one.code))
     if count >= len(ranked):
         return sorted(ranked, key=lambda one: one.code)
@@ -110,7 +111,7 @@ def spread(answers: list[WrittenAnswer], count: int) -> list[WrittenAnswer]:
 
 
 def _take(classroom: Classroom, folder: Path, state: ReadingState, answers: list[WrittenAnswer]) -> int:
-    """Writes to the gradebook what differs from how the table was handed out; marks given in formgrader since then stay."""
+    """Write the changed marks of the table to the gradebook; marks that were given in formgrader meanwhile stay."""
     if not (folder / ANSWERS).exists():
         return 0
     known = {one.code: one for one in answers}

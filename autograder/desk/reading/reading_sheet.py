@@ -1,4 +1,4 @@
-"""The table in which a person reads: one row for each answer, with empty cells for points and a comment."""
+"""The table for manual grading: one row for each answer, with cells for points and a comment."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SHORT = re.compile(r"#(\w+)")
 
 
 class Mark(NamedTuple):
-    """What a person gave an answer: points, None for none yet, and a comment."""
+    """The points (None if not graded yet) and the comment that a grader gave an answer."""
 
     points: float | None
     comment: str
 
 
 def sheet(answers: list[WrittenAnswer], columns: tuple[str, ...] = COLUMNS) -> bytes:
-    """Returns the table's file; what is known already stands in it."""
+    """Return the contents of the table's file, including known points and comments."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
     table.writerow(columns)
@@ -35,22 +35,22 @@ def sheet(answers: list[WrittenAnswer], columns: tuple[str, ...] = COLUMNS) -> b
         known = (one.code, one.question.cell, f"{one.question.max_points:g}", one.text, points, one.comment)
         row = dict(zip(COLUMNS, known, strict=True))
         table.writerow([harmless_cell(row.get(name, "")) for name in columns])
-    return b"\xef\xbb\xbf" + text.getvalue().encode()  # with this mark a spreadsheet reads it as UTF-8
+    return b"\xef\xbb\xbf" + text.getvalue().encode()  # for spreadsheets, a byte order mark
 
 
 def read_sheet(
     path: Path, answers: dict[str, WrittenAnswer], short: dict[str, str], points: str = "points"
 ) -> dict[str, Mark]:
-    """Returns what was filled in, by the answer's code.
+    """Return the marks in the table, by the answer's code.
 
     Args:
-        path: of the table.
-        answers: all that there are, by code.
-        short: comments by the word that stands for each.
+        path: the table.
+        answers: all answers, by code.
+        short: comments by their abbreviation.
         points: the column of the points.
 
     Raises:
-        TableError: a column is missing, or a cell says nothing that it can; the message names the row.
+        TableError: a column is missing, or a cell is invalid; the message contains the row.
     """
     table = read_table(path)
     places = {name: table.column(name) for name in ("answer", points)}
@@ -67,10 +67,10 @@ def read_sheet(
 
 
 def read_short_comments(path: Path) -> dict[str, str]:
-    """Returns the comments that are used again, by the word that stands for each; none if there is no file.
+    """Return the reusable comments by their abbreviation; empty if the file does not exist.
 
     Raises:
-        TableError: it has no columns `short` and `comment`.
+        TableError: the columns `short` and `comment` are missing.
     """
     if not path.exists():
         return {}

@@ -1,4 +1,4 @@
-"""Answers to questions that no test grades: as students wrote them, with the points and comments of the gradebook."""
+"""Answers to questions that are graded by hand, with their points and comments from the gradebook."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from autograder.desk.class_grades import cell_rows
 from autograder.desk.report.grading_records import GradedNotebook, graded_notebook
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
 
-CODE = 8  # letters of an answer's code; 5,000 students with 3 answers each have two alike once in 40 courses
+CODE = 8  # letters of an answer's code; with 15,000 answers, two codes collide once in 40 courses
 
 
 class WrittenQuestion(msgspec.Struct, frozen=True):
-    """A cell that a person grades: the notebook's name, nbgrader's id of the cell, and the points that it gives."""
+    """A manually graded cell: the notebook's name, nbgrader's id of the cell, and its points."""
 
     notebook: str
     cell: str
@@ -27,15 +27,15 @@ class WrittenQuestion(msgspec.Struct, frozen=True):
 
 
 class WrittenAnswer(msgspec.Struct, frozen=True):
-    """What one student wrote.
+    """The answer of one student.
 
     Attributes:
-        code: stands for the student, whom it does not name.
+        code: a pseudonym for the student and the question.
         student: nbgrader's id.
-        question: that it answers.
-        text: as it was graded.
-        points: that a person gave; None for none yet.
-        comment: that a person wrote.
+        question: the question.
+        text: the answer as it was graded.
+        points: the points from manual grading; None if not graded yet.
+        comment: the grader's comment.
     """
 
     code: str
@@ -47,7 +47,7 @@ class WrittenAnswer(msgspec.Struct, frozen=True):
 
 
 def questions(classroom: Classroom) -> list[WrittenQuestion]:
-    """Returns the cells of an assignment's sources that a person grades, in order."""
+    """Return the manually graded cells of an assignment's sources, in order."""
     return [
         WrittenQuestion(path.stem, cell.metadata.nbgrader.grade_id, float(cell.metadata.nbgrader.get("points") or 0))
         for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb"))
@@ -57,11 +57,11 @@ def questions(classroom: Classroom) -> list[WrittenQuestion]:
 
 
 def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
-    """Returns all answers that wait for a person or were given points by one, in the order of their codes.
+    """Return all answers that are or will be graded by hand, in the order of their codes.
 
     Args:
-        classroom: of the assignment.
-        salt: what the codes are made with; without it nobody can tell whose a code is.
+        classroom: the course and assignment.
+        salt: the salt of the codes; without it, a code cannot be attributed to a student.
     """
     asked = {(one.notebook, one.cell): one for one in questions(classroom)}
     notebooks: dict[tuple[str, str], GradedNotebook] = {}
@@ -86,7 +86,7 @@ def written_answers(classroom: Classroom, salt: str) -> list[WrittenAnswer]:
 
 @contextlib.contextmanager
 def opened_answers(classroom: Classroom) -> Iterator[Callable[[WrittenAnswer, float | None, str], None]]:
-    """Yields a function that gives an answer points and a comment; all of it is written at the end, or nothing."""
+    """Yield a function that gives an answer points and a comment; all changes are committed at the end, or none are."""
     with opened_gradebook(classroom) as book:
 
         def give(answer: WrittenAnswer, points: float | None, comment: str) -> None:

@@ -1,4 +1,4 @@
-"""The report on an assignment as data: scores, exercises, wrong answers and beliefs, who is far behind, what changed."""
+"""The data of a class report: scores, exercises, wrong answers, misconceptions, and students who are far behind."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from autograder.desk.report.wrong_answers import (
 from autograder.grade.batch.classroom import Classroom
 from autograder.grade.policy.course_policy import CoursePolicy
 
-FAR_BEHIND = 0.4  # share of the points below which somebody is named
+FAR_BEHIND = 0.4  # share of the points below which a student is listed as far behind
 QUESTIONS = 3
 PICTURE = re.compile(r'<img alt="([^"]*)" src="(data:image/svg\+xml[^"]*)"')
 
@@ -39,15 +39,15 @@ class ExerciseReport(msgspec.Struct, frozen=True):
     """One graded cell.
 
     Attributes:
-        id: nbgrader's.
-        max_points: that it gives.
+        id: nbgrader's id.
+        max_points: the points of the cell.
         statistics: difficulty and discrimination.
-        correct: how many have all points; of a question that gives none, nobody.
-        not_attempted: how many left it as it was.
-        hidden_decided: how many lost points to a hidden part of the test.
-        waiting: how many wait for a person.
+        correct: the number of students with all points; 0 for a question without points.
+        not_attempted: the number of students who left the cell unchanged.
+        hidden_decided: the number of students who lost points to a hidden part of the test.
+        waiting: the number of answers that wait for manual grading.
         wrong: the groups of wrong answers, the largest first.
-        picture: of the first group's example, as the address of an SVG and its text; ("", "") if there is none.
+        picture: the address of an SVG with the first group's example, and its text; ("", "") without a picture.
     """
 
     id: str
@@ -62,7 +62,7 @@ class ExerciseReport(msgspec.Struct, frozen=True):
 
 
 class BeliefReport(msgspec.Struct, frozen=True):
-    """Something that learners believe or do, how many students have shown it, and how many in which exercise."""
+    """A misconception or habit, the number of students who have shown it, and their number in each exercise."""
 
     belief: str
     students: int
@@ -70,7 +70,7 @@ class BeliefReport(msgspec.Struct, frozen=True):
 
 
 class FarBehind(msgspec.Struct, frozen=True):
-    """A student who has few points: id, name, share of the points, and how many exercises were attempted."""
+    """A student with few points: id, name, share of the points, and number of attempted exercises."""
 
     student: str
     name: str
@@ -79,21 +79,22 @@ class FarBehind(msgspec.Struct, frozen=True):
 
 
 class ClassReport(msgspec.Struct, frozen=True):
-    """What a teacher reads of one assignment.
+    """The report on one assignment.
 
     Attributes:
-        assignment: nbgrader's name for it.
-        max_points: that it gives.
-        scores: of each student who is not excused, in no order that tells who.
-        mean: of the scores; median: likewise.
-        alpha: Cronbach's, None where it cannot be computed.
-        exercises: in the order of the source.
-        beliefs: which the source explains, the most frequent first.
+        assignment: nbgrader's name of the assignment.
+        max_points: the points of the assignment.
+        scores: the scores of all students who are not excused, sorted so that they are anonymous.
+        mean: the mean of the scores.
+        median: the median of the scores.
+        alpha: Cronbach's alpha, None if it cannot be computed.
+        exercises: the graded cells, in the order of the source.
+        beliefs: the misconceptions that the source explains, the most frequent first.
         named: the wrong answers that the source names, over all exercises, the most frequent first.
-        questions: ids of the exercises to talk about.
-        ask: what the source tells a teacher to ask; "" if nothing.
-        behind: who is far behind, by name.
-        excused: how many are excused.
+        questions: ids of the exercises to discuss in class.
+        ask: the question for the class in the source; may be "".
+        behind: the students who are far behind, by name.
+        excused: the number of excused students.
     """
 
     assignment: str
@@ -112,10 +113,10 @@ class ClassReport(msgspec.Struct, frozen=True):
 
 
 def class_report(classroom: Classroom) -> ClassReport:
-    """Returns the report on an assignment, from records only: nobody's code is run.
+    """Return the report on an assignment; it is computed from records only, without running student code.
 
     Raises:
-        NotGradedError: `autograder grade` has kept nothing of it.
+        NotGradedError: the assignment was not graded by `autograder grade`.
     """
     policy = checked_policy(classroom)
     records, excused = _counting(read_records(classroom), policy)
@@ -143,7 +144,7 @@ def class_report(classroom: Classroom) -> ClassReport:
 
 
 class _Notebooks:
-    """The students' graded notebooks, each read once; only what the report needs is kept."""
+    """The students' graded notebooks. Each is read once, and only the parts that the report needs are kept."""
 
     def __init__(self, classroom: Classroom) -> None:
         self.classroom = classroom
@@ -167,7 +168,7 @@ class _Notebooks:
 
 
 def _counting(records: ClassRecords, policy: CoursePolicy) -> tuple[ClassRecords, int]:
-    """Returns the records without students who are excused, and how many those are."""
+    """Return the records without excused students, and the number of excused students."""
     out = set(policy.of(records.assignment).excused) & records.rows.keys()
     if len(out) == len(records.rows):
         out = set()
@@ -177,7 +178,7 @@ def _counting(records: ClassRecords, policy: CoursePolicy) -> tuple[ClassRecords
 
 
 def _points(records: ClassRecords, student: str, cell: TestedCell) -> float | None:
-    """Returns the points of a cell, as the gradebook has them; None while a person has still to give them."""
+    """Return the points of a cell in the gradebook; None if it waits for manual grading."""
     return records.points.get(student, {}).get((cell.notebook, cell.id), 0.0)
 
 
@@ -205,7 +206,7 @@ def _exercise(records: ClassRecords, cell: TestedCell, found: ItemStatistics, no
 
 
 def _picture(groups: list[WrongAnswers], cell: TestedCell, notebooks: _Notebooks) -> tuple[str, str]:
-    """Returns the picture that grading drew of the first group's example, and what it says in words."""
+    """Return the address and the text of the picture that grading drew for the first group's example."""
     if not groups or not groups[0].shown_by:
         return "", ""
     found = PICTURE.search(notebooks.opened(groups[0].shown_by, cell).shown(cell.id))
@@ -213,7 +214,7 @@ def _picture(groups: list[WrongAnswers], cell: TestedCell, notebooks: _Notebooks
 
 
 def _named(reports: list[ExerciseReport]) -> dict[str, dict[str, tuple[str, ...]]]:
-    """Returns for the name of each wrong answer who gave it, by exercise."""
+    """Return, for each named wrong answer, the students who gave it, by exercise."""
     found: dict[str, dict[str, tuple[str, ...]]] = {}
     for report in reports:
         for group in report.wrong:
@@ -235,7 +236,7 @@ def _beliefs(teaching: Teaching | None, named: Mapping[str, Mapping[str, tuple[s
 
 
 def _by_frequency(shown: Mapping[str, Mapping[str, tuple[str, ...]]]) -> list[BeliefReport]:
-    """Returns a row for each name, the most frequent first; a student who shows it twice counts once."""
+    """Return a row for each name, the most frequent first; a student with several such answers counts once."""
     rows = [
         BeliefReport(name, len(set().union(*by.values())), {exercise: len(who) for exercise, who in by.items() if who})
         for name, by in shown.items()
@@ -244,13 +245,13 @@ def _by_frequency(shown: Mapping[str, Mapping[str, tuple[str, ...]]]) -> list[Be
 
 
 def _questions(reports: list[ExerciseReport]) -> list[str]:
-    """Returns the exercises that are worth talking about: many gave the same wrong answer, and not all did."""
+    """Return the exercises to discuss: those in which many students gave the same wrong answer, but not all did."""
     asked = sorted((one for one in reports if one.wrong), key=lambda one: -_worth(one))
     return [one.id for one in asked[:QUESTIONS]]
 
 
 def _worth(report: ExerciseReport) -> float:
-    # A question is best discussed where some know the answer and many share one wrong one (Mazur, "Peer Instruction": 30 to 70 %).
+    # A discussion works best if some know the answer and many share one wrong answer (Mazur, "Peer Instruction": 30 to 70 %).
     difficulty = report.statistics.difficulty or 0.0
     return len(report.wrong[0].students) * (1.0 if 0.3 <= difficulty <= 0.7 else 0.5)
 

@@ -1,4 +1,4 @@
-"""Over several assignments: what changed since the one before, and what each student has in the whole course."""
+"""Reports over several assignments: the change since the previous assignment, and each student's points in the course."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from autograder.desk.report.class_report import ClassReport
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
 from autograder.grade.policy.course_policy import CoursePolicy, course_total
 
-FELL = 0.25  # of the points, by which somebody is named
+FELL = 0.25  # decrease of the share of the points from which on a student is listed
 
 
 class StudentChange(msgspec.Struct, frozen=True):
-    """A student whose share of the points fell: id, name, the share before, and now."""
+    """A student whose share of the points fell: id, name, and the share before and now."""
 
     student: str
     name: str
@@ -26,13 +26,14 @@ class StudentChange(msgspec.Struct, frozen=True):
 
 
 class AssignmentChange(msgspec.Struct, frozen=True):
-    """What changed since the assignment before.
+    """The change since the previous assignment.
 
     Attributes:
-        before: that assignment.
-        mean_before: the mean share of its points; mean_now: of this one's.
-        fell: who lost a quarter of the points or more, the most first.
-        missing: who handed in then and not now.
+        before: the previous assignment.
+        mean_before: its mean share of the points.
+        mean_now: the mean share of the points in this assignment.
+        fell: the students who lost a quarter of the points or more, the largest loss first.
+        missing: the students who submitted the previous assignment but not this one.
     """
 
     before: str
@@ -53,7 +54,7 @@ class CourseLine(msgspec.Struct, frozen=True):
 
 
 def graded_assignments(classroom: Classroom) -> list[str]:
-    """Returns the assignments with grades, by due date and then by name."""
+    """Return the assignments with grades, by due date and then by name."""
     if not classroom.has_gradebook:
         return []
     with opened_gradebook(classroom) as book:
@@ -64,7 +65,7 @@ def graded_assignments(classroom: Classroom) -> list[str]:
 
 
 def change_since(classroom: Classroom, report: ClassReport) -> AssignmentChange | None:
-    """Returns what changed since the assignment before this one; None for the first."""
+    """Return the change since the previous assignment; None for the first one."""
     names = graded_assignments(classroom)
     place = names.index(report.assignment)
     if not place:
@@ -90,7 +91,7 @@ def change_since(classroom: Classroom, report: ClassReport) -> AssignmentChange 
 
 
 def course_lines(classroom: Classroom) -> list[CourseLine]:
-    """Returns a line for each student over all graded assignments, by the course's policy."""
+    """Return a line for each student over all graded assignments, computed with the course's policy."""
     policy = checked_policy(classroom)
     grades = {name: read_class_grades(classroom._replace(assignment=name)) for name in graded_assignments(classroom)}
     students = sorted({student for one in grades.values() for student in one.scores})

@@ -1,4 +1,4 @@
-"""The records that grading kept of a class: each cell's grade, and the answers as they were graded."""
+"""The records that grading stored for a class: each cell's grade, and the answers as they were graded."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from autograder.grade.submission.notebook_grade import CellGrade
 
 
 class RecordedRow(msgspec.Struct, frozen=True):
-    """What grading stored of one student: the grade of each cell, by notebook and the cell's id."""
+    """The stored grades of one student: the grade of each cell, by notebook and the cell's id."""
 
     cells: dict[str, dict[str, CellGrade]] = {}
 
@@ -29,9 +29,9 @@ class TestedCell(msgspec.Struct, frozen=True):
 
     Attributes:
         notebook: the notebook's name.
-        id: nbgrader's.
-        max_points: that it gives.
-        answers: ids of the solution cells between the graded cell before and this one.
+        id: nbgrader's id of the cell.
+        max_points: the points of the cell.
+        answers: the ids of the solution cells between the previous graded cell and this one.
     """
 
     notebook: str
@@ -44,12 +44,13 @@ class ClassRecords(msgspec.Struct, frozen=True):
     """The records of one assignment.
 
     Attributes:
-        assignment: nbgrader's name for it.
-        max_points: of the assignment.
+        assignment: nbgrader's name of the assignment.
+        max_points: the points of the assignment.
         cells: the graded cells, in the source's order.
-        rows: by student, in the order of their ids.
-        scores: by student, with marks that a person gave and late penalties.
-        points: by student and by a cell's notebook and id, as the gradebook has them; None while a person has still to give them.
+        rows: the stored grades by student, in the order of their ids.
+        scores: the score of each student, including manual grades and late penalties.
+        points: by student, and by a cell's notebook and id, the points in the gradebook; None for a cell that waits for
+            manual grading.
     """
 
     assignment: str
@@ -60,15 +61,15 @@ class ClassRecords(msgspec.Struct, frozen=True):
     points: dict[str, dict[tuple[str, str], float | None]] = {}
 
     def grade(self, student: str, cell: TestedCell) -> CellGrade | None:
-        """Returns a student's grade of a cell; None if there is none."""
+        """Return a student's grade of a cell; None if it was not stored."""
         return self.rows[student].cells.get(cell.notebook, {}).get(cell.id)
 
 
 def read_records(classroom: Classroom) -> ClassRecords:
-    """Returns what grading kept of an assignment.
+    """Return the stored records of an assignment.
 
     Raises:
-        NotGradedError: `autograder grade` has kept nothing of it.
+        NotGradedError: the assignment was not graded by `autograder grade`.
     """
     grades = read_class_grades(classroom)
     query = "SELECT student, cells FROM autograder_grade WHERE assignment = :a ORDER BY student"
@@ -92,7 +93,7 @@ def read_records(classroom: Classroom) -> ClassRecords:
 
 
 def tested_cells(classroom: Classroom) -> list[TestedCell]:
-    """Returns the graded cells of an assignment's sources, in order."""
+    """Return the graded cells of an assignment's sources, in order."""
     found: list[TestedCell] = []
     for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb")):
         answers: list[str] = []
@@ -107,10 +108,10 @@ def tested_cells(classroom: Classroom) -> list[TestedCell]:
 
 
 class GradedNotebook:
-    """A student's graded notebook: sources of answers, and pictures beside tests.
+    """A student's graded notebook: the sources of answers, and the pictures next to tests.
 
     Args:
-        path: in autograded/; one that is missing or damaged has nothing.
+        path: the path in autograded/; if the file is missing or damaged, the notebook is empty.
     """
 
     def __init__(self, path: Path) -> None:
@@ -121,17 +122,17 @@ class GradedNotebook:
         self._cells = {str(cell.get("metadata", {}).get("nbgrader", {}).get("grade_id")): cell for cell in cells}
 
     def answer(self, ids: tuple[str, ...]) -> str:
-        """Returns the texts of these cells, one below the other."""
+        """Return the sources of these cells, joined by empty lines."""
         return "\n\n".join(_text(self._cells[name].get("source")) for name in ids if name in self._cells)
 
     def shown(self, name: str) -> str:
-        """Returns the HTML that grading put beside a test; "" if there is none."""
+        """Return the HTML output of a test; "" if it has no output."""
         outputs = self._cells.get(name, {}).get("outputs", [])
         return "".join(_text(output.get("data", {}).get("text/html")) for output in outputs)
 
 
 def graded_notebook(classroom: Classroom, student: str, notebook: str) -> GradedNotebook:
-    """Returns a student's graded notebook."""
+    """Return a student's graded notebook."""
     return GradedNotebook(classroom.autograded(student) / f"{notebook}.ipynb")
 
 

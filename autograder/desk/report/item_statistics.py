@@ -1,7 +1,8 @@
-"""How hard each exercise was, and how well it tells apart who knows the rest.
+"""The difficulty of each exercise, and how well it separates strong from weak students.
 
-Difficulty is the mean share of its points; discrimination the correlation of those shares with the points of all other cells (the
-corrected item-total correlation); Cronbach's alpha is the reliability of the whole.
+The difficulty is the mean share of the points; the discrimination is the correlation of that share with the points of
+all
+other cells (the corrected item-total correlation); Cronbach's alpha is the reliability of the whole.
 """
 
 from __future__ import annotations
@@ -16,8 +17,9 @@ class ItemStatistics(msgspec.Struct, frozen=True):
     """The statistics of one cell.
 
     Attributes:
-        difficulty: mean share of the points, from 0 to 1; 1 is easy. None for a cell that gives no points, or nobody has any yet.
-        discrimination: from -1 to 1; None where all have the same points, in the cell or in the rest.
+        difficulty: mean share of the points, from 0 to 1; 1 is easy. None if the cell gives 0 points or has not been
+            graded.
+        discrimination: from -1 to 1; None if all students have the same points, in the cell or in the rest.
     """
 
     difficulty: float | None
@@ -25,11 +27,12 @@ class ItemStatistics(msgspec.Struct, frozen=True):
 
 
 def item_statistics(points: Sequence[Sequence[float | None]], most: Sequence[float]) -> list[ItemStatistics]:
-    """Returns the statistics of each cell.
+    """Return the statistics of each cell.
 
     Args:
-        points: for each student the points in each cell; None where a person has still to give them, which counts nowhere.
-        most: what each cell gives.
+        points: for each student, the points in each cell; None if the cell waits for manual grading, in which case it
+            is ignored.
+        most: the maximum points of each cell.
     """
     totals = [sum(one or 0.0 for one in row) for row in points]
     found = []
@@ -44,7 +47,7 @@ def item_statistics(points: Sequence[Sequence[float | None]], most: Sequence[flo
 
 
 def cronbach_alpha(points: Sequence[Sequence[float]]) -> float | None:
-    """Returns the reliability of the sum; None for fewer than two cells or students, or where all have the same sum."""
+    """Return the reliability of the sum; None for fewer than two cells or students, or if all sums are equal."""
     if len(points) < 2 or len(points[0]) < 2:
         return None
     whole = statistics.variance([sum(row) for row in points])

@@ -1,4 +1,4 @@
-"""A form in which two answers are equal if they differ only in layout, comments and the names of their own variables."""
+"""A normal form of answers: equal if they differ only in layout, comments and the names of local variables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tokenize
 
 
 def normal_form(source: str) -> str:
-    """Returns the form of some code; of what is no Python, its words."""
+    """Return the normal form of some code; if it is not valid Python, its words."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -20,7 +20,7 @@ def normal_form(source: str) -> str:
 
 
 def without_comments(source: str) -> str:
-    """Returns the code without its comments, in which people write their names; what is no Python, as it is."""
+    """Return the code without comments, because students write their names there; invalid Python is returned unchanged."""
     lines = source.splitlines()
     for token in comments_of(source):
         line, column = token.start
@@ -29,7 +29,7 @@ def without_comments(source: str) -> str:
 
 
 def comments_of(source: str) -> list[tokenize.TokenInfo]:
-    """Returns the comments of some code; none of what is no Python."""
+    """Return the comments of some code; an empty list if it is not valid Python."""
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(source).readline))
     except (tokenize.TokenError, SyntaxError):
@@ -38,7 +38,7 @@ def comments_of(source: str) -> list[tokenize.TokenInfo]:
 
 
 def _own_names(tree: ast.Module) -> dict[str, str]:
-    """Returns a new name for each variable that a function of the code makes, in the order of their appearance."""
+    """Return a new name for each variable that a function of the code binds, in the order of appearance."""
     names: dict[str, str] = {}
     for function in ast.walk(tree):
         if isinstance(function, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):

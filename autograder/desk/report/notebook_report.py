@@ -16,14 +16,14 @@ class ReportOnClass:
     """A report that a notebook shows as its page, and a terminal as a few lines.
 
     Attributes:
-        whole: the numbers: on the assignment, what changed, and with "all" on the course.
+        whole: the data of the report.
     """
 
     def __init__(self, whole: WholeReport) -> None:
         self.whole = whole
 
     def save(self, path: str | Path) -> None:
-        """Writes the page, which needs no network."""
+        """Write the page, which does not use the network."""
         Path(path).write_text(report_html(*self.whole), "utf-8")
 
     def __repr__(self) -> str:
@@ -35,19 +35,19 @@ class ReportOnClass:
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        # A frame: neither the page's style nor the notebook's reaches the other, and nothing in it can run.
+        # A frame isolates the styles of the page and the notebook, and prevents scripts in the page.
         return FRAME.format(page=escape(report_html(*self.whole)), title=escape(self.whole.report.assignment))
 
 
 def report(assignment: str, course: str | Path | None = None) -> ReportOnClass:
-    """Returns the report on an assignment, which the notebook shows.
+    """Return the report on an assignment, which the notebook shows.
 
     Args:
         assignment: its name, or the beginning of it, such as "02"; "all" for the last one and the whole course.
-        course: the course's folder; None takes class/ in a clone, and the current folder elsewhere.
+        course: the course's folder; None means class/ in a clone, and the current folder elsewhere.
 
     Raises:
-        ClassError: there is no such course or assignment.
-        NotGradedError: it has no grades.
+        ClassError: the course or the assignment does not exist.
+        NotGradedError: the assignment has not been graded yet.
     """
     return ReportOnClass(whole_report(assignment, Path(course) if course else CLASS))

@@ -1,4 +1,4 @@
-"""The report as one page that needs no network: light, dark, and on paper."""
+"""The report as one page that does not use the network, for light and dark screens and for paper."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from autograder.printable import html_with_code
 
 TEMPLATES = Path(__file__).parent / "template"
 BARS = 10
-MOST_GROUPS = 6  # of wrong answers that are shown for one exercise; the others are counted
+MOST_GROUPS = 6  # groups of wrong answers shown for one exercise; the others are counted
 LONGEST_CODE = 40  # lines of an example
 
 
 class HistogramBar(NamedTuple):
-    """A bar of the picture of scores.
+    """A bar of the histogram of scores.
 
     Attributes:
-        left: of the bar, in the picture's units; 11 for each bar.
-        height: in the picture's units, at most 30.
-        low: the score where it begins.
-        high: the score where it ends.
-        students: how many have a score in between.
+        left: left edge, in the picture's units; the bars are 11 units apart.
+        height: height in the picture's units, at most 30.
+        low: the lowest score of the bar.
+        high: the score at its upper end.
+        students: the number of students with a score in between.
     """
 
     left: float
@@ -46,12 +46,12 @@ class HistogramBar(NamedTuple):
 
 
 def report_html(report: ClassReport, change: AssignmentChange | None = None, course: Sequence[CourseLine] = ()) -> str:
-    """Returns the page of a report.
+    """Return the page of a report.
 
     Args:
-        report: on one assignment.
-        change: since the assignment before; None if there is none.
-        course: a line for each student over all assignments; none for a report on one.
+        report: the report on one assignment.
+        change: the change since the previous assignment; None for the first one.
+        course: a line for each student over all assignments; empty in a report on one assignment.
     """
     exercises = {one.id: one for one in report.exercises}
     return _template().render(
@@ -68,7 +68,7 @@ def report_html(report: ClassReport, change: AssignmentChange | None = None, cou
 
 
 def histogram(scores: Sequence[float], most: float) -> list[HistogramBar]:
-    """Returns ten bars of equal width from 0 to the most that can be reached; extra credit counts in the last."""
+    """Return ten bars of equal width from 0 to the maximum; extra credit counts in the last one."""
     counts = [0] * BARS
     for score in scores:
         counts[min(int(BARS * score / most), BARS - 1) if most else 0] += 1
@@ -105,7 +105,7 @@ def _exercise(report: ExerciseReport) -> dict[str, Any]:
 
 
 def _title(group: WrongAnswers) -> str:
-    """Returns the name of a group; where it has none an answer of one line is its own."""
+    """Return the name of a group; for a group without a name, a one-line answer itself, or the message."""
     lines = group.example.strip().splitlines()
     return group.name or (
         f"`{lines[0]}`" if len(lines) == 1 else translated("{message} (no name yet)", message=group.message)

@@ -1,4 +1,4 @@
-"""`report`: the page in a file, or the numbers as JSON."""
+"""The `report` command: write the page to a file, or return the data as JSON."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ ALL = "all"
 
 
 class ReportError(InputError):
-    """The page cannot be written where it should go."""
+    """The page cannot be written."""
 
 
 class WholeReport(NamedTuple):
-    """The report on an assignment, what changed since the one before, and with `all` a line for each student."""
+    """The report on an assignment, the change since the previous one, and with `all` a line for each student."""
 
     report: ClassReport
     change: AssignmentChange | None
@@ -41,15 +41,15 @@ class WholeReport(NamedTuple):
 
 
 def whole_report(assignment: str, course: Path) -> WholeReport:
-    """Returns the report on an assignment; for "all" on the last one, with the whole course.
+    """Return the report on an assignment; for "all", on the last one, with the whole course.
 
     Args:
-        assignment: its name, or a beginning that no other has.
-        course: its folder.
+        assignment: its name, or an unambiguous beginning of it.
+        course: the course's folder.
 
     Raises:
-        ClassError: there is no such assignment.
-        NotGradedError: it has no grades.
+        ClassError: the assignment does not exist.
+        NotGradedError: the assignment has not been graded yet.
     """
     name = _full_name(assignment, course)
     classroom = _last(course) if assignment == ALL else open_class(course, name, before_hand_in=True)
@@ -58,7 +58,7 @@ def whole_report(assignment: str, course: Path) -> WholeReport:
 
 
 def write_report(assignment: str, course: Path, out: Path | None, *, as_json: bool) -> str:
-    """Writes the page, and returns what to print: the JSON object, or where the page is.
+    """Write the page, and return the text to print: the JSON object, or the location of the page.
 
     Raises:
         ReportError: the page cannot be written.
@@ -81,7 +81,7 @@ def _full_name(beginning: str, course: Path) -> str:
 
 
 def _assignments(course: Path) -> list[str]:
-    """Returns the assignments that have a source, by name."""
+    """Return the assignments that have a source, by name."""
     places = read_course(course_folder(course)).source_folders
     return sorted({path.parent.name for place in places for path in place.glob("*/*.ipynb")})
 

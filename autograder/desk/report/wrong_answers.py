@@ -1,4 +1,4 @@
-"""Wrong answers, grouped by what they do: those that the source names, and those that nobody has named yet."""
+"""Groups of wrong answers with the same effect: those that the source names, and others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from autograder.grade.submission.notebook_grade import CellGrade
 
 
 class GivenAnswer(msgspec.Struct, frozen=True):
-    """What one student answered: the code, and the grade of its test."""
+    """The code of one student's answer, and the grade of its test."""
 
     student: str
     code: str
@@ -24,15 +24,16 @@ class GivenAnswer(msgspec.Struct, frozen=True):
 
 
 class WrongAnswers(msgspec.Struct, frozen=True):
-    """A group of answers to one exercise that do the same.
+    """A group of answers to one exercise with the same effect.
 
     Attributes:
-        name: what the source calls it; "" if it does not name it.
-        message: the verdict in what the test said.
-        students: who gave it.
+        name: the name in the source; "" if the source does not name it.
+        message: the verdict in the test's message.
+        students: the students who gave such an answer.
         example: the answer of one of them, without comments.
         hidden: whether a hidden part of the test decided.
-        shown_by: beside whose test a picture of the example stands; "" where it may show a comment, and so a name.
+        shown_by: the student whose test has a picture of the example; "" if the picture may show a comment, which may
+            contain a name.
     """
 
     name: str
@@ -44,11 +45,11 @@ class WrongAnswers(msgspec.Struct, frozen=True):
 
 
 def named_forms(source: Path) -> dict[str, dict[str, str]]:
-    """Returns for each exercise of a source notebook the normal form of every wrong answer that it names, with the name."""
+    """Return, for each exercise of a source notebook, the normal form of every named wrong answer, with its name."""
     try:
         found = exercises(source)
     except AuthorError:
-        return {}  # a course without such cells may use the tags for something else
+        return {}  # a course without such cells may use the tags for another purpose
     return {
         exercise.id: {normal_form(answer.source): answer.name for answer in exercise.of_kind("wrong")}
         for exercise in found
@@ -56,7 +57,7 @@ def named_forms(source: Path) -> dict[str, dict[str, str]]:
 
 
 def handed_out(source: Path) -> dict[str, str]:
-    """Returns for each exercise of a source notebook what learners begin with."""
+    """Return the stub of each exercise of a source notebook."""
     try:
         return {exercise.id: exercise.stub for exercise in exercises(source)}
     except AuthorError:
@@ -64,16 +65,17 @@ def handed_out(source: Path) -> dict[str, str]:
 
 
 def group_wrong_answers(answers: list[GivenAnswer], named: Mapping[str, str], stub: str = "") -> list[WrongAnswers]:
-    """Returns the groups, the largest first.
+    """Return the groups, the largest first.
 
-    Answers belong together if they have the same normal form, or if the test said the same of both to the letter: all students
-    get the same inputs, so that what differs in its effect differs in the message. Only where a message was made by answers of
-    two names does it say nothing.
+    Answers belong together if they have the same normal form, or if the test's messages are identical: all students get
+    the
+    same inputs, so answers with different effects have different messages. A message that belongs to answers of two
+    names is ignored.
 
     Args:
-        answers: the wrong ones to one exercise.
+        answers: the wrong answers to one exercise.
         named: the name of each normal form that the source names.
-        stub: what was handed out, whose comments name nobody.
+        stub: the code that was handed out; its comments do not contain students' names.
     """
     forms = {one.student: normal_form(one.code) for one in answers}
     by_message: dict[str, set[str]] = defaultdict(set)
@@ -90,13 +92,13 @@ def group_wrong_answers(answers: list[GivenAnswer], named: Mapping[str, str], st
 
 
 def verdict_of(reason: str) -> str:
-    """Returns the verdict of what a test said, without the exercise's name: what stands before the first indented line."""
+    """Return the verdict in a test's message, without the exercise's name: the lines before the first indented one."""
     lines = itertools.takewhile(lambda line: not line.startswith("  "), reason.strip().splitlines())
     return re.sub(r"^(?!\w*(?:Error|Exception): )\w+: (?=[a-z])", "", " ".join(lines)).removesuffix(".")
 
 
 def _says_much(one: GivenAnswer) -> bool:
-    """Returns whether the message has the numbers that an answer computed; a bare error says nothing of what was done."""
+    """Return whether the message contains computed numbers; an error alone does not identify the answer."""
     return bool(re.search(r"\d\.\d", one.grade.reason))
 
 
@@ -117,10 +119,10 @@ def _group(name: str, listed: list[GivenAnswer], stub: str) -> WrongAnswers:
 
 
 def _has_own_comment(code: str, stub: str) -> bool:
-    """Returns whether a learner has written a comment; code that is no Python may hold any."""
+    """Return whether a student has written a comment; invalid Python may contain one after any "#"."""
     return any(comment.string not in stub for comment in comments_of(code)) or ("#" in code and not comments_of(code))
 
 
 def wrong(grades: Iterator[GivenAnswer]) -> list[GivenAnswer]:
-    """Returns those that were attempted and did not get all points."""
+    """Return the answers that were attempted and did not get all points."""
     return [one for one in grades if one.grade.status in ("incorrect", "partly", "timed out")]

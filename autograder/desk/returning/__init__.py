@@ -1,1 +1,1 @@
-"""Grades and feedback go back to the platform, in the file that a teacher downloaded from it."""
+"""The return of grades and feedback to a platform, in the file that a teacher downloaded from it."""

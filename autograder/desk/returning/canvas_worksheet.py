@@ -1,7 +1,9 @@
-"""Canvas' gradebook, as exported: a header, perhaps a row on posting, a row of points, then the students.
+"""Canvas' exported gradebook: a header, an optional row on posting, a row of points, then the students.
 
-Read in lib/gradebook_exporter.rb and lib/gradebook_importer.rb of instructure/canvas-lms. A column of an assignment ends with its
-id in parentheses; students are found by ID. `EX` is an excused student, `N/A` one who does not have this assignment.
+Source: lib/gradebook_exporter.rb and lib/gradebook_importer.rb of instructure/canvas-lms. The heading of an
+assignment's column
+ends with its id in parentheses; students are identified by ID. `EX` marks an excused student, and `N/A` one to whom the
+assignment was not given.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> Grad
         if re.search(TITLE, name) and not TOTALS.search(name)
     }
     number = choose_column(table, titles, assignment, wanted)
-    # The words are translated, the row stands before the first student either way: the first one without an ID and with a number.
+    # The row's words are translated, so it is found by its content: the first row without an ID and with a number.
     ids = table.column("ID") or 1
     points = next(
         (row[number] for row in table.rows if not row[ids].strip() and re.match(r"\s*[\d.,]+\s*$", row[number])), ""

@@ -1,4 +1,4 @@
-"""Feedback pages in a zip."""
+"""The feedback pages of students, and a reproducible zip of them."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from autograder.grade.batch.classroom import Classroom
 from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file
 
 LARGEST_PAGE = 64 * 2**20
-WHEN = (1980, 1, 1, 0, 0, 0)  # the same pages make the same zip
+WHEN = (1980, 1, 1, 0, 0, 0)  # a fixed time, so that the same pages give the same zip
 
 
 def feedback_pages(classroom: Classroom, student: str) -> dict[str, bytes]:
-    """Returns a student's pages by their names; none if there is no feedback. What the student handed in is none of them."""
+    """Return a student's feedback pages by their names; empty without feedback. Submitted files are not included."""
     pages = {}
     for notebook in classroom.notebooks():
         name = f"{notebook.stem}.html"
         try:
             pages[name] = plain_file(classroom.feedback(student) / name, LARGEST_PAGE)
         except (OSError, UnreadableSubmission):
-            continue  # nbgrader writes plain files there; anything else is none of ours
+            continue  # nbgrader writes plain files there; ignore anything else
     return pages
 
 
 def zip_of(files: Mapping[str, bytes]) -> bytes:
-    """Returns a zip of these files, whose names are UTF-8."""
+    """Return a zip of these files, whose names are UTF-8."""
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name in sorted(files):

@@ -1,8 +1,9 @@
-"""Moodle's grading worksheet. Its columns have translated names, so that they are found by what stands in them.
+"""Moodle's grading worksheet, whose columns are recognised by their contents because the headings are translated.
 
-Read in mod/assign/gradingtable.php, mod/assign/feedback/offline/importgradeslib.php and mod/assign/feedback/file/importziplib.php
-of moodle/moodle: the maximum stands right behind the grade, the same for all. Feedback files are mapped back by the second part
-of a folder's name, the participant's number.
+Source: mod/assign/gradingtable.php, mod/assign/feedback/offline/importgradeslib.php and
+mod/assign/feedback/file/importziplib.php of moodle/moodle. The column of maximum grades follows the column of grades
+and has the
+same value in all rows. Feedback files are mapped back by the second part of a folder's name, the participant's number.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from autograder.desk.roster import PARTICIPANT
 from autograder.desk.table_file import TableError, TableFile
 
 MAXIMUM = ("Maximum grade", "Maximum Grade")
-FIRST = 2  # the first columns say who it is
+FIRST = 2  # the first columns identify the student
 
 
 def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> GradeColumn:
@@ -27,7 +28,7 @@ def _grade_column(table: TableFile, assignment: str, wanted: str | None) -> Grad
         return GradeColumn(number, table.header[number])
     maximum = table.column(*MAXIMUM)
     if maximum is None and (number := table.column("Grade")) is not None:
-        return GradeColumn(number, table.header[number])  # somebody took the column of maximum grades out
+        return GradeColumn(number, table.header[number])  # the teacher has removed the column of maximum grades
     if maximum is None:
         maximum = next((number for number in range(FIRST, len(table.header)) if _is_maximum(table, number)), None)
     if maximum is None or maximum < FIRST:

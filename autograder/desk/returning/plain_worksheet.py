@@ -1,4 +1,4 @@
-"""A table of one's own, with a column that says who, and one for grades."""
+"""Any other table with a column that identifies the student, and one for grades."""
 
 from __future__ import annotations
 

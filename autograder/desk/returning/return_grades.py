@@ -1,4 +1,4 @@
-"""`return`: the platform's own worksheet with the grades filled in, and a zip of feedback that it maps back to students."""
+"""The `return` command: fill in the grades in the platform's worksheet, and zip the feedback for upload."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ LONGEST_LIST = 12
 
 
 class ReturnedGrades(NamedTuple):
-    """What `return` wrote.
+    """The result of `return`.
 
     Attributes:
-        files: their paths.
-        graded: how many students got a grade in the worksheet.
-        with_feedback: how many have pages in the zip.
-        remarks: what a teacher should know, one line each.
+        files: the paths of the written files.
+        graded: the number of students who got a grade in the worksheet.
+        with_feedback: the number of students with pages in the zip.
+        remarks: notes for the teacher, one line each.
     """
 
     files: list[Path]
@@ -45,7 +45,7 @@ class ReturnedGrades(NamedTuple):
 
 
 class _Return:
-    """One worksheet and the grades that go into it."""
+    """One worksheet, and the grades to write into it."""
 
     def __init__(
         self, classroom: Classroom, form: WorksheetForm, table: TableFile, roster: Roster, column: str | None
@@ -69,7 +69,7 @@ class _Return:
         self._refuse_doubles()
 
     def _refuse_doubles(self) -> None:
-        """No platform writes a student into two rows (Canvas lists all sections of one in a cell): one of them is another's."""
+        """Raise TableError if a student has two rows: platforms write one (Canvas lists all sections in one cell), so one is wrong."""
         for student, times in Counter(self.rows.values()).items():
             if times > 1:
                 rows = " and ".join(str(row + 2) for row, one in self.rows.items() if one == student)
@@ -79,7 +79,7 @@ class _Return:
                 )
 
     def changes(self) -> dict[tuple[int, int], str]:
-        """Returns the new text of each cell that changes."""
+        """Return the new text of each cell that changes, by row and column."""
         found = {}
         for row, student in self.rows.items():
             if self.table.rows[row][self.column.number].strip() in self.column.keep:
@@ -91,7 +91,7 @@ class _Return:
         return found
 
     def pages(self) -> tuple[dict[str, bytes], set[str], list[str]]:
-        """Returns the feedback pages by their paths in the zip, whose they are, and whose the platform would map to nobody."""
+        """Return the feedback pages by path in the zip, their students, and the students whose pages the platform cannot map."""
         found: dict[str, bytes] = {}
         with_pages, without = set(), []
         for row, student in self.rows.items():
@@ -106,7 +106,7 @@ class _Return:
         return found, with_pages, without
 
     def remarks(self) -> Iterator[str]:
-        """Yields what a teacher should know."""
+        """Yield the notes for the teacher."""
         ours, theirs = self.grades.max_points, number_in(self.column.max_points)
         if theirs is not None and theirs != ours:
             yield (
@@ -133,20 +133,20 @@ class _Return:
 def return_grades(
     assignment: str, course: Path, to: str, worksheet: Path, out: Path, roster: Roster, column: str | None = None
 ) -> ReturnedGrades:
-    """Writes OUT/grades.csv, the worksheet with grades, and OUT/feedback.zip.
+    """Write OUT/grades.csv, the worksheet with grades, and OUT/feedback.zip.
 
     Args:
-        assignment: its folder's name.
-        course: its folder.
+        assignment: the name of its folder.
+        course: the course's folder.
         to: the platform, by the name of its form.
-        worksheet: as downloaded from the platform; is not changed.
+        worksheet: the file as downloaded from the platform; it is not modified.
         out: the folder to write to.
-        roster: the course's own list of students, which may be empty.
-        column: the title of the grade's column; None finds it by the assignment's name.
+        roster: the course's list of students, which may be empty.
+        column: the title of the grade column; None searches for the assignment's name.
 
     Raises:
-        TableError: it is not that platform's worksheet, or of another course, or the folder cannot be written to.
-        NotGradedError: there are no grades.
+        TableError: the worksheet belongs to another platform or course, or the folder cannot be written to.
+        NotGradedError: the assignment has not been graded yet.
     """
     classroom = open_class(course, assignment, before_hand_in=True)
     table = read_table(worksheet)
@@ -166,7 +166,7 @@ def return_grades(
 
 
 def _shown(person: Person) -> str:
-    """Returns a name; where marking is anonymous, what else the worksheet's row says first."""
+    """Return a person's name; if marking is anonymous, the first other identifier in the row."""
     return person.name or next((f"{kind} {value}" for kind, value in person.known.items() if value != "-"), "a row")
 
 

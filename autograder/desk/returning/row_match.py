@@ -1,4 +1,4 @@
-"""Which row of a worksheet is which student of the gradebook."""
+"""The matching of a worksheet's rows to the students of the gradebook."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from collections.abc import Mapping
 from autograder.desk.hand_in_record import CollectedHandIn
 from autograder.desk.roster import Person, Roster, same_word, words_of
 
-# What a worksheet and the course may both know of a student, the surest first; a name only where nothing else is known, and
-# nobody shares it.
+# Identifiers that both a worksheet and the course may contain, the most reliable first. A name is used only if it is the
+# only identifier and belongs to one student.
 KINDS = ("student", "canvas", "login", "email", "number")
 
 
 def match_rows(
     rows: list[tuple[int, Person]], students: list[str], record: Mapping[str, CollectedHandIn], roster: Roster
 ) -> tuple[dict[int, str], list[int]]:
-    """Returns the student of each row that has one, and which rows were matched by name only.
+    """Return the student of each row that has one, and the rows that were matched by name only.
 
     Args:
-        rows: the worksheet's, by number.
-        students: ids in the gradebook.
-        record: what collecting kept of each.
-        roster: the course's own list of students, which may be empty.
+        rows: the rows of the worksheet, by number.
+        students: the ids in the gradebook.
+        record: the record of each student from `collect`.
+        roster: the course's list of students, which may be empty.
     """
     known, names = _known(students, record, roster)
     found: dict[int, str] = {}
@@ -38,7 +38,7 @@ def match_rows(
 
 
 def _by_mark(person: Person, known: Mapping[tuple[str, str], str]) -> str | None:
-    """Returns who has one of the person's marks, or has one of them for an id."""
+    """Return the student who has one of the person's identifiers, also as nbgrader's id."""
     marks = [(kind, same_word(person.known[kind])) for kind in KINDS if kind in person.known]
     return next((known[mark] for mark in [*marks, *(("student", value) for _, value in marks)] if mark in known), None)
 
@@ -46,7 +46,7 @@ def _by_mark(person: Person, known: Mapping[tuple[str, str], str]) -> str | None
 def _by_participant(
     person: Person, known: Mapping[tuple[str, str], str], record: Mapping[str, CollectedHandIn]
 ) -> str | None:
-    """Returns who has this number of Moodle's, if the name does not speak against it: another assignment has other numbers."""
+    """Return the student with this participant number if the names agree: in another assignment, Moodle's numbers differ."""
     student = known.get(("participant", person.known.get("participant", "")))
     name = record[student].name if student and student in record else ""
     return None if name and person.name and words_of(name) != words_of(person.name) else student
@@ -77,7 +77,7 @@ def _known(
 
 
 def _each_once(found: dict[int, str], by_name: list[int]) -> tuple[dict[int, str], list[int]]:
-    """Takes out what was matched by name where another row is that student by a surer mark, or by the same name."""
+    """Remove rows that were matched by name if another row belongs to the same student."""
     rows: dict[str, list[int]] = defaultdict(list)
     for number, student in found.items():
         rows[student].append(number)

@@ -1,4 +1,4 @@
-"""A platform's own worksheet: where its rows say who, where grades go, and how it writes numbers."""
+"""The format of a platform's worksheet: identifiers of students, the grade column, and the format of numbers."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ LONGEST_LIST = 8
 
 
 class GradeColumn(NamedTuple):
-    """Where a worksheet has the grades of the assignment.
+    """The column of an assignment's grades in a worksheet.
 
     Attributes:
-        number: the column's.
-        title: as the platform shows it.
-        max_points: of the platform, as the worksheet writes them; "" if it does not say.
-        keep: texts in a cell that only the platform or a teacher sets, such as "EX".
-        excused: what to write for a student who is excused; None leaves the cell as it is.
+        number: the index of the column.
+        title: the title on the platform.
+        max_points: the platform's maximum, as the worksheet writes it; "" if it does not contain one.
+        keep: cell texts that only the platform or a teacher sets, such as "EX".
+        excused: the text for an excused student; None leaves the cell unchanged.
     """
 
     number: int
@@ -31,19 +31,20 @@ class GradeColumn(NamedTuple):
     excused: str | None = None
 
     def written(self, points: float) -> str:
-        """Returns the points as this worksheet writes numbers: two decimals, and a comma where it has commas."""
+        """Return the points in the worksheet's format: two decimals, with a comma if the worksheet uses commas."""
         text = f"{points:.2f}"
         return text.replace(".", ",") if "," in self.max_points and "." not in self.max_points else text
 
 
 class WorksheetForm(NamedTuple):
-    """How one platform's worksheet is read.
+    """The reader for one platform's worksheet.
 
     Attributes:
-        name: as the option `--to` has it.
-        grade_column: finds the column of an assignment, or the one of the name that a teacher gave.
-        feedback_name: the beginning of a feedback file's path in the zip for: the student's id, what the worksheet's row says
-            of the student, and the name that was kept from collecting; "" if the platform could not map it back.
+        name: the platform's name in the option `--to`.
+        grade_column: finds the column of an assignment, or of the name that a teacher gave.
+        feedback_name: takes the student's id, the identifiers and the name in the worksheet's row, and the upload name
+            from `collect`;
+            returns the beginning of a feedback file's path in the zip, "" if the platform could not map it back.
     """
 
     name: str
@@ -52,7 +53,7 @@ class WorksheetForm(NamedTuple):
 
 
 def number_in(text: str) -> float | None:
-    """Returns the number that a cell says, with a point or a comma; None if it says none."""
+    """Return the number in a cell, with a point or a comma; None for other text."""
     try:
         return float(text.strip().replace(",", "."))
     except ValueError:
@@ -60,16 +61,16 @@ def number_in(text: str) -> float | None:
 
 
 def choose_column(table: TableFile, titles: dict[int, str], assignment: str, wanted: str | None) -> int:
-    """Returns the column with the name that a teacher gave, else the one named like the assignment, else the only one.
+    """Return the column with the name that a teacher gave, else the one named like the assignment, else the only one.
 
     Args:
         table: the worksheet.
-        titles: of the columns that may hold grades.
-        assignment: its folder's name.
+        titles: the titles of the columns that may contain grades, by index.
+        assignment: the name of its folder.
         wanted: the title or the whole header that a teacher gave.
 
     Raises:
-        TableError: there is no such column, or more than one might be meant.
+        TableError: such a column does not exist, or several match.
     """
     names = (wanted or assignment).casefold(), like_name(wanted or assignment)
     exact = [
@@ -86,5 +87,5 @@ def choose_column(table: TableFile, titles: dict[int, str], assignment: str, wan
 
 
 def without_id(header: str, pattern: str) -> str:
-    """Returns a column's title without what the platform adds to it."""
+    """Return a column's title without the suffix that the platform adds."""
     return re.sub(pattern, "", header).strip()

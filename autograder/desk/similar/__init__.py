@@ -1,1 +1,1 @@
-"""Answers that share what few others wrote: evidence for a talk, never a verdict."""
+"""Pairs of unusually similar answers, as evidence for a conversation with the students, not as proof."""

@@ -1,6 +1,6 @@
-"""What two answers share that was not handed out and that few others wrote, found by the fingerprints of copydetect (0.5).
+"""Rare code that two answers share, found by the fingerprints of copydetect (0.5).
 
-Names, layout and comments do not count; the order of parts does not either.
+Code that was handed out does not count. Names, layout, comments and the order of parts are ignored.
 """
 
 from __future__ import annotations
@@ -13,31 +13,32 @@ from typing import NamedTuple
 
 from copydetect.utils import filter_code, get_document_fingerprints
 
-LENGTH = 16  # characters of a fingerprint, after names have become single letters: a short statement
-WINDOW = 1  # every fingerprint counts: copydetect chooses among several by Python's hash, which differs from run to run
-COMMON, MANY = 0.2, 50  # share and number of the class; what more of it writes is no evidence
-FEW = 2  # what two wrote is never common, however small the class
-# Below these a pair is not shown. They were chosen on simulated classes; tests/desk/test_similar.py measures them on others.
+LENGTH = 16  # characters of a fingerprint, in which names are single letters: a short statement
+WINDOW = 1  # use every fingerprint: copydetect selects some by Python's hash, which differs between runs
+COMMON, MANY = 0.2, 50  # share and number of students; code that more students wrote is not evidence
+FEW = 2  # code that two students wrote is never common, however small the class is
+# Pairs below these limits are not shown. They were chosen on simulated classes; tests/desk/test_similar.py tests them on others.
 LEAST_BITS = 8.0
 LEAST_SHARE = 0.6
 LEAST_LINES = 3
 
 
 class Fingerprints(NamedTuple):
-    """The fingerprints of one answer: where each stands in the code, as the number of a line."""
+    """The fingerprints of one answer, each with the number of its line."""
 
     lines: dict[int, int]
 
 
 class SimilarPair(NamedTuple):
-    """Two students whose answers share what few others wrote.
+    """Two students whose answers share rare code.
 
     Attributes:
-        students: both, by id.
-        bits: how unlikely the shared parts are: for each statement's length of them the logarithm of the class by who has it.
-        share: of what is rare in the smaller of both, from 0 to 1.
-        lines: for each of the two the numbers of the lines that they share, from 0.
-        holders: how many students have the most common of the shared parts.
+        students: the ids of both.
+        bits: how unlikely the shared code is: the sum over its fingerprints of log2(students in the class / students
+            with it).
+        share: the shared part of the rare code in the smaller answer, from 0 to 1.
+        lines: for each student, the numbers of the shared lines, from 0.
+        holders: the number of students who have the most common shared part.
     """
 
     students: tuple[str, str]
@@ -48,11 +49,11 @@ class SimilarPair(NamedTuple):
 
 
 def similar_pairs(answers: Mapping[str, Sequence[str]], handed_out: Sequence[str] = ()) -> list[SimilarPair]:
-    """Returns the pairs of students whose answers share much that is rare, the least likely first.
+    """Return the pairs of students whose answers share much rare code, the least likely first.
 
     Args:
-        answers: each student's code for each exercise, without comments; lines are counted in `whole` of it.
-        handed_out: code that everybody was given, or may well arrive at: the stub, the model answers.
+        answers: each student's code for each exercise, without comments; lines are numbered in `whole` of it.
+        handed_out: code that does not count, because everybody has it or may write it: the stub, the model answers.
     """
     known = {mark for code in handed_out for mark in fingerprints([code]).lines}
     found = {student: fingerprints(parts) for student, parts in answers.items()}
@@ -82,12 +83,12 @@ def _lines(pair: SimilarPair) -> int:
 
 
 def whole(parts: Sequence[str]) -> str:
-    """Returns a student's answers below each other."""
+    """Return a student's answers joined by empty lines."""
     return "\n\n".join(parts)
 
 
 def fingerprints(parts: Sequence[str]) -> Fingerprints:
-    """Returns the fingerprints of some answers in Python, none of which reaches from one into the next."""
+    """Return the fingerprints of some answers in Python; a fingerprint does not extend into the next answer."""
     lines: dict[int, int] = {}
     begin = 0
     for code in parts:
@@ -100,7 +101,7 @@ def fingerprints(parts: Sequence[str]) -> Fingerprints:
 
 
 def _line(code: str, offsets: Sequence[Sequence[int]], at: int) -> int:
-    """Returns the line of the code in which a place of the filtered code stands."""
+    """Return the line of the code that contains a position of the filtered code."""
     removed = 0
     for place, count in offsets:
         if place >= at:
@@ -117,7 +118,7 @@ def _pair(
     found: Mapping[str, Fingerprints],
     counted: Mapping[int, int],
 ) -> SimilarPair:
-    together = sum(bits[mark] for mark in marks)  # neighbours overlap, so that LENGTH of them are one statement
+    together = sum(bits[mark] for mark in marks)  # neighbours overlap: LENGTH of them are one statement
     first, second = (frozenset(found[one].lines[mark] for mark in marks) for one in students)
     smaller = min(own[one] for one in students)
     return SimilarPair(

@@ -1,4 +1,4 @@
-"""`similar ASSIGNMENT`: pairs of hand-ins that share what few others wrote, side by side on one page."""
+"""The `similar` command: pairs of submissions that share rare code, side by side on one page."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class NothingToCompareError(InputError):
 
 
 class SimilarReport(NamedTuple):
-    """What was compared and found.
+    """The result of the comparison.
 
     Attributes:
-        assignment: nbgrader's name for it.
-        students: how many were compared.
-        pairs: the least likely first.
+        assignment: nbgrader's name of the assignment.
+        students: the number of compared students.
+        pairs: the pairs of similar submissions, the least likely first.
         answers: the code of each student in a pair.
-        names: of students whose names collecting knows.
+        names: student → name, for students whose names `collect` has recorded.
     """
 
     assignment: str
@@ -45,11 +45,11 @@ class SimilarReport(NamedTuple):
 
 
 def similar_report(assignment: str, course: Path) -> SimilarReport:
-    """Returns the pairs of hand-ins that share what few others wrote; compares answers only, as they were graded.
+    """Return the pairs of submissions that share rare code, compared as they were graded.
 
     Raises:
-        ClassError: there is no such assignment.
-        NothingToCompareError: it was not graded, or by one student only.
+        ClassError: the assignment does not exist.
+        NothingToCompareError: fewer than two students have a graded submission.
     """
     classroom = open_class(course, assignment, before_hand_in=True)
     cells = tested_cells(classroom)
@@ -66,7 +66,7 @@ def similar_report(assignment: str, course: Path) -> SimilarReport:
 
 
 def similar_html(report: SimilarReport) -> str:
-    """Returns the page, which needs no network."""
+    """Return the page, which does not use the network."""
     return _template().render(report=report, pairs=[_shown(pair, report) for pair in report.pairs])
 
 
@@ -78,14 +78,14 @@ def _answers(classroom: Classroom, student: str, cells: list[TestedCell]) -> lis
 
 
 def _handed_out(classroom: Classroom) -> list[str]:
-    """Returns what everybody was given, and the answers that the source knows: several may well arrive at these by themselves."""
+    """Return the code that everybody was given, and the answers in the source, which several students may write independently."""
     found: list[str] = []
     for path in sorted((classroom.sources / classroom.assignment).glob("*.ipynb")):
         found += [cell.source for cell in read(path).cells if cell.cell_type == "code"]
         try:
             found += [answer.source for one in exercises(path) for answer in one.answers]
         except AuthorError:
-            continue  # a course without such cells may use the tags for something else
+            continue  # a course without such cells may use the tags for another purpose
     return [without_comments(code) for code in found]
 
 

@@ -1,1 +1,1 @@
-"""How each platform names what it lets a teacher download; one file each."""
+"""The download formats of the platforms, one module each."""

@@ -1,9 +1,12 @@
-"""Blackboard's "Assignment File Download": one folder of files, whose names say the assignment, the user and the attempt.
+"""Blackboard's "Assignment File Download": one folder of files, whose names contain the assignment, the user and the attempt.
 
-Read in the README of kwurst/bb-file-cleanup and in nbgrader's help on zip_collect (nbgrader/plugins/zipcollect.py, 0.9.6):
-`{assignment}_{username}_attempt_{YYYY-MM-DD-HH-MM-SS}_{file}`, and a `.txt` without a file name for each attempt, whose first line
-is `Name: {name} ({username})` (CodeGra-de/CodeGra.de, its reader). A download may hold all attempts of a person. The time is the
-server's.
+Sources: the README of kwurst/bb-file-cleanup and nbgrader's help on zip_collect (nbgrader/plugins/zipcollect.py,
+0.9.6):
+`{assignment}_{username}_attempt_{YYYY-MM-DD-HH-MM-SS}_{file}`, and a `.txt` without a file name for each attempt, whose
+first
+line is `Name: {name} ({username})` (the reader of CodeGra-de/CodeGra.de). A download may contain all attempts of a
+person.
+The times are those of the server.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ NAME = re.compile(
     r"(?P<before>.+)_attempt_(?P<time>\d{4}(?:-\d\d){5})(?:_(?P<file>.+)|\.txt)",
 )
 WHO = re.compile(r"[^:\n]+: *(?P<name>[^\n]+?) \((?P<login>[^()\s]+)\)\s*(?:\n|$)")
-ABOUT = ""  # instead of a file's name: the text on the attempt
+ABOUT = ""  # replaces the file name of the text about an attempt
 LONGEST_TEXT = 2**20
 TIME = "%Y-%m-%d-%H-%M-%S"
 
@@ -41,7 +44,7 @@ def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> lis
 def _hand_in(before: str, time: str, files: dict[str, DownloadedFile], zone: datetime.tzinfo) -> DownloadedHandIn:
     about = files.pop(ABOUT, None)
     login, name = _who(about) if about else ("", "")
-    # Both the assignment and the username may hold underscores: the text or the roster says which of the ends is a username.
+    # The assignment and the username may contain underscores: the text or the roster decides which suffix is the username.
     words = before.split("_")
     ends = ["_".join(words[number:]) for number in range(len(words) - 1, 0, -1)] or [before]
     return DownloadedHandIn(
@@ -56,7 +59,7 @@ def _hand_in(before: str, time: str, files: dict[str, DownloadedFile], zone: dat
 
 
 def _who(about: DownloadedFile) -> tuple[str, str]:
-    """Returns the username and the name that an attempt's text file says; "" where it has another form."""
+    """Return the username and the name in an attempt's text file; ("", "") if it has another format."""
     try:
         text = about.read(LONGEST_TEXT).decode("utf-8-sig", errors="replace")
     except DownloadError:

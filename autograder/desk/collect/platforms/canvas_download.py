@@ -1,10 +1,15 @@
-"""Canvas' "Download Submissions": one folder of files, whose names say who, late or not, and which attachment.
+"""Canvas' "Download Submissions": one folder of files, whose names contain the student, a late mark and the attachment.
 
-Read in lib/content_zipper.rb of instructure/canvas-lms: `{sortable name}[_LATE]_{user}_{attachment}_{file}`, the name in lower
-case with only word characters; `[LATE_]anon_{id}_{attachment}_{file}` where grading is anonymous; `…_text.html` and
-`…_link.html` where no file was handed in; in names hyphens before 2016, and "late" in some. A group's entry has the group's name
-and the number of one of its members. The zip holds each person's latest hand-in, and no time: its entries have the time of
-the download. Attachments are numbered upwards, so that of two downloads the later hand-in has the higher number.
+Source: lib/content_zipper.rb of instructure/canvas-lms. Names have the form `{sortable
+name}[_LATE]_{user}_{attachment}_{file}`,
+with the name in lower case and only word characters; `[LATE_]anon_{id}_{attachment}_{file}` if grading is anonymous;
+and
+`…_text.html` or `…_link.html` for a submission without a file. Names before 2016 contain hyphens, and some contain
+"late".
+The entry of a group has the group's name and the number of one member. The zip contains each person's latest
+submission,
+without its time: its entries have the time of the download. Attachment numbers increase, so of two downloads the later
+submission has the higher number.
 """
 
 from __future__ import annotations
@@ -48,7 +53,7 @@ def _hand_in(key: str, files: list[tuple[re.Match[str], DownloadedFile]]) -> Dow
         files={parts["file"] or f"{parts['typed']}.html": file for parts, file in files},
         sequence=int(last["attachment"] or 0),
         late=first["late"] is not None,
-        # Canvas takes the first two numbers between underscores for the user and the attachment (app/models/assignment.rb,
+        # Canvas reads the first two numbers between underscores as the user and the attachment (app/models/assignment.rb,
         # infer_comment_context_from_filename).
         upload_name=f"{first['name'] or 'anon'}_{key}_{last['attachment']}" if last["attachment"] else "",
     )

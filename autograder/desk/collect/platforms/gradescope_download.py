@@ -1,8 +1,9 @@
-"""Gradescope's "Export Submissions": a folder for each submission, and one YAML file that says whose it is.
+"""Gradescope's "Export Submissions": a folder for each submission, and a YAML file that names the students.
 
-Read in public programs that take such an export: `assignment_N_export/submission_metadata.yml` maps the folder's name,
-`submission_N`, to `:submitters:` (each with `:name:`, `:sid:`, `:email:`) and `:created_at:`. Students who handed in together
-stand in one entry. Only the active submission of each is in the export.
+Source: public programs that read such an export. `assignment_N_export/submission_metadata.yml` maps the folder's name,
+`submission_N`, to `:submitters:` (each with `:name:`, `:sid:`, `:email:`) and `:created_at:`. Students who submitted
+together
+share an entry. The export contains only the active submission of each student.
 """
 
 from __future__ import annotations

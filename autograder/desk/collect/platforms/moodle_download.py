@@ -1,10 +1,13 @@
-"""Moodle's "Download all submissions": a folder, or names with one beginning, for each participant.
+"""Moodle's "Download all submissions": a folder, or file names with a common prefix, for each participant.
 
-Read in mod/assign/locallib.php and mod/assign/feedback/file/importziplib.php of moodle/moodle:
-`[Group-]Full name_N_assignsubmission_file/…` since 4.1, with another `_` at its end before, and names of that beginning where
-the files are not in folders; `Participant_N_…` where marking is anonymous. A team's have its name and its own number, or none for
-those who are in no team (classes/downloader.php). Else N is the participant's number in this assignment, and
-not the user's. `_` in names is a blank there. Times stand in the grading worksheet, not in the zip.
+Source: mod/assign/locallib.php and mod/assign/feedback/file/importziplib.php of moodle/moodle. Names begin with
+`[Group-]Full name_N_assignsubmission_file/…` since 4.1, before that with another `_` at the end; without folders, the
+file
+names have this prefix. They begin with `Participant_N_…` if marking is anonymous. A team's names contain the team's
+name and
+number; the number is missing for people without a team (classes/downloader.php). Otherwise N is the participant's
+number in this
+assignment, not the user's. `_` in a name replaces a space. Times are in the grading worksheet, not in the zip.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Folders: nbgrader's own STUDENT/ASSIGNMENT/, its exchange's inbound/, or a shared folder with one for each student.
+"""Folders: nbgrader's own STUDENT/ASSIGNMENT/, its exchange's inbound/, or a shared folder with one folder for each student.
 
-The exchange's folders are named STUDENT+ASSIGNMENT+TIME[+RANDOM] (nbgrader/exchange/default/submit.py, 0.9.6), the time in UTC unless
-`Exchange.timezone` says otherwise; nbgrader's folders hold a timestamp.txt.
+The exchange's folders are named STUDENT+ASSIGNMENT+TIME[+RANDOM] (nbgrader/exchange/default/submit.py, 0.9.6), with the
+time
+in UTC unless `Exchange.timezone` is set; nbgrader's folders contain a timestamp.txt.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from autograder.printable import printable
 
 TIMESTAMP = "timestamp.txt"
 LONGEST_TIME = 100
-# In the exchange's folder of a course, and in a course's own; beside them lie no hand-ins.
+# folders with submissions in the exchange and in a course; folders next to them do not contain submissions
 HOLDERS = ("inbound", "submitted")
 LONGEST_LIST = 8
 
@@ -42,7 +43,7 @@ def _hand_ins(download: Download, zone: datetime.tzinfo, assignment: str) -> lis
 def _hand_in(folder: str, files: dict[str, DownloadedFile], zone: datetime.tzinfo, assignment: str) -> DownloadedHandIn:
     student, *rest = folder.split("+")
     if rest and rest[0] != assignment:
-        files = {}  # the exchange keeps all assignments in one folder
+        files = {}  # the exchange has all assignments in one folder
     own = {path.partition("/")[2]: file for path, file in files.items() if path.startswith(f"{assignment}/")}
     files = own or files
     return DownloadedHandIn(
@@ -62,7 +63,7 @@ def _stamp(files: dict[str, DownloadedFile], zone: datetime.tzinfo) -> datetime.
 
 
 def _utc(text: str, zone: datetime.tzinfo) -> datetime.datetime | None:
-    """Returns the time of a text as nbgrader reads it: in UTC unless it names a zone, which has to be the given one."""
+    """Return the time as nbgrader reads it: in UTC, unless the text contains a zone, which must be the given one."""
     return parse_time(text) or parse_time(text, zone)
 
 

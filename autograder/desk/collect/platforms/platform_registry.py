@@ -1,4 +1,4 @@
-"""The platforms whose downloads are read, and how a download's platform is found out."""
+"""The platforms whose downloads can be read, and the detection of a download's platform."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ PLATFORMS = {platform.name: platform for platform in (GRADESCOPE, MOODLE, BLACKB
 
 
 def platform_of(download: Download, name: str) -> Platform:
-    """Returns the platform of this name, or for "auto" the one whose form most files have.
+    """Return the platform of this name, or for "auto" the one whose format most files have.
 
     Raises:
-        DownloadError: no platform's names are like these.
+        DownloadError: no file name has the format of a platform.
     """
     if name != "auto":
         return PLATFORMS[name]
@@ -25,8 +25,8 @@ def platform_of(download: Download, name: str) -> Platform:
         one: sum(platform.recognises(file.path) for file in download.files) for one, platform in PLATFORMS.items()
     }
     if counted["gradescope"]:
-        return PLATFORMS["gradescope"]  # one file of this name says it
-    best = max(counted, key=lambda one: counted[one])  # of those with the same number the first, which asks for more
+        return PLATFORMS["gradescope"]  # one file of this name is sufficient
+    best = max(counted, key=lambda one: counted[one])  # of equal counts, the first one has the strictest format
     if not counted[best]:
         raise DownloadError(
             f"the names in it are of no platform that is known ({', '.join(PLATFORMS)}). Download all hand-ins of one "
