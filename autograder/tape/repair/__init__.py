@@ -1,1 +1,1 @@
-"""Changes of a program's source that repair it; each is run and proven before it is offered."""
+"""Search for fixes: changes of a program's source, each offered only after a run has confirmed it."""

@@ -1,4 +1,4 @@
-"""A program that a harmed backward does not stop, and that ends with another error later: explained as far as it ran."""
+"""Explain a program that continues after a wrong gradient and ends with an unrelated error, up to that error."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ NOTE = in_english(
 def recording_before_error(
     factory: ProgramFactory, recording: Recording, scope: Scope
 ) -> tuple[Recording, ProgramFactory] | None:
-    """Returns the recording of a program up to its error, and what makes changed programs end there, too.
+    """Return the recording of a program up to its error, and a factory whose changed programs also end there.
 
-    None where it ended otherwise, or where every gradient was right until then: then the error is what there is to explain.
+    Return None if the program did not end with an error outside backward, or if all gradients before the error are
+    correct.
     """
     error = recording.verdict.error
     if error is None or recording.verdict.outcome != "raises-forward" or not recording.backward:
@@ -37,7 +38,7 @@ def recording_before_error(
 
 
 def with_its_error(recording: Recording, error: Problem) -> Recording:
-    """Returns the recording of the program as it ends by itself, with the harm that came before."""
+    """Return the recording with the outcome and the error of the unmodified program, and a note."""
     verdict = recording.verdict
     notes = (NOTE, *verdict.notes)
     told = structs.replace(verdict, outcome="raises-forward", error=error, notes=notes)

@@ -1,4 +1,4 @@
-"""What a kind of repair is given, and what it proposes."""
+"""Input and output of a kind of fix."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ from autograder.tape.run.programs.source_text import ProgramError, read_source
 
 @dataclass(frozen=True)
 class Candidate:
-    """One proposed change of the source, not yet run.
+    """A proposed change of the source, before it is run.
 
     Attributes:
-        kind: what it does, in a few words a reader knows.
-        changes: what it does to the gradients, as a sentence; None where they should stay the same.
-        may_change: what to say if backward starts from other numbers after it; None where that rules the change out.
-        may_silence: whether it can take the error away and leave the fault, so that it is offered only where all stays the same.
+        kind: short description of the change.
+        changes: effect on the gradients, as a sentence; None if they should stay the same.
+        may_change: sentence for the case that backward starts from other losses; None if that excludes the change.
+        may_silence: whether the change can remove the error but not the fault; it is then offered only if all values
+            stay the same.
     """
 
     kind: str
@@ -33,10 +34,10 @@ class Candidate:
 
 
 class BrokenProgram:
-    """A broken program: its text, and where the verdict points.
+    """A broken program: its source, and the verdict on it.
 
     Attributes:
-        failures: the kinds of repair that failed on it themselves, each as a sentence.
+        failures: errors of the kinds of fix on this program, each as a sentence.
     """
 
     def __init__(self, source: EditableSource, verdict: Verdict, file: str):
@@ -47,7 +48,7 @@ class BrokenProgram:
 
     @cached_property
     def suspects(self) -> list[ast.stmt]:
-        """The statements that wrote into a saved tensor, or that raised in the forward pass; the most likely one first."""
+        """The statements that modified a saved tensor or raised an error in the forward pass, most likely cause first."""
         places = [place for harm in self.verdict.harms for place in harm.mutated_at if place.file == self.file]
         lines = [place.line for place in places]
         if self.verdict.error and self.verdict.outcome == "raises-forward":
@@ -56,13 +57,13 @@ class BrokenProgram:
 
     @cached_property
     def error_lines(self) -> list[int]:
-        """The line of this file that raised, alone; none where it is another file's."""
+        """The line of this file that raised the error; empty if the error is in another file."""
         error = self.verdict.error
         return [error.line] if error and error.line and error.is_in(self.file) else []
 
     @cached_property
     def callers(self) -> list[ast.stmt]:
-        """The statements that only call a function in which a suspect stands, in this file or in another."""
+        """The expression statements that call a function with a suspect in its body, in this file or another."""
         functions = {getattr(self.source.scope(one), "name", None) for one in self.suspects} - {None}
         functions |= functions_elsewhere(self.verdict, self.file)
         statements = (one for one in self.source.statements() if isinstance(one, ast.Expr))
@@ -70,7 +71,7 @@ class BrokenProgram:
 
     @cached_property
     def savers(self) -> list[tuple[ast.stmt, str]]:
-        """The statements whose operation saved what was written into, each with the saved tensor's name."""
+        """The statements whose operation saved the modified tensor, each with the tensor's name."""
         found: dict[tuple[ast.stmt, str], None] = {}
         for harm in self.verdict.harms:
             if harm.saved_at.file == self.file:
@@ -80,23 +81,23 @@ class BrokenProgram:
 
     @cached_property
     def writes(self) -> list[InPlaceWrite]:
-        """The writes to repair: those the verdict points at, then every other one in the text."""
+        """The in-place modifications to fix: those of suspect statements first, then all others."""
         others = [one for one in self.source.statements() if one not in self.suspects]
         return [write for one in [*self.suspects, *others] for write in find_writes(self.source, one)]
 
     @cached_property
     def blamed(self) -> list[InPlaceWrite]:
-        """The writes that the verdict points at, or all writes of the text if it does not point at any."""
+        """The in-place modifications of suspect statements, or all if no suspect contains one."""
         found = [write for write in self.writes if write.statement in self.suspects]
         return found or self.writes
 
     def at(self, lines: list[int]) -> list[ast.stmt]:
-        """Returns the statements on the lines, each once."""
+        """Return the statements on the lines, without duplicates."""
         return list(dict.fromkeys(one for line in lines for one in self.source.statements_at(line)))
 
 
 def functions_elsewhere(verdict: Verdict, file: str) -> set[str]:
-    """Returns the names of the functions in other files that wrote into a saved tensor."""
+    """Return the names of functions in other files that modified a saved tensor."""
     places = {place for harm in verdict.harms for place in harm.mutated_at if place.file != file}
     found = set()
     for place in places:

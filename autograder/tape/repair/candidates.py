@@ -1,4 +1,4 @@
-"""Which changed texts of a broken program are worth a run."""
+"""Select the proposed changes of a broken program to run."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from autograder.tape.repair.kinds.registry import AROUND_A_STEP, KINDS
 from autograder.tape.repair.source.inplace_finder import called, calls
 
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
-CANDIDATES = 90  # changes that are tried of one text
+CANDIDATES = 90  # maximum number of changes that are tried for a source
 
 
 def changed_texts(program: BrokenProgram) -> Iterator[tuple[int, Candidate, str]]:
-    """Yields each change that a kind proposes, at most `CANDIDATES`, with the rank of its kind and the text after it.
+    """Yield up to `CANDIDATES` proposed changes, with the rank of their kind and the changed source.
 
-    A text that is not Python, or that binds one more loop variable which nothing reads, is left out.
+    Skip changes that are not valid Python, or that add a loop variable whose value is never read.
     """
     source = program.source
     unread = len(unread_loop_variables(source.text))
@@ -29,10 +29,10 @@ def changed_texts(program: BrokenProgram) -> Iterator[tuple[int, Candidate, str]
 
 
 def in_order_of_trial(program: BrokenProgram) -> list[tuple[int, Candidate]]:
-    """Returns all changes that are proposed, with the ranks of their kinds, the likely ones first.
+    """Return all proposed changes with the ranks of their kinds, most likely first.
 
-    Where an optimizer's step is to blame, or a graph was used twice, these are the kinds that have to do with several backward
-    calls; then the changes in the blocks of code that the verdict names.
+    If an optimizer's step is the cause, or a graph was used twice, kinds for several backward calls come first. Within
+    these groups, changes in the code blocks of the verdict come first.
     """
     proposed = [(rank, one) for rank, kind in enumerate(KINDS) for one in proposals(kind, program)]
     error = program.verdict.error
@@ -65,12 +65,12 @@ def proposals(kind: Kind, program: BrokenProgram) -> list[Candidate]:
 
 
 def blamed_blocks(program: BrokenProgram) -> list[list[ast.stmt]]:
-    """Returns the blocks of code that hold what wrote and what saved."""
+    """Return the code blocks with the statements that modified or saved the tensor."""
     return [program.source.block(one) for one in [*program.suspects, *(saver for saver, _ in program.savers)]]
 
 
 def join_by_kind(program: BrokenProgram, proposed: list[tuple[int, Candidate]]) -> Iterator[tuple[int, Candidate]]:
-    """Yields, for each kind, all its changes of blamed statements as one, where there are several and they do not overlap."""
+    """Yield all changes of a kind in suspect statements as one change, if there are several and they do not overlap."""
     spans = [program.source.span(one) for one in program.suspects]
     groups: dict[tuple[int, str], list[Candidate]] = {}
     for rank, candidate in proposed:
@@ -86,16 +86,16 @@ def join_by_kind(program: BrokenProgram, proposed: list[tuple[int, Candidate]]) 
 
 
 def unread_loop_variables(text: str) -> list[str]:
-    """Returns the loop variables that are assigned in their function, or at the top level, and not read after that.
+    """Return the loop variables that are assigned in their function or at the top level and not read afterwards.
 
-    A change that adds one binds a loop's variable to a value that nothing reads: an update that reaches no tensor.
+    A change that adds one assigns the update to a loop variable, and the update reaches no tensor.
     """
     scopes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Module | FUNCTIONS)]
     return [name for scope in scopes for name in unread_in(scope)]
 
 
 def unread_in(scope: ast.AST) -> list[str]:
-    """Returns the variables of the scope's own loops that a statement assigns and none of the statements below it reads."""
+    """Return the variables of the scope's loops that a statement assigns and no later statement reads."""
     nodes = list(inside(scope))
     own = set().union(*(names_bound(node.target) for node in nodes if isinstance(node, ast.For)))
     statements = [node for node in nodes if isinstance(node, ast.stmt)]
@@ -108,7 +108,7 @@ def unread_in(scope: ast.AST) -> list[str]:
 
 
 def inside(scope: ast.AST) -> Iterator[ast.AST]:
-    """Yields what stands in a scope, without the insides of the functions in it."""
+    """Yield the nodes of a scope, without those inside nested functions."""
     for node in ast.iter_child_nodes(scope):
         yield node
         if not isinstance(node, FUNCTIONS):
@@ -116,7 +116,7 @@ def inside(scope: ast.AST) -> Iterator[ast.AST]:
 
 
 def is_python(text: str) -> bool:
-    """Whether the text can be compiled."""
+    """Return whether the source compiles."""
     try:
         compile(text, "candidate", "exec")
     except (SyntaxError, ValueError):

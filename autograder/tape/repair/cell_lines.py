@@ -1,4 +1,4 @@
-"""Which cell of a notebook a line is in, whose lines count through all its code cells."""
+"""Convert a line number of a notebook's code to a cell and a line in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from autograder.tape.run.programs.notebook_change import place_in_cell
 
 
 def note_on_cells(factory: ProgramFactory, verdict: Verdict) -> tuple[str, ...]:
-    """Returns one sentence on the lines that the answer names first; none for what is no notebook."""
+    """Return a sentence with the cells of the most important lines of the verdict; () if the program is not a notebook."""
     lines = sorted({line for line in _lines(factory, verdict) if line})
     if factory.notebook is None or not lines:
         return ()

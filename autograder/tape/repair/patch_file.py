@@ -1,4 +1,4 @@
-"""Writes a repair into the user's files, which are kept as they were under another name."""
+"""Write a fix to the user's files, and keep the original files under another name."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from autograder.tape.run.programs.source_text import read_source
 
 
 def best_fix(fixes: Sequence[Fix], *, unproven: bool = False) -> Fix | None:
-    """Return the first repair that keeps every loss and gradient; with `unproven`, else the first of all."""
+    """Return the first fix that keeps all losses and gradients; else the first of all fixes if `unproven`, or None."""
     proven = (fix for fix in fixes if fix.proven)
     return next(proven, fixes[0] if unproven and fixes else None)
 
 
 def as_patch(fix: Fix) -> str:
-    """Return a repair as a patch; above it, the change of what is computed, which `patch` and `git apply` skip."""
+    """Return a fix as a patch; a comment line above it describes a changed computation, and `patch` and `git apply` skip it."""
     return fix.diff if fix.proven else f"# Changes what is computed: {fix.changes}\n{fix.diff}"
 
 
 def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix], *, unproven: bool = False) -> str:
-    """Returns a sentence on what was written: the first repair that keeps every loss and gradient, or that `unproven` allows.
+    """Write the first fix that keeps all losses and gradients (or, with `unproven`, the first fix), and return a sentence about it.
 
     Raises:
-        InputError: the program is no Python file.
-        UnfinishedError: a file, or the copy of it as it was, cannot be written; no file is changed then.
+        InputError: if the program is neither a Python file nor a notebook.
+        UnfinishedError: if a file or its copy cannot be written; no file is changed in this case.
     """
     path = factory.original.code_file
     if not path.endswith((".py", ".ipynb")) or not os.path.isfile(path):
@@ -57,10 +57,10 @@ def apply_best_repair(factory: ProgramFactory, fixes: Sequence[Fix], *, unproven
 
 
 def prepare(path: str, name: str, changed: str) -> None:
-    """Writes the changed text as `path.new`, with the rights of the file, and keeps the file as `path.orig`.
+    """Write the changed text to `path.new` with the permissions of the file, and copy the file to `path.orig`.
 
     Raises:
-        UnfinishedError: one of them cannot be written.
+        UnfinishedError: if one of them cannot be written.
     """
     kept, fresh = f"{path}.orig", f"{path}.new"
     try:

@@ -1,4 +1,4 @@
-"""Repairs of a broken program: changes of its source, each run and kept only where the gradients are then right."""
+"""Find fixes of a broken program: run changes of its source, and keep those with correct gradients."""
 
 from __future__ import annotations
 
@@ -24,14 +24,15 @@ from autograder.tape.run.budget import budget_in_force
 
 @dataclass(frozen=True)
 class Repairs:
-    """What repairs a program.
+    """The fixes of a program.
 
     Attributes:
-        fixes: those that keep every loss and gradient, the smallest first; where there is none, those that change what is computed.
-            `apply_fix` makes them.
-        meanings: for each fix, what it changes in what the program computes, None where every value is kept.
-        warnings: what the program does against the error that does not help, each with the gradient it gave; and what failed here.
-        reason: why there is no fix; None where there is one, or where none is needed.
+        fixes: fixes that keep all losses and gradients, smallest first; if there are none, fixes that change the
+            computation. Use `apply_fix` to apply them.
+        meanings: for each fix, the changes of computed values, as a sentence; None if every value is kept.
+        warnings: attempted fixes in the program that have no effect, each with the resulting gradient, and errors of
+            the search.
+        reason: reason why there is no fix; None if there is one, or if none is needed.
     """
 
     fixes: tuple[Fix, ...] = ()
@@ -47,12 +48,12 @@ class Repairs:
 
 
 def find_repairs(factory: ProgramFactory, verdict: Verdict, *, prove: Prove | None = None) -> Repairs:
-    """Returns the changes of a program's text that repair it; none is written anywhere.
+    """Return the changes of a program's source that fix it, without writing a file.
 
     Args:
-        factory: the program, and what makes it of a changed text.
-        verdict: what the program did as it is.
-        prove: returns the verdict of a changed text; by default it is recorded.
+        factory: the program, and a constructor for its changed versions.
+        verdict: the verdict on the unchanged program.
+        prove: returns the verdict on a changed source; by default, the changed program is recorded.
     """
     if verdict.outcome == "correct":
         return Repairs()
@@ -75,7 +76,7 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, *, prove: Prove | No
     finally:
         linecache.cache.update(
             {path: lines for path, lines in known.items() if lines}
-        )  # tracebacks show the user's own text
+        )  # so that tracebacks show the user's source
     fixes = tuple(_fix(one) for one in found)
     failed = [failure for search in searches for failure in search.failures]
     named = tuple(dict.fromkeys([*named, *failed]))
@@ -89,7 +90,7 @@ def named_cures(factory: ProgramFactory, verdict: Verdict) -> tuple[str, ...]:
 
 
 def _fix(found: FoundRepair) -> Fix:
-    """Returns the repair: the change of its first file, with those of further files in `more`."""
+    """Return the Fix: the change of its first file, with the changes of other files in `more`."""
     first, *more = (_change(factory, tried) for factory, tried in found.changes)
     whole = found.whole
     return replace(
@@ -105,7 +106,7 @@ def _fix(found: FoundRepair) -> Fix:
 
 
 def _change(factory: ProgramFactory, tried: TriedChange) -> Fix:
-    """Returns the change of one file."""
+    """Return the Fix for one file."""
     text = factory.source
     return replace(
         as_fix(text, tried.text, tried.candidate.kind),
@@ -115,7 +116,7 @@ def _change(factory: ProgramFactory, tried: TriedChange) -> Fix:
 
 
 def _why_none(searches: list[Search]) -> str:
-    """Returns why there is no fix, in one sentence."""
+    """Return the reason why there is no fix, as a sentence."""
     count = sum(search.tried for search in searches)
     tried = counted_in_english(count, "{count} change was tried", "{count} changes were tried")
     tried = tried if count else in_english("no known change applies")
@@ -139,6 +140,6 @@ def _why_none(searches: list[Search]) -> str:
 
 
 def compared_part(verdict: Verdict) -> Scope:
-    """Return the part of a long run that shows whether a change repairs it: a few steps beyond the harmed one."""
+    """Return the part of a long run that shows whether a change fixes it: a few steps beyond the harmed one."""
     excerpt = verdict.excerpt
     return WHOLE if excerpt is None else Scope(excerpt.last + BEYOND, excerpt.last - 1)

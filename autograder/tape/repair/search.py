@@ -1,4 +1,4 @@
-"""Proposes changes of a broken program, runs each, and keeps those that repair it."""
+"""Search for fixes: propose changes of a broken program, run each, and keep those that fix it."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ from autograder.tape.repair.tried_change import LAST, OTHER, TriedChange, is_lik
 from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.programs.source_text import ProgramError
 
-MEANT = 0.15  # of the time that is left for the run as meant: each change that is tried takes as long
-DEEPER = 6  # texts with one fault less that are searched once more
+MEANT = 0.15  # share of the remaining time for the run as intended; each trial of a change takes as long
+DEEPER = 6  # number of sources with one fault less that are searched for a second change
 PROOF, ROOM = (
     8,
     1 / 3,
-)  # a proof takes so many times a trial's time; what is left for it, where more changes are tried first
-RESERVE = 0.25  # of the time, for the proofs of changes of what is computed
-KEPT = 5  # repairs that are offered
-CHANGING = 3  # changes of what is computed that are offered, where nothing repairs
+)  # ratio of the durations of a proof and a trial, and the share of the remaining time that a proof may take
+RESERVE = 0.25  # share of the time for proofs of changes of the computation
+KEPT = 5  # maximum number of fixes that are offered
+CHANGING = 3  # maximum number of changes of the computation that are offered, if there is no fix
 STOPPED = in_english("PyTorch stopped the program before its next backward, so there is no loss to compare with.")
 UPDATES = in_english("a leaf ends with another value or gradient than it was meant to.")
 Prove = Callable[[str], Verdict]
@@ -53,16 +53,16 @@ Prove = Callable[[str], Verdict]
 
 @dataclass
 class Search:
-    """One search for repairs of one program, in one of its files.
+    """A search for fixes of a program in one of its files.
 
     Attributes:
-        prove: returns the verdict of a changed text; None records it, as far as `scope` says.
-        scope: how far each run goes, and which backward call a proof records.
-        known: what the program did and was meant to do, where another search has found it.
-        time: the seconds that were left when it began; half of them are kept for the proofs of what works.
-        longest: the seconds that the longest run took.
-        failing: the changes of the text as it is after which another fault is left.
-        failures: what kinds of repair failed themselves, each as a sentence.
+        prove: returns the verdict on a changed source; None to record it, within `scope`.
+        scope: the length of each run, and the backward call that a proof records.
+        known: the program's actual and intended results, if another search has computed them.
+        time: remaining seconds at the start; half of them are reserved for proofs.
+        longest: duration of the longest run in seconds.
+        failing: changes of the original source after which another fault is left.
+        failures: errors of kinds of fix, each as a sentence.
     """
 
     factory: ProgramFactory
@@ -79,14 +79,14 @@ class Search:
     failures: dict[str, None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Prepares the search for the first change; what another search has run tells how far this one has to."""
+        """Register the original source, and limit the runs if another search has run the program."""
         self.texts.add(self.factory.source)
         if self.known:
             self.scope = self.scope_after(self.known.plain)
 
     @cached_property
     def reference(self) -> Reference:
-        """The program as it is, and with private copies of what it saves."""
+        """The actual and the intended results of the program."""
         return self.known or self.run_reference()
 
     def run_reference(self) -> Reference:
@@ -105,24 +105,24 @@ class Search:
         return Reference(plain, meant, contradicted=slopes_differ(self.verdict))
 
     def scope_after(self, plain: TrialRun) -> Scope:
-        """Returns how far runs go: where an error ended the program, what is repaired may train for hours."""
+        """Return the length of further runs: if an error ended the program, the fixed program may train for hours."""
         if self.scope.calls is not None:
             return self.scope
         return replace(self.scope, calls=calls_beyond_error(plain.error, plain.calls))
 
     def right_gradients(self) -> tuple[Tensor, ...]:
-        """Returns the gradients that the verdict lists as right."""
+        """Return the correct gradients of the verdict."""
         return tuple(torch.tensor(one, dtype=torch.float64) for one in right_slopes(self.verdict).values())
 
     def run(self, text: str, trial: TrialRun | None = None) -> TrialRun:
-        """Returns one run, as far as runs are compared."""
+        """Run a source within the scope, and return its results."""
         before = budget_in_force().left
         done = run_trial(self.factory.make(text), trial or TrialRun(), calls=self.scope.calls)
         self.longest = max(self.longest, before - budget_in_force().left)
         return done
 
     def verdict_of(self, text: str) -> Verdict:
-        """Returns the verdict of a changed text; one that cannot be run counts as raising."""
+        """Return the verdict on a changed source; "raises-forward" if it cannot be run."""
         if self.prove:
             return self.prove(text)
         try:
@@ -131,7 +131,7 @@ class Search:
             return Verdict("raises-forward", Problem(type(error).__name__, message_of(error), None))
 
     def look(self, text: str, verdict: Verdict, depth: int = 2) -> list[TriedChange]:
-        """Returns the proven repairs of `text`, best first; where one change is not enough, pairs of changes."""
+        """Return the proven fixes of `text`, best first; if no single change works, pairs of changes."""
         working, failing = self.try_changes(text, verdict)
         proven: list[TriedChange] = []
         for found in sorted(working, key=lambda one: one.order):
@@ -149,7 +149,7 @@ class Search:
         return proven if proven or depth == 1 else self.look_deeper(failing, depth)
 
     def look_deeper(self, failing: list[TriedChange], depth: int) -> list[TriedChange]:
-        """Returns the repairs that take one more change after one of `failing`."""
+        """Return the fixes that need one more change after a change of `failing`."""
         for failed in failing[:DEEPER]:
             if self.is_almost_late():
                 return []
@@ -161,7 +161,7 @@ class Search:
         return []
 
     def changing_repairs(self) -> list[TriedChange]:
-        """Returns proven changes after which something else is computed; each says what."""
+        """Return proven changes that change the computation, each with a description of the difference."""
         proven: list[TriedChange] = []
         for found in sorted(self.changing, key=lambda one: (one.lines, one.rank)):
             if len(proven) == CHANGING or self.is_late():
@@ -171,13 +171,13 @@ class Search:
         return proven
 
     def try_changes(self, text: str, verdict: Verdict) -> tuple[list[TriedChange], list[TriedChange]]:
-        """Returns the changes that run to the end and keep the training, and those that only fail with another error."""
+        """Return the changes that run to the end and keep the training, and those that fail with another error."""
         working: list[TriedChange] = []
         failing: list[TriedChange] = []
         for rank, candidate, changed in self.candidates(text, verdict):
             if self.is_almost_late() or (working and self.is_time_to_prove()):
                 break
-            reference = self.reference  # first: it tells how far the changed program has to run
+            reference = self.reference  # first, because it sets the length of the runs
             budget_in_force().stage = f"trying changes ({self.tried} so far)"
             trial = self.run(changed)
             if trial.error is not None:
@@ -190,12 +190,12 @@ class Search:
         return working, failing
 
     def weigh(self, found: TriedChange, trial: TrialRun) -> TriedChange | None:
-        """Returns the change with a sentence on what it computes differently; None where no sentence covers it."""
+        """Return the change with a sentence on its difference in computation; None if no sentence describes it."""
         candidate, reference = found.candidate, self.reference
         if hides_a_leaf(reference, trial):
             return None
         keeps = keeps_losses(reference, trial)
-        # Where the right gradients are not known from a run, the kind's own word counts.
+        # If no run provides the correct gradients, rely on the description of the kind.
         if keeps and keeps_training(reference, trial) and (reference.gradients_known or not candidate.changes):
             named = self.changed_names(found.text, trial)
             return replace(found, changes=named, level=1 if named else 0)
@@ -209,12 +209,12 @@ class Search:
         return replace(found, changes=said, level=OTHER if keeps else LAST) if said else None
 
     def changed_names(self, text: str, trial: TrialRun) -> str | None:
-        """Returns a sentence on the names that hold other values; not on those that do so in each run, as a time does."""
+        """Return a sentence on the names with other values, except names that differ in each run, such as times."""
         named = changed_values(self.reference, trial)
         return named and changed_values(self.reference, trial, different(trial.values, self.run(text).values))
 
     def candidates(self, text: str, verdict: Verdict) -> Iterator[tuple[int, Candidate, str]]:
-        """Yields each text that a kind proposes and that was not tried, with the rank of its kind."""
+        """Yield each proposed source that has not been tried, with the rank of its kind."""
         program = BrokenProgram(EditableSource(text), verdict, self.factory.file)
         for rank, candidate, changed in changed_texts(program):
             if changed not in self.texts:
@@ -224,9 +224,10 @@ class Search:
         self.failures |= dict.fromkeys(program.failures)
 
     def is_confirmed(self, seen: Verdict) -> bool:
-        """Whether the leaves get the gradients that the oracles found for the program as it was written, where only they know them.
+        """Return whether the leaves receive the correct gradients of the original program, if only the oracles know these.
 
-        They know those at the end: after several calls and updates, a right program has others.
+        The oracles know the gradients at the end of the run. After several calls and updates, those of a correct
+        program differ.
         """
         if self.reference.gradients_known:
             return True
@@ -236,32 +237,32 @@ class Search:
         return all(near(right, seen.gradients[name].got) for name, right in known.items() if name in seen.gradients)
 
     def is_time_to_prove(self) -> bool:
-        """Whether what works is to be proven now: half of the time is over, or a proof takes a large part of what is left."""
+        """Return whether to start the proofs: half of the time is over, or a proof takes a large share of the remaining time."""
         left = budget_in_force().left
         return left < self.time / 2 or PROOF * self.longest > ROOM * left
 
     def is_almost_late(self) -> bool:
-        """Whether what is left of the time is for the proofs of changes of what is computed, where there are some."""
+        """Return whether the remaining time is reserved for proofs of changes of the computation."""
         return self.is_late() or (bool(self.changing) and budget_in_force().left < RESERVE * self.time)
 
     def is_late(self) -> bool:
-        """Whether the budget is spent."""
+        """Return whether the budget is spent."""
         return budget_in_force().is_spent
 
 
 def slopes_differ(verdict: Verdict) -> bool:
-    """Whether finite differences found a gradient that is not the slope of the loss that ran."""
+    """Return whether finite differences found a gradient that is not the derivative of the computed loss."""
     return any(check.oracle == DIFFERENCES and check.answer == "no" for check in verdict.checks)
 
 
 def right_slopes(verdict: Verdict) -> dict[str, list | float]:
-    """Returns by name the gradients that the verdict lists as right; of two slopes that of the loss that ran, which a repair keeps."""
+    """Return the correct gradients of the verdict by name; with two candidates, that of the computed loss, which a fix keeps."""
     listed = {name: one.true if one.ran is None else one.ran for name, one in verdict.gradients.items()}
     return {name: right for name, right in listed.items() if right is not None}
 
 
 def near(one: object, other: object) -> bool:
-    """Whether nested lists of numbers agree up to rounding and the oracle's finite step; None counts as zeros."""
+    """Return whether nested lists agree up to rounding and the step of finite differences; None counts as zeros."""
     if one is None or other is None:
         return one is other or near_zero(other if one is None else one)
     if isinstance(one, list) and isinstance(other, list):
@@ -272,5 +273,5 @@ def near(one: object, other: object) -> bool:
 
 
 def near_zero(value: object) -> bool:
-    """Whether all the numbers of nested lists are zero."""
+    """Return whether all elements of nested lists are zero."""
     return all(near_zero(one) for one in value) if isinstance(value, list) else value == 0

@@ -1,4 +1,4 @@
-"""Repairs of a program in several files: in the file that writes, in one that it is called from, or in two together."""
+"""Fixes of a program with several files: in the file of the modification, in a calling file, or in two files together."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ SearchOf = Callable[[ProgramFactory, Verdict], Search]
 
 @dataclass(frozen=True)
 class FoundRepair:
-    """A repair that was run: the changed text of one file, or of two; the last of them says what the whole does."""
+    """A fix that was run: the changed sources of one or two files; the last entry describes the combined effect."""
 
     changes: tuple[tuple[ProgramFactory, TriedChange], ...]
 
     @property
     def whole(self) -> TriedChange:
-        """What the changes do together."""
+        """The combined effect of the changes."""
         return self.changes[-1][1]
 
 
 def editable_files(factory: ProgramFactory, verdict: Verdict) -> list[ProgramFactory]:
-    """Returns a factory for each file that a harm or the error names, the one that writes first, and the program's own."""
+    """Return a factory for each file that a harm or the error names, that of the modification first, and for the program's own."""
     written = [place.file for harm in verdict.harms for place in harm.mutated_at]
     saved = [harm.saved_at.file for harm in verdict.harms]
     raised = [verdict.error.file] if verdict.error and verdict.error.file else []
@@ -41,17 +41,17 @@ def editable_files(factory: ProgramFactory, verdict: Verdict) -> list[ProgramFac
 
 
 def can_be_imported(factory: ProgramFactory, file: str) -> bool:
-    """Whether each run of the program imports the file again; what lives in this process has imported it before."""
+    """Return whether each run imports the file again; programs of this process have imported it already."""
     program = factory.original
     return not program.roots and program.space is None and file.endswith(".py") and is_own_file(file)
 
 
 def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepair]:
-    """Returns the repairs of the first file that has some; else those of two files; else changes of what is computed.
+    """Return the fixes of the first file that has some; else those of two files; else changes of the computation.
 
     Args:
-        searches: one for each file.
-        search_of: makes the search in a further file.
+        searches: a search for each file.
+        search_of: creates the search in another file.
     """
     for search in searches:
         if found := search.look(search.factory.source, search.verdict):
@@ -66,7 +66,7 @@ def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepa
 
 
 def find_in_two(search: Search, search_of: SearchOf) -> Iterator[FoundRepair]:
-    """Yields the repairs that need a change of this search's file and one of another file, for the first such change."""
+    """Yield fixes that need a change of this search's file and a change of another file, for the first such change."""
     for failed in search.failing[:DEEPER]:
         if search.is_late():
             return

@@ -1,4 +1,4 @@
-"""A program explained: the recording of what it does, with the changes of its source that were shown to work."""
+"""Explain a program: record it, and add proven fixes."""
 
 from __future__ import annotations
 
@@ -30,16 +30,18 @@ def explain_program(
     scope: Scope = WHOLE,
     first: Callable[[Recording], None] | None = None,
 ) -> Recording:
-    """Returns the recording of a program, with fixes and the notes on them in its verdict.
+    """Return the recording of a program, with fixes and notes on them in its verdict.
 
     Args:
-        repair: search for repairs where the outcome is not "correct".
-        budget: how long all of it may take; a minute by default. What is known when it is spent is what is returned.
+        factory: the program, and a constructor for its changed versions.
+        repair: whether to search for fixes if the outcome is not "correct".
+        budget: time limit for the whole call, one minute by default; the result contains everything known when it is
+            spent.
         scope: which backward call of a long run to record.
-        first: is given the recording without repairs, before any is searched for.
+        first: called with the recording before the search for fixes.
 
     Raises:
-        ProgramError: it cannot be run; the message says in one sentence what was seen and what to do.
+        ProgramError: if the program cannot be run; the message gives the reason and the next step in one sentence.
     """
     with (budget or Budget(SECONDS)).in_force():
         recording = record_program(factory.original, scope=replace(scope, has_steps=False))
@@ -58,21 +60,21 @@ def explain_program(
 
 
 def _with_cells(factory: ProgramFactory, recording: Recording) -> Recording:
-    """Returns the recording with a note on the cells of a notebook's lines."""
+    """Return the recording with a note on the notebook cells of its lines."""
     verdict = recording.verdict
     notes = (*note_on_cells(factory, verdict), *verdict.notes)
     return structs.replace(recording, verdict=structs.replace(verdict, notes=notes))
 
 
 def _is_beyond_search(recording: Recording) -> bool:
-    """Return whether no other way of writing can help: the error has another cause, or a gradient is wrong that no write touched."""
+    """Return whether no change of the modifications can help: the error has another cause, or a gradient without a harm is wrong."""
     verdict = recording.verdict
     is_of_a_formula = verdict.outcome == "silently-wrong" and slopes_differ(verdict) and not verdict.harms
     return is_of_a_formula or is_foreign_error(recording)
 
 
 def with_repairs(recording: Recording, factory: ProgramFactory) -> Recording:
-    """Returns the recording with the repairs of its program, and the notes on them, in its verdict."""
+    """Return the recording with the fixes of its program, and the notes on them, in its verdict."""
     verdict = recording.verdict
     found = find_repairs(factory, verdict)
     notes, runs = (*verdict.notes, *found.notes), budget_in_force().runs
@@ -80,12 +82,13 @@ def with_repairs(recording: Recording, factory: ProgramFactory) -> Recording:
 
 
 def explain_cell(source: str, space: dict, *, repair: bool = True) -> tuple[Recording, object]:
-    """Returns the recording of a notebook cell with its repairs, and the value of the cell's last expression.
+    """Return the recording of a notebook cell with its fixes, and the value of the cell's last expression.
 
-    The cell runs once in `space`, and what it did stays. Every other run starts from what the cell found there and is undone.
+    The cell runs once in `space`, with all its effects. Every other run starts from the state before the cell and is
+    undone.
 
     Raises:
-        ProgramError: the text is not Python.
+        ProgramError: if the source is not valid Python.
     """
     with Budget(SECONDS).in_force():
         return _explain_cell(source, space, repair=repair)

@@ -1,4 +1,4 @@
-"""Widely copied cures that do not help, named where a program uses them."""
+"""Notes on widely copied cures that have no effect, if a program uses them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called
 
 
 def cures_in_use(program: BrokenProgram) -> Iterator[str]:
-    """Yields a sentence for each copied cure that the program itself uses, where it did not help."""
+    """Yield a sentence for each copied cure that the program uses without effect."""
     if program.verdict.outcome not in ("raises-backward", "silently-wrong"):
         return
     seen = figures(program.verdict, program.verdict.gradients)
@@ -55,7 +55,7 @@ def cures_in_use(program: BrokenProgram) -> Iterator[str]:
 
 
 def figures(verdict: Verdict, meant: dict[str, Gradient]) -> str:
-    """Return the result of a run in words: the first wrong gradient and the right one, or that it raises."""
+    """Return the result of a run in words: the first wrong gradient and the correct one, or that it raises."""
     if verdict.error:
         return in_english("it still raises.")
     for name, gradient in verdict.gradients.items():
@@ -71,7 +71,7 @@ def figures(verdict: Verdict, meant: dict[str, Gradient]) -> str:
 
 
 def short(value: object) -> str:
-    """Returns a gradient as text, rounded and cut."""
+    """Return a gradient as a rounded and shortened text."""
     if isinstance(value, list):
         inside = ", ".join(short(one) for one in value[:4])
         return f"[{inside}{', …' if len(value) > 4 else ''}]"
@@ -79,7 +79,7 @@ def short(value: object) -> str:
 
 
 def is_identity(node: ast.expr) -> bool:
-    """Whether the expression is `lambda x: x`."""
+    """Return whether the expression is `lambda x: x`."""
     return (
         isinstance(node, ast.Lambda)
         and isinstance(node.body, ast.Name)
@@ -88,21 +88,21 @@ def is_identity(node: ast.expr) -> bool:
 
 
 def keeps_graph(call: ast.Call) -> bool:
-    """Whether the call says `retain_graph=True`."""
+    """Return whether the call has `retain_graph=True`."""
     return any(one.arg == "retain_graph" and getattr(one.value, "value", None) is True for one in call.keywords)
 
 
 def is_version_error(verdict: Verdict) -> bool:
-    """Whether backward refused a saved tensor that was written into."""
+    """Return whether backward raised an error because a saved tensor was modified."""
     return verdict.error is not None and "modified by an inplace operation" in verdict.error.message
 
 
 def is_data_alias(program: BrokenProgram, write: InPlaceWrite) -> bool:
-    """Whether the name written through was made by `.data`."""
+    """Return whether the modified variable was assigned from `.data`."""
     made = bindings(program.source, program.source.of(write.root))
     return any(one.attr == "data" for statement in made for one in every(ast.Attribute, statement.value))
 
 
 def is_under_no_grad(node: ast.AST) -> bool:
-    """Whether the node is a `with torch.no_grad():` block."""
+    """Return whether the node is a `with torch.no_grad():` block."""
     return isinstance(node, ast.With) and any(is_no_grad(one.context_expr) for one in node.items)

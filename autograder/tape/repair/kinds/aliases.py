@@ -1,4 +1,4 @@
-"""Repairs where the write goes through another object on the same memory: `.data`, `.detach()`, NumPy, DLPack."""
+"""Fixes for a modification through another object with the same memory: `.data`, `.detach()`, NumPy, DLPack."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ COPIES |= {"as_tensor": ".clone()", "frombuffer": ".clone()"}
 
 
 def copy_alias(program: BrokenProgram) -> Iterator[Candidate]:
-    """`d.detach()` becomes `d.detach().clone()`, `.data` the same, `.numpy()` gets `.copy()`: each alone, then all of them."""
+    """Replace `d.detach()` by `d.detach().clone()`, likewise `.data`, and add `.copy()` to `.numpy()`: each alone, then all."""
     modules = imported(program.source)
     nodes = (one for one in ast.walk(program.source.tree) if not is_of(modules, one))
     found = [edits for node in nodes if (edits := copy_one(program.source, node))]
@@ -41,12 +41,12 @@ def copy_alias(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def is_of(modules: set[str], node: ast.AST) -> bool:
-    """Whether the node is an attribute below a module's name, as `torch.utils.data` is."""
+    """Return whether the node is an attribute of a module, such as `torch.utils.data`."""
     return isinstance(node, ast.Attribute) and first_name(node) in modules
 
 
 def copy_one(source: EditableSource, node: Any) -> Edits:
-    """Returns the edits that make an alias a copy; () for what is no alias, or the inner part of a longer one."""
+    """Return the edits that turn an alias into a copy; () if the node is not an alias, or is part of a longer one."""
     holder = source.parents.get(node)
     inside = isinstance(holder, ast.Attribute) and holder.attr in {*COPIES, "data", "clone", "copy"}
     if inside or is_written(source, node):
@@ -64,18 +64,18 @@ def copy_one(source: EditableSource, node: Any) -> Edits:
 
 
 def is_alias(node: Any) -> bool:
-    """Whether the node is `x.data`; `self.data` is what a class of the program keeps under that name."""
+    """Return whether the node is `x.data`; `self.data` is excluded, because it is an attribute of the program's class."""
     is_data = isinstance(node, ast.Attribute) and node.attr == "data"
     return is_data and not (isinstance(node.value, ast.Name) and node.value.id == "self")
 
 
 def first_is_numpy(source: EditableSource, call: ast.Call) -> bool:
-    """Whether the function belongs to NumPy, by its usual names."""
+    """Return whether the function belongs to NumPy, by its usual names."""
     return of_module(source, call) and source.of(call.func).split(".")[0] in ("np", "numpy")
 
 
 def is_written(source: EditableSource, node: ast.AST) -> bool:
-    """Whether the alias is itself written at once, as in `d.data.zero_()`: a copy there would write nothing."""
+    """Return whether the expression modifies the alias directly, as in `d.data.zero_()`, where a copy would have no effect."""
     while isinstance(holder := source.parents.get(node), ast.Attribute | ast.Subscript | ast.Call):
         if isinstance(holder, ast.Attribute) and holder.attr.endswith("_"):
             return True
@@ -88,9 +88,9 @@ def is_written(source: EditableSource, node: ast.AST) -> bool:
 
 
 def write_tracked(program: BrokenProgram) -> Iterator[Candidate]:
-    """`b.data.mul_(3)` becomes `b.mul_(3)`: autograd records the write, and refuses it where it does harm; then `b = b.mul(3)`.
+    """Replace `b.data.mul_(3)` by `b.mul_(3)`, so that autograd records the modification or raises an error; then by `b = b.mul(3)`.
 
-    Where the alias has a name, `a = b.detach()` becomes `a = b`.
+    If the alias has a name, replace `a = b.detach()` by `a = b`.
     """
     for write in program.writes:
         for binding in bindings(program.source, program.source.of(write.root)):
@@ -108,10 +108,10 @@ def write_tracked(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def rebind_tracked(source: EditableSource, write: InPlaceWrite, edits: Edits) -> Edits:
-    """Returns the edits that compute a new tensor where autograd sees it; () where the write is no statement of its own.
+    """Return the edits that assign a new tensor with a graph; () if the modification is not a complete statement.
 
     Args:
-        edits: those that remove the aliases.
+        edits: the edits that remove the aliases.
     """
     name = source.of(write.root)
     if isinstance(write.node, ast.AugAssign):
@@ -124,12 +124,12 @@ def rebind_tracked(source: EditableSource, write: InPlaceWrite, edits: Edits) ->
 
 
 def remove_aliases(source: EditableSource, within: ast.AST) -> Edits:
-    """Returns the edits that remove each `.data`, `.detach()` and `.numpy()` below a node."""
+    """Return the edits that remove each `.data`, `.detach()` and `.numpy()` below a node."""
     return tuple(edit for node in ast.walk(within) if (edit := remove_alias(source, node)))
 
 
 def remove_alias(source: EditableSource, node: Any) -> Edit | None:
-    """Returns the edit that removes `.data`, `.detach()` or `.numpy()`, None for any other expression."""
+    """Return the edit that removes `.data`, `.detach()` or `.numpy()`; None for other expressions."""
     is_detach = (
         isinstance(node, ast.Call) and called(node) in ("detach", "numpy") and isinstance(node.func, ast.Attribute)
     )
@@ -140,7 +140,7 @@ def remove_alias(source: EditableSource, node: Any) -> Edit | None:
 
 
 def keep_attached(program: BrokenProgram) -> Iterator[Candidate]:
-    """Where the loss does not require grad, a `.detach()` or `.data` is removed."""
+    """Remove a `.detach()` or `.data` if the loss does not require grad."""
     if not program.verdict.error or "does not require grad" not in program.verdict.error.message:
         return
     for node in ast.walk(program.source.tree):
@@ -151,7 +151,7 @@ def keep_attached(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def require_grad_earlier(program: BrokenProgram) -> Iterator[Candidate]:
-    """`w.requires_grad_()` moves up, from below the use of w to where w is made."""
+    """Move `w.requires_grad_()` from below a use of w up to the assignment of w."""
     for statement in program.source.statements():
         call = statement.value if isinstance(statement, ast.Expr) else None
         if isinstance(call, ast.Call) and called(call) == "requires_grad_" and isinstance(call.func, ast.Attribute):
@@ -165,7 +165,7 @@ def require_grad_earlier(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def detach_for_numpy(program: BrokenProgram) -> Iterator[Candidate]:
-    """`h.numpy()` becomes `h.detach().numpy()`, as PyTorch's error message proposes."""
+    """Replace `h.numpy()` by `h.detach().numpy()`, as PyTorch's error message suggests."""
     if program.verdict.error and "Can't call numpy()" in program.verdict.error.message:
         for node in ast.walk(program.source.tree):
             if isinstance(node, ast.Call) and called(node) == "numpy" and isinstance(node.func, ast.Attribute):
@@ -174,7 +174,7 @@ def detach_for_numpy(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def remove_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
-    """A `with torch.no_grad():` around what should be differentiated is removed."""
+    """Remove a `with torch.no_grad():` around code that should be differentiated."""
     for block in every(ast.With, program.source.tree):
         switches = [one.context_expr for one in block.items if is_no_grad(one.context_expr)]
         if switches and len(block.items) == 1 and block.body[0].lineno > block.lineno:
@@ -185,12 +185,12 @@ def remove_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def is_no_grad(node: ast.expr) -> bool:
-    """Whether the expression is `torch.no_grad()` or `torch.inference_mode()`."""
+    """Return whether the expression is `torch.no_grad()` or `torch.inference_mode()`."""
     return isinstance(node, ast.Call) and called(node) in ("no_grad", "inference_mode")
 
 
 def remove_header(source: EditableSource, block: ast.With) -> Edits:
-    """Returns the edits that remove a block's header and dedent its body."""
+    """Return the edits that remove a block's header and dedent its body."""
     start, body = source.span(block)[0], source.span(block.body[0])[0]
     surplus = source.indent(block.body[0]).removeprefix(source.indent(block))
     breaks = [source.starts[line] for line in range(block.body[0].lineno, block.end_lineno or 0)]
@@ -200,7 +200,7 @@ def remove_header(source: EditableSource, block: ast.With) -> Edits:
 
 
 def replace_inference_mode(program: BrokenProgram) -> Iterator[Candidate]:
-    """`torch.inference_mode()` becomes `torch.no_grad()`: its tensors keep a counter and may be saved."""
+    """Replace `torch.inference_mode()` by `torch.no_grad()`, whose tensors have a version counter and can be saved."""
     for node in ast.walk(program.source.tree):
         if isinstance(node, ast.Attribute) and node.attr == "inference_mode":
             end = program.source.span(node)[1]

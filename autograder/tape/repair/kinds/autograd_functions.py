@@ -1,4 +1,4 @@
-"""Repairs inside custom autograd Functions and gradient hooks (PyTorch docs, "Extending torch.autograd"; torch 2.13)."""
+"""Fixes in custom autograd Functions and gradient hooks (PyTorch docs, "Extending torch.autograd"; torch 2.13)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ONLY_HERE = in_english(
 
 
 def mark_dirty(program: BrokenProgram) -> Iterator[Candidate]:
-    """A forward that writes into its input declares it with `ctx.mark_dirty`."""
+    """Add `ctx.mark_dirty` to a forward that modifies its input."""
     for forward in methods(program.source, "forward"):
         names = [one.arg for one in forward.args.args]
         for statement in program.source.statements(forward):
@@ -28,7 +28,7 @@ def mark_dirty(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
-    """`ctx.x = x` becomes `ctx.save_for_backward(x)`, and a copy of x where x is written afterwards."""
+    """Replace `ctx.x = x` by `ctx.save_for_backward(x)`, and save a copy if x is modified later."""
     for forward in methods(program.source, "forward", "setup_context"):
         stashes = stashes_of(forward)
         if not stashes:
@@ -39,7 +39,7 @@ def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
-    """Returns the methods of these names in the classes that derive from `torch.autograd.Function`."""
+    """Return the methods with these names in subclasses of `torch.autograd.Function`."""
     own = [
         one
         for one in every(ast.ClassDef, source.tree)
@@ -49,7 +49,7 @@ def methods(source: EditableSource, *names: str) -> list[ast.FunctionDef]:
 
 
 def stashes_of(forward: ast.FunctionDef) -> list[Any]:
-    """Returns the statements `ctx.name = expression` of a forward."""
+    """Return the statements `ctx.name = expression` of a forward."""
     context = (forward.args.args or [ast.arg("ctx")])[0].arg
     found = [
         one for one in ast.walk(forward) if isinstance(one, ast.Assign) and isinstance(one.targets[0], ast.Attribute)
@@ -58,12 +58,12 @@ def stashes_of(forward: ast.FunctionDef) -> list[Any]:
 
 
 def stash_clone(source: EditableSource, stash: ast.Assign) -> Edit:
-    """Returns the edit that stashes a copy."""
+    """Return the edit that stores a copy on ctx."""
     return replace(source, stash.value, f"{source.operand(stash.value)}.clone()")
 
 
 def save_through_context(source: EditableSource, forward: ast.FunctionDef, stashes: list[Any], copy: str) -> Edits:
-    """Returns the edits that save the first stash through the context and read it back in backward."""
+    """Return the edits that save the first stored value with `save_for_backward` and read `saved_tensors` in backward."""
     holder = source.parents[forward]
     stash = stashes[0]
     context, name = ast.unparse(stash.targets[0].value), stash.targets[0].attr
@@ -78,14 +78,14 @@ def save_through_context(source: EditableSource, forward: ast.FunctionDef, stash
 
 
 def backward_context(function: ast.AST) -> str:
-    """Return the name of the context argument of a `backward`, "" for any other function."""
+    """Return the name of the context argument of a `backward`; "" for any other function."""
     if isinstance(function, ast.FunctionDef) and function.name == "backward" and function.args.args:
         return function.args.args[0].arg
     return ""
 
 
 def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
-    """`ctx.save_for_backward(x)` becomes `ctx.save_for_backward(x.clone())`."""
+    """Replace `ctx.save_for_backward(x)` by `ctx.save_for_backward(x.clone())`."""
     for call in every(ast.Call, program.source.tree):
         if called(call) == "save_for_backward":
             edits = tuple(replace(program.source, one, f"{program.source.operand(one)}.clone()") for one in call.args)
@@ -93,7 +93,7 @@ def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:
-    """A hook that changes the gradient in place returns a new one instead."""
+    """Return a new gradient from a hook that modifies the gradient in place."""
     names = registered_hooks(program.source)
     for node in every(ast.FunctionDef, program.source.tree):
         if node.name in names:
@@ -105,6 +105,6 @@ def return_from_hook(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def registered_hooks(source: EditableSource) -> set[str]:
-    """Returns the names of the functions that the text registers as hooks."""
+    """Return the names of the functions that the source registers as hooks."""
     hooks = [call for call in every(ast.Call, source.tree) if called(call).startswith("register_") and call.args]
     return {ast.unparse(call.args[0]).split(".")[-1] for call in hooks}

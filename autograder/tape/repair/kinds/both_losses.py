@@ -1,4 +1,4 @@
-"""Repairs of two losses that were computed together, of which the first one's step comes before the second goes backward."""
+"""Fixes for two losses of the same forward pass, if the first optimizer's step precedes the second backward."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MADE = (ast.Assign, ast.AnnAssign, ast.AugAssign)
 
 
 def both_losses_first(program: BrokenProgram) -> Iterator[Candidate]:
-    """`a.backward(); one.step(); b.backward(); two.step()`: `b.backward()` moves before `a.backward()`, with its `zero_grad()`."""
+    """In `a.backward(); one.step(); b.backward(); two.step()`, move `b.backward()` with its `zero_grad()` before `a.backward()`."""
     for statement in movable(program):
         for step, last in followed_by_backward(program.source, statement):
             block = program.source.block(step)
@@ -30,7 +30,7 @@ def both_losses_first(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def first_of_earlier(block: list[ast.stmt]) -> ast.stmt | None:
-    """Returns the last statement of a block that calls backward, or the `zero_grad()` that belongs to it before."""
+    """Return the last statement of a block that calls backward, or the `zero_grad()` before it that belongs to it."""
     earlier = [one for one in block if calls_backward(one)]
     if not earlier:
         return None
@@ -43,7 +43,7 @@ def first_of_earlier(block: list[ast.stmt]) -> ast.stmt | None:
 
 
 def clears(statement: ast.stmt) -> bool:
-    """Whether the statement only clears gradients."""
+    """Return whether the statement only clears gradients."""
     return (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Call)
@@ -52,12 +52,12 @@ def clears(statement: ast.stmt) -> bool:
 
 
 def needed(between: list[ast.stmt]) -> list[ast.stmt]:
-    """Return the statements that move with a backward call: the assignments and the clearing of gradients right before it."""
+    """Return the statements that move with a backward call: assignments and the clearing of gradients directly before it."""
     return [one for one in between if clears(one) or isinstance(one, MADE)]
 
 
 def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) -> Iterator[Candidate]:
-    """Yields the move before a statement, with a graph that is freed, and with one that is kept for the other loss."""
+    """Yield the move before a statement: once as it is, and once with `retain_graph=True` for the other loss."""
     removed = tuple(delete(source, one) for one in moving)
     yield Candidate(KIND, (*removed, before(source, first, "\n".join(dedent(source, one) for one in moving))))
     for call in every(ast.Call, moving[-1]):
@@ -69,7 +69,7 @@ def moved_up(source: EditableSource, first: ast.stmt, moving: list[ast.stmt]) ->
 
 
 def filled_apart(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iterator[Candidate]:
-    """Yields the step moved behind the second backward, which then fills only what the step after it trains."""
+    """Yield the move of the step after the second backward, restricted to the inputs that the following step trains."""
     block = source.block(last)
     steps = (call for one in block[block.index(last) + 1 :] for call in every(ast.Call, one) if called(call) == "step")
     trainer = next(steps, None)
@@ -85,7 +85,7 @@ def filled_apart(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iter
 
 
 def both_calls_apart(program: BrokenProgram) -> Iterator[Candidate]:
-    """`update(one, a); update(two, b)`, where `update` calls backward and steps: their statements, both backwards first."""
+    """Replace `update(one, a); update(two, b)`, where `update` calls backward and steps, by its statements with both backwards first."""
     source = program.source
     helpers = {one.name: one for one in every(ast.FunctionDef, source.tree) if _updates(one)}
     for statement in source.statements():
@@ -99,7 +99,7 @@ def both_calls_apart(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def _updates(function: ast.FunctionDef) -> bool:
-    """Whether a function calls backward in one statement and an optimizer's step in a later one, all of them plain calls."""
+    """Return whether a function calls backward in one statement and an optimizer's step in a later one, and all statements are calls."""
     names = [
         called(one.value) if isinstance(one, ast.Expr) and isinstance(one.value, ast.Call) else None
         for one in _body(function)
@@ -129,7 +129,7 @@ def _inlined(source: EditableSource, helpers: dict[str, ast.FunctionDef], statem
 
 
 class _Arguments(ast.NodeTransformer):
-    """Puts arguments in place of parameters."""
+    """Replaces parameters by arguments."""
 
     def __init__(self, known: dict[str, ast.expr]):
         self.known = known
@@ -139,7 +139,10 @@ class _Arguments(ast.NodeTransformer):
 
 
 def _both_first(one: list[ast.Call], two: list[ast.Call]) -> Iterator[list[str]]:
-    """Yields the statements of two updates with both backwards before both steps; the second fills what its step trains."""
+    """Yield the statements of two updates with both backwards before both steps.
+
+    The second backward may be restricted to the parameters that its step trains.
+    """
     (first, after_first), (second, after_second) = _parted(one), _parted(two)
     trainer = next(
         call.func.value for call in after_second if called(call) == "step" and isinstance(call.func, ast.Attribute)
@@ -152,7 +155,7 @@ def _both_first(one: list[ast.Call], two: list[ast.Call]) -> Iterator[list[str]]
 
 
 def _parted(made: list[ast.Call]) -> tuple[list[ast.Call], list[ast.Call]]:
-    """Returns the calls up to backward, and those behind it."""
+    """Return the calls up to and including backward, and the calls after it."""
     stop = [called(one) for one in made].index("backward") + 1
     return made[:stop], made[stop:]
 

@@ -1,4 +1,4 @@
-"""Repairs of a state that is carried from one round of training to the next with its whole history."""
+"""Fixes for a state that a training loop carries from one iteration to the next together with its graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KIND = translatable("detach the carried state")
 
 
 def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
-    """`h = h.detach()` in the loop that carries it, in the method that reads `self.h`, or before a loop that is given it."""
+    """Add `h = h.detach()` in the loop that carries it, in the method that reads `self.h`, or before a loop that uses it."""
     if program.verdict.outcome != "raises-backward":
         return
     for name, edits in [*of_loops(program.source), *of_methods(program.source), *given_to_loops(program.source)]:
@@ -25,7 +25,10 @@ def detach_state(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def of_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
-    """Yields what a training loop carries, with the edits that detach it; at the end, where a state may begin as None."""
+    """Yield the names that a training loop carries, with edits that detach them at the start or at the end of an iteration.
+
+    The end is needed if the state starts as None.
+    """
     for loop in source.statements():
         if isinstance(loop, ast.For | ast.While) and any(calls_backward(one) for one in loop.body):
             for name in carried_names(loop):
@@ -35,7 +38,7 @@ def of_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
 
 
 def of_methods(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
-    """Yields the attributes that a method computes from what it left in them before."""
+    """Yield the attributes that a method computes from their previous values."""
     for method in source.statements():
         if not isinstance(method, ast.FunctionDef):
             continue
@@ -48,7 +51,7 @@ def of_methods(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]
 
 
 def given_to_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ...]]]:
-    """Yields what a function takes from elsewhere, such as `first = (h, c)`, and uses in each round of a loop that calls backward."""
+    """Yield the values that a function receives, such as `first = (h, c)`, and uses in each iteration of a training loop."""
     for loop in source.statements():
         if isinstance(loop, ast.For | ast.While) and any(calls_backward(one) for one in loop.body):
             block = source.block(loop)
@@ -62,10 +65,10 @@ def given_to_loops(source: EditableSource) -> Iterator[tuple[str, tuple[Edit, ..
 
 
 def one_tensor(name: str) -> str:
-    """Returns the assignment that detaches a tensor."""
+    """Return an assignment that detaches a tensor."""
     return f"{name} = {name}.detach()"
 
 
 def several(name: str) -> str:
-    """Returns the assignment that detaches the tensors of a tuple, as an LSTM has."""
+    """Return an assignment that detaches the tensors of a tuple, such as the state of an LSTM."""
     return f"{name} = tuple(part.detach() for part in {name})"

@@ -1,4 +1,4 @@
-"""Repairs that keep the write and give it, or what backward needs, memory of its own."""
+"""Fixes that keep the in-place modification and copy the modified tensor or the saved one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOOPS = (ast.For, ast.While, ast.AsyncFor)
 
 
 def clone_operand(program: BrokenProgram) -> Iterator[Candidate]:
-    """`f = d * w2` becomes `f = d.clone() * w2`: a copy is saved, and nothing writes into it."""
+    """Replace `f = d * w2` by `f = d.clone() * w2`, so that the node saves a copy."""
     for statement, name in program.savers:
         found = operands(program.source, statement)
         named = [one for one in found if program.source.of(trace(one)[0] or one) == name]
@@ -24,7 +24,7 @@ def clone_operand(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def clone_result(program: BrokenProgram) -> Iterator[Candidate]:
-    """`out = torch.sigmoid(a)` becomes `out = torch.sigmoid(a).clone()`: the program goes on with a copy."""
+    """Replace `out = torch.sigmoid(a)` by `out = torch.sigmoid(a).clone()`, so that the program modifies a copy."""
     for statement, _ in program.savers:
         value = getattr(statement, "value", None)
         if isinstance(statement, ast.Assign | ast.Return) and isinstance(value, ast.Call | ast.BinOp):
@@ -33,19 +33,19 @@ def clone_result(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def add_clones(source: EditableSource, some: list[ast.expr]) -> Edits:
-    """Returns the edits that put `.clone()` after each expression."""
+    """Return the edits that add `.clone()` to each expression."""
     return tuple(insert(source, one, ".clone()", after=True) for one in some)
 
 
 def operands(source: EditableSource, statement: ast.stmt) -> list[ast.expr]:
-    """Returns the names, attributes and subscripts that the statement reads as values, in the order of the text."""
+    """Return the names, attributes and subscripts whose values the statement reads, in the order of the source."""
     roots = [statement.value] if isinstance(statement, ast.Assign | ast.AugAssign) else list(parts(statement))
     modules = imported(source)
     return [one for root in roots if root for one in values_in(root, source, modules)]
 
 
 def values_in(node: ast.AST, source: EditableSource, modules: set[str]) -> Iterator[ast.expr]:
-    """Yields the outermost names, attributes and subscripts below a node that are read as values; a called function is not one."""
+    """Yield the outermost names, attributes and subscripts below a node whose values are read; skip called functions."""
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and not of_module(source, node):
             yield from values_in(node.func.value, source, modules)
@@ -60,14 +60,14 @@ def values_in(node: ast.AST, source: EditableSource, modules: set[str]) -> Itera
 
 
 def first_name(node: ast.AST) -> str:
-    """Returns the name that a path begins with."""
+    """Return the first name of a path."""
     while not isinstance(node, ast.Name):
         node = getattr(node, "value", None) or getattr(node, "func", None) or ast.Name("")
     return node.id
 
 
 def clone_view(program: BrokenProgram) -> Iterator[Candidate]:
-    """`i = u[0]` becomes `i = u[0].clone()`, where `i` is what was saved or what is written."""
+    """Replace `i = u[0]` by `i = u[0].clone()`, if `i` is saved or modified."""
     names = [name for _, name in program.savers]
     names += [program.source.of(write.root) for write in program.blamed]
     for name in dict.fromkeys(names):
@@ -81,13 +81,13 @@ def clone_view(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def bindings(source: EditableSource, name: str) -> list[ast.Assign]:
-    """Returns the plain assignments to a name (or `self.name`), the last first."""
+    """Return the plain assignments to a name (or `self.name`), last first."""
     found = [one for one in source.statements() if isinstance(one, ast.Assign)]
     return [one for one in reversed(found) if name in [source.of(target) for target in one.targets]]
 
 
 def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
-    """`d[0] = 1` becomes `d = d.clone(); d[0] = 1`, before the loop first, where the write is inside one."""
+    """Add `d = d.clone()` before `d[0] = 1`: before the outermost loop first, if the modification is in a loop."""
     for write in program.writes:
         if not set(write.path) & {"data", "detach", "numpy"}:
             name = program.source.of(write.root)
@@ -96,14 +96,14 @@ def clone_target(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def loops(source: EditableSource, statement: ast.stmt) -> list[ast.For | ast.While | ast.AsyncFor]:
-    """Returns the loops of the same function that the statement stands in, innermost first."""
+    """Return the loops around the statement in its function, innermost first."""
     scope = source.scope(statement)
     around = [one for one in source.ancestors(statement) if isinstance(one, LOOPS)]
     return [one for one in around if source.scope(one) is scope]
 
 
 def clone_base(program: BrokenProgram) -> Iterator[Candidate]:
-    """Where `v = b[0]` is written through, `b = b.clone()` goes before the view is taken, so that v and b still agree."""
+    """Add `b = b.clone()` before a view `v = b[0]` that is modified, so that v and b still share memory."""
     for write in program.blamed:
         for statement in bindings(program.source, program.source.of(write.root)):
             root, path = trace(statement.value)
@@ -114,7 +114,7 @@ def clone_base(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def clone_argument(program: BrokenProgram) -> Iterator[Candidate]:
-    """A function that writes into its argument gets a copy, at the beginning of its body or at each call."""
+    """Copy the argument of a function that modifies it: at the start of its body, or at each call."""
     for write in program.writes:
         function = program.source.scope(write.statement)
         if not isinstance(function, ast.FunctionDef) or not isinstance(write.root, ast.Name):
@@ -127,14 +127,14 @@ def clone_argument(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def first_statement(function: ast.FunctionDef) -> ast.stmt:
-    """Returns the first statement after the docstring (the docstring where it is all there is)."""
+    """Return the first statement after the docstring, or the docstring if there is no other statement."""
     return function.body[1] if ast.get_docstring(function) and len(function.body) > 1 else function.body[0]
 
 
 def clone_at_calls(
     source: EditableSource, function: ast.FunctionDef, names: list[str], name: str
 ) -> Iterator[Candidate]:
-    """Yields the changes that pass the function a copy where the text calls it."""
+    """Yield changes that pass a copy to the function at its calls."""
     place = names.index(name) - (names[0] in ("self", "cls"))
     found = [call for call in every(ast.Call, source.tree) if called(call) == function.name]
     given = [call.args[place] for call in found if place < len(call.args)]
@@ -147,7 +147,10 @@ def clone_at_calls(
 
 
 def separate_views(program: BrokenProgram) -> Iterator[Candidate]:
-    """The outputs of unbind, chunk and split must not be written in place (PyTorch 2.13 raises): copies and single views may be."""
+    """Replace the views of unbind, chunk and split by copies or single views.
+
+    PyTorch 2.13 raises an error for an in-place modification of a view that such a function returns.
+    """
     if program.verdict.outcome != "raises-forward":
         return
     source = program.source

@@ -1,4 +1,4 @@
-"""Repairs of a loop that updates the tensors of a list or dictionary in place: a new container is built."""
+"""Fixes for a loop that updates the tensors of a list or dictionary in place: build a new container."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OPERATORS = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/"}
 
 
 def rebuild_list(program: BrokenProgram) -> Iterator[Candidate]:
-    """`for w, g in zip(fast, grads): w -= g` becomes `fast = [w - g for w, g in zip(fast, grads)]`; a dictionary likewise."""
+    """Replace `for w, g in zip(fast, grads): w -= g` by `fast = [w - g for w, g in zip(fast, grads)]`; likewise for dictionaries."""
     for write in program.writes:
         loop = program.source.parents[write.statement]
         if not isinstance(loop, ast.For) or loop.body != [write.statement] or loop.orelse:
@@ -23,7 +23,7 @@ def rebuild_list(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def rebuild(source: EditableSource, loop: ast.For, write: InPlaceWrite) -> Edits:
-    """Returns the edit that replaces the loop by a comprehension; () where the written name runs over no named container."""
+    """Return the edit that replaces the loop by a comprehension; () if the loop does not iterate over a named container."""
     value, found = new_value(source, write), container(loop, source.of(write.root))
     if not value or found is None:
         return ()
@@ -34,7 +34,7 @@ def rebuild(source: EditableSource, loop: ast.For, write: InPlaceWrite) -> Edits
 
 
 def new_value(source: EditableSource, write: InPlaceWrite) -> str:
-    """Returns the value that the write computes, as an expression; "" where it is no simple update."""
+    """Return the expression of the updated value; "" if the modification is not a simple update."""
     name = source.of(write.root)
     if isinstance(write.node, ast.AugAssign):
         operator = ast.unparse(ast.BinOp(ast.Name("a"), write.node.op, ast.Name("b"))).split()[1]
@@ -47,7 +47,7 @@ def new_value(source: EditableSource, write: InPlaceWrite) -> str:
 
 
 def container(loop: ast.For, name: str) -> tuple[str, str] | None:
-    """Returns the name of the list or dictionary whose values the loop gives this name, and for a dictionary the key's name."""
+    """Return the name of the list or dictionary whose values the loop assigns to `name`, and the name of the key ("" for a list)."""
     targets, sources = [loop.target], [loop.iter]
     if isinstance(loop.iter, ast.Call) and called(loop.iter) == "zip" and isinstance(loop.target, ast.Tuple):
         targets, sources = list(loop.target.elts), list(loop.iter.args)
@@ -62,7 +62,7 @@ def container(loop: ast.For, name: str) -> tuple[str, str] | None:
 
 
 def is_items(node: ast.expr) -> bool:
-    """Whether the expression is `name.items()`."""
+    """Return whether the expression is `name.items()`."""
     return (
         isinstance(node, ast.Call)
         and called(node) == "items"

@@ -1,4 +1,4 @@
-"""Repairs of writes into a leaf or its `.grad`, and of a second backward over one graph."""
+"""Fixes for modifications of a leaf or its `.grad`, and for a second backward through the same graph."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ SUMMED = in_english("The gradients of all its elements are added up.")
 
 
 def write_under_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
-    """A leaf's new value is set under `torch.no_grad()`, as `nn.init` and the optimizers do."""
+    """Set a leaf's new value under `torch.no_grad()`, as `nn.init` and the optimizers do."""
     for write in leaf_writes(program):
         if edits := wrap(program.source, write.statement, "with torch.no_grad():"):
             yield Candidate("write under no_grad", edits)
 
 
 def leaf_writes(program: BrokenProgram) -> list[InPlaceWrite]:
-    """Returns the writes that PyTorch refused because they go into a leaf, [] where it raised for another reason."""
+    """Return the modifications for which PyTorch raised an error because they modify a leaf; [] for other errors."""
     error = program.verdict.error
     refused = program.verdict.outcome == "raises-forward" and error and "leaf" in error.message
     return program.blamed if refused else []
 
 
 def write_into_copy(program: BrokenProgram) -> Iterator[Candidate]:
-    """The write goes into a copy of the leaf under another name, which the statements below read instead."""
+    """Modify a copy of the leaf with a new name, and use that name in the statements below."""
     for write in leaf_writes(program):
         if isinstance(write.root, ast.Name):
             name = write.root.id
@@ -41,7 +41,7 @@ def write_into_copy(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def rename_below(source: EditableSource, write: InPlaceWrite, new: str) -> list[Edit]:
-    """Returns the edits that rename the written name from the write on, except where its gradient is read."""
+    """Return the edits that rename the modified variable from the modification on, except where its gradient is read."""
     start = source.span(write.statement)[0]
     scope = source.scope(write.statement)
     names = [node for node in ast.walk(scope) if isinstance(node, ast.Name) and node.id == ast.unparse(write.root)]
@@ -50,9 +50,9 @@ def rename_below(source: EditableSource, write: InPlaceWrite, new: str) -> list[
     return [Edit(*source.span(node), new) for node in kept]
 
 
-# `.grad` may be shared: backward and zero_grad write into it (PyTorch docs, "Autograd mechanics"; torch 2.13).
+# `.grad` may be shared, and backward and zero_grad modify it in place (PyTorch docs, "Autograd mechanics"; torch 2.13).
 def clone_gradient(program: BrokenProgram) -> Iterator[Candidate]:
-    """`kept = w.grad` becomes `kept = w.grad.clone()`, and `w.grad = buffer` gets a copy of the buffer."""
+    """Replace `kept = w.grad` by `kept = w.grad.clone()`, and assign a copy of the buffer in `w.grad = buffer`."""
     for node in every(ast.Attribute, program.source.tree):
         holder = program.source.parents[node]
         if node.attr != "grad":
@@ -65,7 +65,7 @@ def clone_gradient(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def drop_gradient(program: BrokenProgram) -> Iterator[Candidate]:
-    """`zero_grad(set_to_none=False)` becomes `zero_grad()`, and `w.grad.zero_()` becomes `w.grad = None`."""
+    """Replace `zero_grad(set_to_none=False)` by `zero_grad()`, and `w.grad.zero_()` by `w.grad = None`."""
     for call in every(ast.Call, program.source.tree):
         if called(call) == "zero_grad" and call.keywords:
             end = program.source.span(call.func)[1]
@@ -78,7 +78,7 @@ def drop_gradient(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def retain_graph(program: BrokenProgram) -> Iterator[Candidate]:
-    """A backward call over a graph that is used again gets `retain_graph=True`."""
+    """Add `retain_graph=True` to a backward call if its graph is used again."""
     error = program.verdict.error
     if not error or "second time" not in error.message:
         return
@@ -88,7 +88,7 @@ def retain_graph(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:
-    """`y.backward()` of several numbers becomes `y.sum().backward()`, which is what a gradient of ones means."""
+    """Replace `y.backward()` of a non-scalar by `y.sum().backward()`, which equals backward with a gradient of ones."""
     error = program.verdict.error
     if error and "only for scalar outputs" in error.message:
         for call in every(ast.Call, program.source.tree):
@@ -102,7 +102,7 @@ def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def with_retain(source: EditableSource, call: ast.Call) -> Edit:
-    """Returns the edit that gives a call of backward `retain_graph=True`."""
+    """Return the edit that sets `retain_graph=True` in a call of backward."""
     stop = source.span(call)[1]
     for word in call.keywords:
         if word.arg == "retain_graph":

@@ -1,4 +1,4 @@
-"""Repairs that change when something happens: the write, the optimizer's step, the forward pass."""
+"""Fixes that change the order of execution: of the modification, the optimizer's step, or the forward pass."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ ACTS = {
     "read",
 }
 NO_WRITE = {"backward", "grad", "zero_grad", "print"}
-LONGEST = 8  # statements that are repeated at most
+LONGEST = 8  # maximum number of repeated statements
 
 
 def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
-    """The write, or `optimizer.step()`, moves below the last backward that still needs the old values."""
+    """Move the modification, or `optimizer.step()`, after the last backward that needs the old values."""
     for statement in movable(program):
         for moving, last in reversed(followed_by_backward(program.source, statement)):
             text = dedent(program.source, moving)
@@ -53,19 +53,19 @@ def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def with_its_if(source: EditableSource, statement: ast.stmt) -> ast.stmt:
-    """Returns the `if` around the statement where it holds nothing else, else the statement."""
+    """Return the `if` around the statement, if that has no other statement; else the statement."""
     holder = source.parents[statement]
     return holder if isinstance(holder, ast.If) and len(holder.body) == 1 and not holder.orelse else statement
 
 
 def movable(program: BrokenProgram) -> list[ast.stmt]:
-    """Returns the suspect statements, and the calls of the functions that they stand in."""
+    """Return the suspect statements, calls of the functions that contain them, and calls directly before a backward."""
     found = list(program.suspects) or list(dict.fromkeys(write.statement for write in program.blamed))
     return list(dict.fromkeys([*found, *program.callers, *right_before_backward(program.source)]))
 
 
 def right_before_backward(source: EditableSource) -> list[ast.stmt]:
-    """Returns the calls whose results are dropped and that stand right before a backward call, such as callbacks."""
+    """Return the expression statements directly before a backward call, such as calls of callbacks."""
     found = []
     for last in source.statements():
         if isinstance(last, ast.Expr) and calls_backward(last):
@@ -88,17 +88,17 @@ def followed_by_backward(source: EditableSource, statement: ast.stmt) -> list[tu
 
 
 def calls_backward(statement: ast.stmt) -> bool:
-    """Whether backward, `torch.autograd.grad` or `torch.autograd.backward` is called in the statement or below it."""
+    """Return whether the statement contains a call of `backward` or `grad`."""
     return any(isinstance(node, ast.Call) and called(node) in ("backward", "grad") for node in ast.walk(statement))
 
 
 def move_after(source: EditableSource, statement: ast.stmt, last: ast.stmt, text: str) -> Edits:
-    """Returns the edits that move the statement after another one of the same block."""
+    """Return the edits that move the statement after another statement of its block."""
     return (delete(source, statement), after(source, last, text))
 
 
 def repeat_forward(program: BrokenProgram) -> Iterator[Candidate]:
-    """The statements that compute the loss run again after the write, right before backward."""
+    """Repeat the statements that compute the loss after the modification, directly before backward."""
     for statement in movable(program):
         for moving, last in followed_by_backward(program.source, statement):
             text = leading_to(program, moving, last)
@@ -109,7 +109,7 @@ def repeat_forward(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
-    """A loss is computed again for its second backward: right before it, or at the beginning of the loop or function."""
+    """Compute a loss again for its second backward: directly before it, or at the start of the loop or function."""
     error = program.verdict.error
     if not error or "second time" not in error.message:
         return
@@ -124,20 +124,20 @@ def repeat_forward_each_time(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def is_more_than_forward(text: str, carried: set[str]) -> bool:
-    """Whether running the statements again would do more than compute: it steps, draws or takes, or starts a carried state again."""
+    """Return whether repeating the statements has side effects: a step, a random draw, or a reset of a carried state."""
     tree = ast.parse(text)
     acts = {called(call) for call in every(ast.Call, tree)} & ACTS
     return bool(acts or names_bound(tree) & carried)
 
 
 def first_statements(source: EditableSource, statement: ast.stmt) -> list[ast.stmt]:
-    """Returns the first statement of each loop and function around a statement."""
+    """Return the first statement of each loop and function around a statement."""
     holders = (ast.For, ast.While, ast.FunctionDef)
     return [one.body[0] for one in source.ancestors(statement) if isinstance(one, holders)]
 
 
 def last_assignments(source: EditableSource, place: ast.stmt, last: ast.stmt, count: int) -> str:
-    """Returns the text of the last `count` assignments before `place` that `last` depends on."""
+    """Return the source of the last `count` assignments before `place` that `last` depends on."""
     scopes = [source.scope(last), *source.ancestors(last)]
     visible = [
         one for one in every(ast.Assign, source.tree) if one.lineno < last.lineno and source.scope(one) in scopes
@@ -154,7 +154,7 @@ def last_assignments(source: EditableSource, place: ast.stmt, last: ast.stmt, co
 
 
 def creates_state(source: EditableSource, statement: ast.Assign) -> bool:
-    """Whether the statement makes a leaf, a module's parameters or an optimizer, which a second forward must share."""
+    """Return whether the statement creates a leaf, a module's parameters or an optimizer, which a second forward must share."""
     text = source.of(statement)
     value = statement.value
     is_maker = (
@@ -164,7 +164,7 @@ def creates_state(source: EditableSource, statement: ast.Assign) -> bool:
 
 
 def leading_to(program: BrokenProgram, write: ast.stmt, last: ast.stmt) -> str:
-    """Returns the text of the assignments that used the old values and that the later statement depends on."""
+    """Return the source of the assignments that used the old values and that `last` depends on."""
     block = program.source.block(write)
     earlier = [one for one in block[: block.index(last)] if isinstance(one, ast.Assign | ast.AugAssign)]
     stale: set[str] = set()
@@ -183,7 +183,7 @@ def leading_to(program: BrokenProgram, write: ast.stmt, last: ast.stmt) -> str:
 
 
 def uses_saved(program: BrokenProgram, statement: ast.stmt) -> bool:
-    """Whether the statement saved what was written, or calls a function (or a module) of the text that did."""
+    """Return whether the statement saved the modified tensor, or calls a function or module of the source that did."""
     if any(statement is saver for saver, _ in program.savers):
         return True
     names = {getattr(program.source.scope(saver), "name", None) for saver, _ in program.savers} - {None}
@@ -193,17 +193,17 @@ def uses_saved(program: BrokenProgram, statement: ast.stmt) -> bool:
 
 
 def names_loaded(node: ast.AST) -> set[str]:
-    """Returns the names that are read."""
+    """Return the names that are read."""
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Load)}
 
 
 def names_bound(node: ast.AST) -> set[str]:
-    """Returns the names that are bound."""
+    """Return the names that are assigned."""
     return {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)}
 
 
 def move_write_earlier(program: BrokenProgram) -> Iterator[Candidate]:
-    """The write moves above the operation that saves, where both stand in one block."""
+    """Move the modification before the operation that saves, if both are in the same block."""
     for statement in program.suspects:
         for saver, _ in program.savers:
             block = program.source.block(statement)
@@ -212,7 +212,7 @@ def move_write_earlier(program: BrokenProgram) -> Iterator[Candidate]:
             between = block[block.index(saver) : block.index(statement)]
             if between and not any(
                 calls_backward(one) for one in between
-            ):  # an optimizer's step needs the gradients of its own backward
+            ):  # an optimizer's step needs the gradients of the backward before it
                 edits = (
                     delete(program.source, statement),
                     before(program.source, saver, dedent(program.source, statement)),

@@ -1,4 +1,4 @@
-"""Repairs that compute a new tensor and assign it to the name, instead of writing into the old one."""
+"""Fixes that assign a new tensor to the name instead of modifying the old one in place."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ NUMBERS = {"0": "torch.zeros_like({0})", "1": "torch.ones_like({0})"}
 
 
 def expand_augmented_assignment(program: BrokenProgram) -> Iterator[Candidate]:
-    """`x += y` becomes `x = x + y`."""
+    """Replace `x += y` by `x = x + y`."""
     for write in program.writes:
         if isinstance(write.node, ast.AugAssign) and not write.path:
             yield Candidate("out of place", expand_operator(program.source, write.node))
 
 
 def rebind_item(program: BrokenProgram) -> Iterator[Candidate]:
-    """`layers[i] += y` becomes `layers[i] = layers[i] + y`, and `layers[i].add_(y)` likewise: the list then holds a new tensor.
+    """Replace `layers[i] += y` and `layers[i].add_(y)` by `layers[i] = layers[i] + y`, so that the list contains a new tensor.
 
-    Where `layers` is a tensor, that is a write as well; a run tells.
+    If `layers` is a tensor, the new statement also modifies it; the trial run detects that.
     """
     for write in program.blamed:
         item = written_item(write)
@@ -40,9 +40,9 @@ def rebind_item(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def written_item(write: InPlaceWrite) -> ast.Subscript | None:
-    """Returns the item of a list, dictionary or tensor that is written, as in `layers[i] += y`; None where it is something else.
+    """Return the modified item of a list, dictionary or tensor, as in `layers[i] += y`; None for other targets.
 
-    `detach_` writes no value: assigned to an item, what it returns would cut the item's gradient.
+    Calls of `detach_` are excluded: it changes no value, and assigning its result would cut the item's gradient.
     """
     item = write.target
     for call in chain(write.node):
@@ -53,7 +53,7 @@ def written_item(write: InPlaceWrite) -> ast.Subscript | None:
 
 
 def expand_operator(source: EditableSource, node: ast.AugAssign, name: str | None = None) -> Edits:
-    """Returns the edits that turn `x op= value` into `x = x op value`, or `= name op value`, comments and line breaks kept."""
+    """Return the edits that turn `x op= value` into `x = x op value`, or `= name op value`; comments and line breaks are kept."""
     end, start = source.span(node.target)[1], source.span(node.value)[0]
     between = source.data[end:start].decode()
     operator, _, after = between.partition("=")
@@ -65,7 +65,7 @@ def expand_operator(source: EditableSource, node: ast.AugAssign, name: str | Non
 
 
 def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
-    """`h.add_(1)` becomes `h = h.add(1)`; inside a larger expression the call loses its underscore."""
+    """Replace `h.add_(1)` by `h = h.add(1)`; inside a larger expression, remove only the underscore."""
     for write in program.writes:
         if not write.is_method or of_module(program.source, write.node) or is_inner(program.source, write):
             continue
@@ -85,13 +85,13 @@ def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def is_inner(source: EditableSource, write: InPlaceWrite) -> bool:
-    """Whether the call is the `x.a_()` of `x.a_().b_()`, which is changed as one."""
+    """Return whether the call is the `x.a_()` of `x.a_().b_()`, which is changed as a whole."""
     holder = source.parents[write.node]
     return isinstance(holder, ast.Attribute) and holder.attr.endswith("_")
 
 
 def detach_view(source: EditableSource, write: InPlaceWrite) -> Iterator[Candidate]:
-    """`m[:1].detach_()`, which PyTorch refuses for a view, loses its underscore."""
+    """Remove the underscore of `m[:1].detach_()`, for which PyTorch raises an error if it is a view."""
     if called(write.node) == "detach_":
         not_cut = in_english(
             "`detach()` returns a cut tensor beside {name}, which keeps its own history.", name=source.of(write.root)
@@ -100,25 +100,25 @@ def detach_view(source: EditableSource, write: InPlaceWrite) -> Iterator[Candida
 
 
 def in_place_names(path: tuple[str, ...]) -> set[str]:
-    """Returns the in-place methods among the steps of a path."""
+    """Return the in-place methods among the steps of a path."""
     return {step for step in path if step.endswith("_")}
 
 
 def chain(call: ast.AST) -> Iterator[ast.Call]:
-    """Yields the calls of `x.a_().b_()`, last first."""
+    """Yield the calls of `x.a_().b_()`, last first."""
     while isinstance(call, ast.Call) and isinstance(method := call.func, ast.Attribute):
         yield call
         call = method.value
 
 
 def drop_underscores(source: EditableSource, write: InPlaceWrite) -> Edits:
-    """Returns the edits that remove the underscore of each method in the chain."""
+    """Return the edits that remove the underscore of each method in the chain."""
     ends = [source.span(call.func)[1] for call in chain(write.node) if called(call).endswith("_")]
     return tuple(Edit(end - 1, end, "") for end in ends)
 
 
 def made(source: EditableSource, write: InPlaceWrite) -> Edits:
-    """Returns the edit that assigns a newly filled tensor to the name, () where the fill is one of several chained calls."""
+    """Return the edit that assigns a new filled tensor to the name; () if the fill is part of a chain of calls."""
     name, maker = source.of(write.root), MAKERS.get(called(write.node), "")
     values = [source.of(one) for one in write.node.args]
     if len(values) != maker.count("{1}") or len(list(chain(write.node))) > 1 or not maker:
@@ -127,7 +127,7 @@ def made(source: EditableSource, write: InPlaceWrite) -> Edits:
 
 
 def rebind_result(program: BrokenProgram) -> Iterator[Candidate]:
-    """`torch.relu_(h)` becomes `h = torch.relu(h)`, and `torch.add(x, y, out=b)` becomes `b = torch.add(x, y)`."""
+    """Replace `torch.relu_(h)` by `h = torch.relu(h)`, and `torch.add(x, y, out=b)` by `b = torch.add(x, y)`."""
     source = program.source
     for write in program.writes:
         if write.is_method and of_module(source, write.node) and not write.path:
@@ -145,7 +145,7 @@ def rebind_result(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def switch_off_inplace(program: BrokenProgram) -> Iterator[Candidate]:
-    """`nn.ReLU(inplace=True)` becomes `nn.ReLU(inplace=False)`, each alone, then all together."""
+    """Replace `nn.ReLU(inplace=True)` by `nn.ReLU(inplace=False)`: each alone, then all."""
     source = program.source
     found = [edits for statement, call in every_call(source) if (edits := switch_off(source, statement, call))]
     for edits in found:
@@ -155,7 +155,7 @@ def switch_off_inplace(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def switch_off(source: EditableSource, statement: ast.stmt, call: ast.Call) -> Edits:
-    """Returns the edits that switch the option off; where a function's result was not used, it is assigned to its argument's name."""
+    """Return the edits that set `inplace=False`; if a function's result was not used, assign it to the name of its argument."""
     named = [one.value for one in call.keywords if one.arg == "inplace"]
     given = named or (call.args if called(call) in ("ReLU", "ReLU6", "SiLU") else [])
     switches = [replace(source, one, "False") for one in given if isinstance(one, ast.Constant) and one.value is True]
@@ -164,26 +164,26 @@ def switch_off(source: EditableSource, statement: ast.stmt, call: ast.Call) -> E
 
 
 def every_call(source: EditableSource) -> Iterator[tuple[ast.stmt, ast.Call]]:
-    """Yields each call of the text with the statement whose own line it stands in."""
+    """Yield each call of the source with the innermost statement around it."""
     for statement in source.statements():
         yield from ((statement, call) for call in calls(statement))
 
 
 def bind_result(source: EditableSource, statement: ast.stmt, call: ast.Call, target: ast.expr) -> Edits:
-    """Returns the edit that binds the call's result to `target`, where the statement drops it."""
+    """Return the edit that assigns the call's result to `target`, if the statement does not use it."""
     dropped = isinstance(statement, ast.Expr) and statement.value is call
     return (insert(source, call, f"{source.of(target)} = "),) if dropped else ()
 
 
 def remove_keyword(source: EditableSource, call: ast.Call, keyword: ast.keyword) -> Edit:
-    """Returns the edit that removes the keyword from the call, with the comma before it."""
+    """Return the edit that removes the keyword and the comma before it from the call."""
     earlier = [source.span(one)[1] for one in [*call.args, *call.keywords] if source.span(one) < source.span(keyword)]
     start = max(earlier, default=source.span(keyword)[0])
     return Edit(start, source.span(keyword)[1], "")
 
 
 def rebind_masked(program: BrokenProgram) -> Iterator[Candidate]:
-    """`x[mask] = v` becomes `x = x.masked_fill(mask, v)`, or `torch.where` where v is no plain number."""
+    """Replace `x[mask] = v` by `x = x.masked_fill(mask, v)`, or by `torch.where` if v is not a number."""
     source = program.source
     for write in program.writes:
         if isinstance(write.node, ast.Assign) and write.path == ("[]",) and not is_whole(write.target.slice):
@@ -200,7 +200,7 @@ def rebind_masked(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def rebind_filled(program: BrokenProgram) -> Iterator[Candidate]:
-    """`d[:] = 1` becomes `d = torch.ones_like(d)`; another tensor is expanded to the same shape."""
+    """Replace `d[:] = 1` by `d = torch.ones_like(d)`, or by the expanded value if it is a tensor."""
     source = program.source
     for write in program.writes:
         if isinstance(write.node, ast.Assign) and write.path == ("[]",) and is_whole(write.target.slice):
@@ -211,20 +211,20 @@ def rebind_filled(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def assign(source: EditableSource, write: InPlaceWrite, text: str) -> Edits:
-    """Returns the edit that binds the written name to `text`; () where the statement has further targets."""
+    """Return the edit that assigns `text` to the modified name; () if the statement has further targets."""
     single = len(write.node.targets) == 1
     return (replace(source, write.node, f"{source.of(write.root)} = {text}"),) if single else ()
 
 
 def is_whole(index: ast.expr) -> bool:
-    """Whether the index is `:` or `...`, every element."""
+    """Return whether the index is `:` or `...`."""
     if isinstance(index, ast.Slice):
         return index.lower is index.upper is index.step is None
     return isinstance(index, ast.Constant) and index.value is ...
 
 
 def is_number(value: ast.expr) -> bool:
-    """Whether the expression is a plain number, perhaps negative, or `float("-inf")`."""
+    """Return whether the expression is a number, possibly negative, or a call of `float`."""
     if isinstance(value, ast.UnaryOp):
         return is_number(value.operand)
     if isinstance(value, ast.Call):

@@ -1,4 +1,4 @@
-"""All kinds of repair, in order of preference. A kind's docstring says what it changes, in code before and after."""
+"""All kinds of fix, in order of preference. The docstring of each kind describes the change."""
 
 from autograder.tape.repair.broken_program import Kind
 from autograder.tape.repair.kinds import (
@@ -15,7 +15,7 @@ from autograder.tape.repair.kinds import (
     stacking,
 )
 
-# What may repair an optimizer's step that comes between a forward pass and its backward: tried first where a step is to blame.
+# Kinds that can fix an optimizer's step between a forward pass and its backward; tried first if a step is the cause.
 AROUND_A_STEP: tuple[Kind, ...] = (
     carried_state.detach_state,
     sharing.detach_shared,

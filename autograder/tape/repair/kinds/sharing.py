@@ -1,4 +1,4 @@
-"""Repairs of two losses that share a part of one graph, of which each is to train its own network."""
+"""Fixes for two losses that share a part of a graph although each should train its own network."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.tape.repair.source.inplace_finder import called
 
 
 def detach_shared(program: BrokenProgram) -> Iterator[Candidate]:
-    """A value that an earlier loss was computed from is detached where the second loss uses it: `-(log_prob * adv.detach())`."""
+    """Detach a value of an earlier loss where the second loss uses it, as in `-(log_prob * adv.detach())`."""
     error = program.verdict.error
     if not error or program.verdict.outcome != "raises-backward":
         return
@@ -32,7 +32,7 @@ def detach_shared(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
-    """Returns the assignments, in the block of a backward call, that lead to the tensors it is called on; the nearest first."""
+    """Return the assignments in the block of a backward call that lead to its roots, closest first."""
     wanted = {
         one.id for call in every(ast.Call, last) if called(call) == "backward" for one in every(ast.Name, call.func)
     }
@@ -45,7 +45,7 @@ def computing(source: EditableSource, last: ast.stmt) -> list[ast.stmt]:
 
 
 def used_names(source: EditableSource, statement: ast.stmt) -> list[ast.Name]:
-    """Returns the names that the statement computes with; not those that it calls or whose attributes it reads."""
+    """Return the names whose values the statement uses, without called functions and owners of attributes."""
     loaded = [one for one in every(ast.Name, statement) if isinstance(one.ctx, ast.Load)]
     return [
         one
@@ -56,7 +56,7 @@ def used_names(source: EditableSource, statement: ast.stmt) -> list[ast.Name]:
 
 
 def is_used_elsewhere(source: EditableSource, name: ast.Name, statement: ast.stmt) -> bool:
-    """Whether another statement of the block assigns the name, and yet another computes with it."""
+    """Return whether another statement of the block assigns the name, and some other statement reads it."""
     others = [one for one in source.block(statement) if one is not statement]
     made = [one for one in others if isinstance(one, ast.Assign) and name.id in names_bound(one)]
     return bool(made) and any(

@@ -1,4 +1,4 @@
-"""Repairs that collect the steps of a loop in a list and stack them, instead of filling a tensor row by row."""
+"""Fixes that collect the rows of a loop in a list and stack them, instead of filling a tensor in place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autograder.tape.repair.source.inplace_finder import InPlaceWrite
 
 
 def stack_rows(program: BrokenProgram) -> Iterator[Candidate]:
-    """`out = zeros(n, m)` and `out[t] = h` in a loop become `out = []`, `out.append(h)` and `out = torch.stack(out)`."""
+    """Replace `out = zeros(n, m)` and `out[t] = h` in a loop by `out = []`, `out.append(h)` and `out = torch.stack(out)`."""
     for write in program.writes:
         if isinstance(write.node, ast.Assign) and write.path == ("[]",) and loops(program.source, write.statement):
             for made in bindings(program.source, program.source.of(write.root))[-1:]:
@@ -21,7 +21,7 @@ def stack_rows(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def collect_in_list(program: BrokenProgram, write: InPlaceWrite, made: ast.Assign) -> Edits:
-    """Returns the edits of one buffer, () where its index has no single loop variable."""
+    """Return the edits for one buffer; () if its index is not a single loop variable."""
     loop = loops(program.source, write.statement)[0]
     index = write.target.slice
     places = index.elts if isinstance(index, ast.Tuple) else [index]
@@ -39,7 +39,7 @@ def collect_in_list(program: BrokenProgram, write: InPlaceWrite, made: ast.Assig
 
 
 def index_by_step(program: BrokenProgram, write: InPlaceWrite, loop: ast.For, dimension: int) -> Iterator[Edit]:
-    """Yields the edits that turn `out[:, t - 1]` inside the loop into `out[t - 1]`."""
+    """Yield the edits that turn `out[:, t - 1]` inside the loop into `out[t - 1]`."""
     for node in every(ast.Subscript, loop):
         same = isinstance(node.ctx, ast.Load) and ast.unparse(node.value) == ast.unparse(write.root)
         if same and isinstance(node.slice, ast.Tuple):

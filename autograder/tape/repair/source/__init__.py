@@ -1,1 +1,1 @@
-"""The text of a broken program: read, changed by edits, and told as a patch."""
+"""The source of a broken program: parsing, edits, and patches."""

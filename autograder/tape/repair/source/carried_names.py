@@ -1,4 +1,4 @@
-"""Which names carry something from one round of a loop to the next."""
+"""Find the names that carry a value from one iteration of a loop to the next."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ Loop = ast.For | ast.AsyncFor | ast.While
 
 
 def carried_names(loop: Loop) -> list[str]:
-    """Returns the names that a round reads before it assigns them and assigns for the next round, `self.h` included."""
+    """Return the names that an iteration reads before it assigns them and assigns for the next one, including `self.h`."""
     assigned = set().union(*(paths_in(one, ast.Store) for one in loop.body))
     bound = paths_in(loop.target, ast.Store) if isinstance(loop, ast.For | ast.AsyncFor) else set()
     return [path for path in dict.fromkeys(read_unbound(loop.body, bound)) if path in assigned]
 
 
 def read_unbound(body: Iterable[ast.stmt], bound: set[str]) -> Iterator[str]:
-    """Yields what the statements read and have not bound for certain by then; what they bind is added to `bound`."""
+    """Yield the names that the statements read before they are certainly bound; names that they bind are added to `bound`."""
     for statement in body:
         if isinstance(statement, ast.If):
             yield from sorted(paths_in(statement.test, ast.Load) - bound)
@@ -32,7 +32,7 @@ def read_unbound(body: Iterable[ast.stmt], bound: set[str]) -> Iterator[str]:
 
 
 def header_and_body(statement: Loop | ast.With | ast.AsyncWith, bound: set[str]) -> Iterator[str]:
-    """Yields what a loop (taken to run at least once) or a `with` reads and has not bound by then."""
+    """Yield the names that a loop (assumed to run at least once) or a `with` reads before it binds them."""
     header = [one for one in ast.iter_child_nodes(statement) if not isinstance(one, ast.stmt)]
     for one in header:
         yield from sorted(paths_in(one, ast.Load) - bound)
@@ -41,7 +41,7 @@ def header_and_body(statement: Loop | ast.With | ast.AsyncWith, bound: set[str])
 
 
 def paths_in(node: ast.AST, context: type[ast.expr_context]) -> set[str]:
-    """Returns the names and attribute paths that stand in the node in a context."""
+    """Return the names and attribute paths in the node that have this context (`ast.Load` or `ast.Store`)."""
     found = (
         one for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute) and isinstance(one.ctx, context)
     )

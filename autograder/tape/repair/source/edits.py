@@ -1,4 +1,4 @@
-"""A program's text and the small edits that change it; every byte outside an edit stays as the author wrote it."""
+"""A program's source, and edits of it that leave all other bytes unchanged."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.De
 
 @dataclass(frozen=True, order=True)
 class Edit:
-    """Replaces the bytes from `start` to `stop` (exclusive) by `text`; start == stop inserts."""
+    """Replaces the bytes from `start` to `stop` (exclusive) by `text`; if start equals stop, it inserts."""
 
     start: int
     stop: int
@@ -27,10 +27,10 @@ Edits = tuple[Edit, ...]
 
 
 class EditableSource:
-    """A parsed text. Positions are bytes of its UTF-8 form, which is what Python's own parser counts in.
+    """A parsed source. Positions are bytes in UTF-8, as in Python's `ast`.
 
     Raises:
-        SyntaxError: the text is not Python.
+        SyntaxError: if the source is not valid Python.
     """
 
     def __init__(self, text: str):
@@ -42,7 +42,7 @@ class EditableSource:
 
     @cached_property
     def starts(self) -> list[int]:
-        """The byte at which each line begins."""
+        """The position of the first byte of each line."""
         starts = [0]
         for line in self.lines:
             starts.append(starts[-1] + len(line) + 1)
@@ -50,41 +50,41 @@ class EditableSource:
 
     @cached_property
     def parents(self) -> dict[ast.AST, ast.AST]:
-        """The node that holds each node."""
+        """The parent of each node."""
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     def span(self, node: Any) -> tuple[int, int]:
-        """Returns the first byte of a node and the one past its last; a decorated definition starts at its first decorator."""
+        """Return the first byte of a node and the byte after its last; a decorated definition starts at its first decorator."""
         first = min([node, *getattr(node, "decorator_list", [])], key=lambda one: one.lineno)
         start = self.starts[first.lineno - 1] + (node.col_offset if first is not node else first.col_offset)
         return start, self.starts[node.end_lineno - 1] + node.end_col_offset
 
     def of(self, node: ast.AST) -> str:
-        """Returns the node's own text."""
+        """Return the source of a node."""
         start, stop = self.span(node)
         return self.data[start:stop].decode()
 
     def operand(self, node: ast.expr) -> str:
-        """Returns the expression's text, in parentheses where it could not stand before a dot."""
+        """Return the source of an expression, in parentheses if an attribute access requires them."""
         text = self.of(node)
         return text if isinstance(node, ATOMS) and "\n" not in text else f"({text})"
 
     def factor(self, node: ast.expr) -> str:
-        """Returns the expression's text, in parentheses where it could not stand after an operator; a number can."""
+        """Return the source of an expression, in parentheses if an operator requires them; numbers do not need any."""
         return self.of(node) if isinstance(node, ast.Constant) else self.operand(node)
 
     def dot(self, node: ast.Attribute) -> int:
-        """Returns the byte of the dot before the attribute's name; a bracket may stand between it and what it belongs to."""
+        """Return the position of the dot before the attribute's name; a closing bracket may precede it."""
         return self.data.rfind(b".", 0, self.span(node)[1] - len(node.attr.encode()))
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        """Yields what holds the node, innermost first, the module last."""
+        """Yield the ancestors of a node, innermost first."""
         while node in self.parents:
             node = self.parents[node]
             yield node
 
     def block(self, statement: ast.stmt) -> list[ast.stmt]:
-        """Returns the list of statements that `statement` stands in."""
+        """Return the list of statements that contains `statement`."""
         parent = self.parents[statement]
         for _, value in ast.iter_fields(parent):
             if isinstance(value, list) and statement in value:
@@ -92,34 +92,34 @@ class EditableSource:
         raise ValueError(f"line {statement.lineno} stands in no block")
 
     def scope(self, node: ast.AST) -> ast.AST:
-        """Returns the function that the node stands in, or the module."""
+        """Return the function that contains the node, or the module."""
         functions = (ast.FunctionDef, ast.AsyncFunctionDef)
         return next((one for one in self.ancestors(node) if isinstance(one, functions)), self.tree)
 
     def statements(self, within: ast.AST | None = None) -> list[ast.stmt]:
-        """Returns all statements, in the order of the text."""
+        """Return all statements, in the order of the source."""
         found = [node for node in ast.walk(within or self.tree) if isinstance(node, ast.stmt)]
         return sorted(found, key=lambda one: (one.lineno, one.col_offset))
 
     def statements_at(self, line: int) -> list[ast.stmt]:
-        """Returns the innermost statements that cover the line, more than one where `;` separates them."""
+        """Return the innermost statements that cover the line; there are several if `;` separates them."""
         covering = [one for one in self.statements() if one.lineno <= line <= (one.end_lineno or one.lineno)]
         simple: list[ast.stmt] = [one for one in covering if isinstance(one, SIMPLE)]
         return simple or [one for one in covering[-1:] if not isinstance(one, ast.ClassDef)]
 
     def indent(self, statement: ast.stmt) -> str:
-        """Returns the indentation of the statement's line."""
+        """Return the indentation of the statement's line."""
         line = self.lines[statement.lineno - 1].decode()
         return line[: len(line) - len(line.lstrip())]
 
     @cached_property
     def unit(self) -> str:
-        """One level of indentation in this text."""
+        """One level of indentation in this source."""
         depths = (self.indent(body[0]) for node in ast.walk(self.tree) if (body := inner(node)))
         return next((depth for depth in depths if depth), "    ")
 
     def stands_alone(self, statement: ast.stmt) -> bool:
-        """Whether the statement's lines hold nothing else, except perhaps a comment."""
+        """Return whether the statement's lines contain nothing else, except possibly a comment."""
         start, stop = self.span(statement)
         before = self.data[self.data.rfind(b"\n", 0, start) + 1 : start]
         rest = self.rest(stop).lstrip("; \t")
@@ -130,22 +130,22 @@ class EditableSource:
         return self.data[stop : self.line_end(stop)].decode()
 
     def line_end(self, position: int) -> int:
-        """Returns the byte at which the line's text ends, before its line break."""
+        """Return the position of the end of the line, before its line break."""
         end = self.line_break(position)
         return end - 1 if self.data[end - 1 : end] == b"\r" and end > position else end
 
     def line_break(self, position: int) -> int:
-        """Returns the byte of the line feed that ends the line, the text's length where none does."""
+        """Return the position of the line feed that ends the line, or the length of the source."""
         end = self.data.find(b"\n", position)
         return len(self.data) if end < 0 else end
 
     def apply_to(self, node: ast.AST, edits: Iterable[Edit]) -> str:
-        """Returns the node's text with those of the edits made that lie inside it."""
+        """Return the source of a node after the edits inside it."""
         start, stop = self.span(node)
         return self.splice(sorted(one for one in edits if start <= one.start and one.stop <= stop), start, stop)
 
     def splice(self, ordered: list[Edit], start: int, stop: int) -> str:
-        """Returns the bytes from `start` to `stop` with the edits made, which lie in order between them."""
+        """Return the bytes from `start` to `stop` after the edits, which must be in order and between them."""
         parts, last = [], start
         for edit in ordered:
             parts += [self.data[last : edit.start], edit.text.encode()]
@@ -153,7 +153,7 @@ class EditableSource:
         return b"".join([*parts, self.data[last:stop]]).decode()
 
     def apply(self, edits: Iterable[Edit]) -> str | None:
-        """Returns the text with the edits made, or None where two of them overlap."""
+        """Return the source after the edits, or None if two of them overlap."""
         ordered = sorted(set(edits))
         if any(late.start < early.stop for early, late in pairwise(ordered)):
             return None
@@ -161,29 +161,29 @@ class EditableSource:
 
 
 def every(kind: type[T], within: ast.AST) -> list[T]:
-    """Returns all nodes of one kind below (and with) a node."""
+    """Return all nodes of a type in a subtree, including its root."""
     return [node for node in ast.walk(within) if isinstance(node, kind)]
 
 
 def inner(node: Any) -> list[ast.stmt]:
-    """Returns the first block inside a compound statement, [] for anything else."""
+    """Return the first block of a compound statement; [] for other nodes."""
     body = getattr(node, "body", None)
     return body if isinstance(node, ast.stmt) and isinstance(body, list) else []
 
 
 def replace(source: EditableSource, node: ast.AST, text: str) -> Edit:
-    """Returns the edit that puts `text` in the node's place."""
+    """Return the edit that replaces the node by `text`."""
     return Edit(*source.span(node), text)
 
 
 def insert(source: EditableSource, node: ast.AST, text: str, *, after: bool = False) -> Edit:
-    """Returns the edit that puts `text` right before (or after) the node, on its line."""
+    """Return the edit that inserts `text` directly before (or after) the node, on its line."""
     start, stop = source.span(node)
     return Edit(stop, stop, text) if after else Edit(start, start, text)
 
 
 def before(source: EditableSource, statement: ast.stmt, text: str) -> Edit:
-    """Returns the edit that puts the statements in `text` before `statement`, on their own lines where it has its own."""
+    """Return the edit that inserts the statements of `text` before `statement`, on separate lines if `statement` starts its line."""
     start, _ = source.span(statement)
     line = source.data.rfind(b"\n", 0, start) + 1
     if source.data[line:start].strip():
@@ -193,7 +193,7 @@ def before(source: EditableSource, statement: ast.stmt, text: str) -> Edit:
 
 
 def after(source: EditableSource, statement: ast.stmt, text: str) -> Edit:
-    """Returns the edit that puts the statements in `text` after `statement`."""
+    """Return the edit that inserts the statements of `text` after `statement`."""
     _, stop = source.span(statement)
     if not source.stands_alone(statement):
         return Edit(stop, stop, "; " + "; ".join(text.splitlines()))
@@ -203,13 +203,13 @@ def after(source: EditableSource, statement: ast.stmt, text: str) -> Edit:
 
 
 def delete(source: EditableSource, statement: ast.stmt) -> Edit:
-    """Returns the edit that deletes the statement, with its lines where it has its own."""
+    """Return the edit that deletes the statement, including its lines if they contain nothing else."""
     start, stop = source.span(statement)
     block = source.block(statement)
     if len(block) == 1:
         return Edit(start, stop, "pass")
     if source.stands_alone(statement):
-        # The line break before it is removed, not the one after: another edit may insert something right after its line.
+        # Remove the line break before it, not the one after it: another edit may insert text directly after its line.
         if statement.lineno > 1:
             return Edit(source.line_end(source.starts[statement.lineno - 2]), source.line_end(stop), "")
         return Edit(0, source.line_break(stop) + 1, "")
@@ -220,7 +220,7 @@ def delete(source: EditableSource, statement: ast.stmt) -> Edit:
 
 
 def dedent(source: EditableSource, statement: ast.stmt) -> str:
-    """Returns the statement's text with its first line's indentation taken off the others."""
+    """Return the source of a statement; the indentation of its first line is removed from the others."""
     indent = source.indent(statement)
     first, *others = source.of(statement).splitlines()
     return "\n".join([first, *(one.removeprefix(indent) for one in others)])
@@ -239,7 +239,7 @@ def wrap(source: EditableSource, statement: ast.stmt, header: str) -> Edits:
     indent = source.indent(statement)
     holder = source.parents[statement]
     if isinstance(holder, ast.stmt) and holder.lineno == statement.lineno:
-        return ()  # in `if c: a; b` the statement has no line of its own
+        return ()  # in `if c: a; b` the statement does not start a line
     start, stop = source.span(statement)
     place = block.index(statement)
     text = f"{header} {source.of(statement)}"

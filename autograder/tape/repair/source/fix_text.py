@@ -1,4 +1,4 @@
-"""A changed text as a `Fix`: the lines it replaces and the lines that replace them."""
+"""Convert a changed source to a `Fix`, with the replaced lines and their replacement."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from autograder.tape.recording.verdict_types import Fix
 
 
 def changed_lines(before: str, after: str) -> int:
-    """Returns how many lines were inserted, deleted or replaced; a line that moved counts twice."""
+    """Return the number of inserted, deleted or replaced lines; a moved line counts twice."""
     steps = difflib.SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False).get_opcodes()
     return sum(max(stop - start, end - first) for step, start, stop, first, end in steps if step != "equal")
 
 
 def as_diff(before: str, after: str, file: str) -> str:
-    """Returns the change as a unified diff; a last line without an end is marked as `diff` marks it.
+    """Return the change as a unified diff, including the marker for a missing newline at the end of the file.
 
-    `git apply` and `patch -p1` make it from the working folder, where the file lies there or below; of a file that lies elsewhere
-    they make it in the file's own folder.
+    Apply it with `git apply` or `patch -p1` in the working directory, if that contains the file, else in the directory
+    of the file.
     """
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     path = os.path.relpath(file)
@@ -28,7 +28,7 @@ def as_diff(before: str, after: str, file: str) -> str:
 
 
 def as_fix(before: str, after: str, kind: str) -> Fix:
-    """Returns the change as the lines it replaces and the lines it puts there, without the indentation they share."""
+    """Return the change as the replaced lines and their replacement, without their common indentation."""
     old, new = before.split("\n"), after.split("\n")
     first = next((at for at, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     last = 0
@@ -37,7 +37,7 @@ def as_fix(before: str, after: str, kind: str) -> Fix:
     if first in (
         len(old) - last,
         len(new) - last,
-    ):  # lines that are only inserted or only deleted are shown with a neighbour that stays
+    ):  # add an unchanged line to lines that are only inserted or only deleted
         first, last = (first, last - 1) if last else (first - 1, last)
     was, now = old[first : len(old) - last], new[first : len(new) - last]
     depth = len(_shared_indent([*was, *now])) if any(one.strip() for one in was) else 0
@@ -45,17 +45,17 @@ def as_fix(before: str, after: str, kind: str) -> Fix:
 
 
 def _shared_indent(lines: list[str]) -> str:
-    """Returns the indentation that all lines share, blank lines apart."""
+    """Return the common indentation of all lines that are not blank."""
     return os.path.commonprefix([one[: len(one) - len(one.lstrip())] for one in lines if one.strip()])
 
 
 def _dedented(lines: list[str], depth: int) -> str:
-    """Returns the lines as one text, without that much indentation."""
+    """Return the lines as one text, without `depth` columns of indentation."""
     return "\n".join(one[depth:] if one.strip() else one for one in lines)
 
 
 def apply_fix(source: str, fix: Fix) -> str:
-    """Returns the source with the fix made."""
+    """Return the source after the fix."""
     lines = source.split("\n")
     old, new = fix.before.split("\n"), fix.after.split("\n")
     told = next((place for place, one in enumerate(old) if one.strip()), 0)

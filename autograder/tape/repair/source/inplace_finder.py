@@ -1,4 +1,4 @@
-"""Which statements write into existing memory, as far as the text shows; only a run can tell."""
+"""Find the statements that modify memory in place, as far as the source shows it; trial runs decide."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from autograder.tape.repair.source.edits import EditableSource
 
-# Steps from a tensor to another object on the same memory (torch 2.13, docs "Tensor Views"): a write there writes the tensor.
+# Attributes and methods that return another object with the same memory (torch 2.13, docs "Tensor Views").
 ALIASES = {"data", "T", "mT", "H", "real", "imag"}
 VIEWS = {
     "detach", "view", "view_as", "reshape", "transpose", "permute", "squeeze", "unsqueeze", "select", "narrow", "flatten",
@@ -21,18 +21,18 @@ NO_WRITES = {"requires_grad_", "share_memory_"}
 
 @dataclass(frozen=True)
 class InPlaceWrite:
-    """One write found in the text.
+    """An in-place modification in the source.
 
     Attributes:
-        statement: the statement that holds it.
-        node: the call or statement that writes.
-        target: the expression written into, such as `b[0]`.
-        root: the name (or `self.name`) under which its memory is held, such as `b`.
+        statement: the statement that contains it.
+        node: the call or statement that modifies.
+        target: the modified expression, such as `b[0]`.
+        root: the name (or `self.name`) of the tensor that owns the memory, such as `b`.
         path: the steps from root to target, such as ("[]",) or ("data",).
     """
 
     statement: ast.stmt
-    node: Any  # ast.Assign, ast.AugAssign or ast.Call, told apart where it is used
+    node: Any  # ast.Assign, ast.AugAssign or ast.Call
     target: Any
     root: ast.expr
     path: tuple[str, ...]
@@ -44,7 +44,7 @@ class InPlaceWrite:
 
 
 def find_writes(source: EditableSource, statement: ast.stmt) -> Iterator[InPlaceWrite]:
-    """Yields the writes that stand in the statement itself, not in the blocks below it."""
+    """Yield the modifications in the statement, without those in its nested blocks."""
     for node, target in targets(source, statement):
         root, path = trace(target)
         if root is not None:
@@ -52,7 +52,7 @@ def find_writes(source: EditableSource, statement: ast.stmt) -> Iterator[InPlace
 
 
 def targets(source: EditableSource, statement: ast.stmt) -> Iterator[tuple[ast.AST, ast.expr]]:
-    """Yields each writing node and what it writes into."""
+    """Yield each modifying node and its target."""
     if isinstance(statement, ast.AugAssign):
         yield statement, statement.target
     if isinstance(statement, ast.Assign):
@@ -68,7 +68,7 @@ def targets(source: EditableSource, statement: ast.stmt) -> Iterator[tuple[ast.A
 
 
 def trace(target: ast.expr) -> tuple[ast.expr | None, tuple[str, ...]]:
-    """Returns the name at the bottom of an expression and the steps up from it; None where a computed value stands there."""
+    """Return the innermost name of an expression and the steps from it; None for the name if it is a computed value."""
     steps: list[str] = []
     node = target
     while True:
@@ -86,30 +86,30 @@ def trace(target: ast.expr) -> tuple[ast.expr | None, tuple[str, ...]]:
 
 
 def passes_on(method: str) -> bool:
-    """Whether the method returns a tensor in the memory of the one it is called on: a view, or an in-place method."""
+    """Return whether the method returns a tensor with the memory of its owner: a view, or an in-place method."""
     return method in VIEWS or (method.endswith("_") and not method.startswith("_"))
 
 
 def is_path(node: ast.expr) -> bool:
-    """Whether the expression is a name or attributes of one, something that can be assigned to."""
+    """Return whether the expression is a name or a chain of attributes, which can be assigned to."""
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name)
 
 
 def is_data(node: ast.expr) -> bool:
-    """Whether it is `something.data`."""
+    """Return whether the expression is `something.data`."""
     return isinstance(node, ast.Attribute) and node.attr == "data"
 
 
 def calls(statement: ast.stmt) -> Iterator[ast.Call]:
-    """Yields the calls in the statement, without those in the blocks below it."""
+    """Yield the calls in the statement, without those in its nested blocks."""
     for part in parts(statement):
         yield from (node for node in ast.walk(part) if isinstance(node, ast.Call))
 
 
 def parts(statement: ast.AST) -> Iterator[ast.expr]:
-    """Yields the expressions of the statement's own line: all of a simple statement, the header of a compound one."""
+    """Yield the expressions of a simple statement, or those in the header of a compound statement."""
     for child in ast.iter_child_nodes(statement):
         if isinstance(child, ast.expr):
             yield child
@@ -118,12 +118,12 @@ def parts(statement: ast.AST) -> Iterator[ast.expr]:
 
 
 def called(call: ast.Call) -> str:
-    """Returns the last name of what is called, such as "add_" for `x.add_(1)`."""
+    """Return the last name of the called function, such as "add_" for `x.add_(1)`."""
     return getattr(call.func, "attr", getattr(call.func, "id", ""))
 
 
 def of_module(source: EditableSource, call: ast.Call) -> bool:
-    """Whether the function called belongs to an imported module (`torch.relu_(x)`), not to a tensor (`x.relu_()`)."""
+    """Return whether the called function belongs to an imported module (`torch.relu_(x)`), not to a tensor (`x.relu_()`)."""
     node: ast.expr = call.func
     if isinstance(node, ast.Name):
         return True
@@ -133,6 +133,6 @@ def of_module(source: EditableSource, call: ast.Call) -> bool:
 
 
 def imported(source: EditableSource) -> set[str]:
-    """Returns the names that the text imports."""
+    """Return the names that the source imports."""
     statements = [node for node in ast.walk(source.tree) if isinstance(node, ast.Import | ast.ImportFrom)]
     return {(one.asname or one.name).split(".")[0] for node in statements for one in node.names}

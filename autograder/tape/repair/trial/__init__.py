@@ -1,1 +1,1 @@
-"""A program with a changed text: made, run, and compared with what the program was meant to compute."""
+"""Create and run programs with a changed source, and compare them with the intended results."""

@@ -1,4 +1,4 @@
-"""Why a changed notebook cell cannot be tried: it shares something with other cells that a second run would use up."""
+"""Find the reason why a changed notebook cell cannot be run: it would use up objects of other cells."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from autograder.tape.run.snapshot import Snapshot
 
 
 def obstacle_in_cell(source: str, space: dict) -> str | None:
-    """Returns why no change of a cell can be tried, as a sentence; None where one can.
+    """Return the reason why no change of a cell can be run, as a sentence; None if changes can be run.
 
-    Backward frees the graph that it went through (docs.pytorch.org, `Tensor.backward`, `retain_graph`).
+    Backward frees the graph (docs.pytorch.org, `Tensor.backward`, `retain_graph`), so a trial would destroy a graph of
+    another cell.
     """
     if "get_ipython()" in source:
         return in_english(
@@ -29,7 +30,7 @@ def obstacle_in_cell(source: str, space: dict) -> str | None:
 
 
 def names_read(source: str) -> list[str]:
-    """Returns the names that a text may read before it has bound them itself, in order."""
+    """Return the names that a source may read before it binds them, in order."""
     read: dict[str, None] = {}
     bound: set[str] = set()
     for statement in ast.parse(source).body:

@@ -1,7 +1,7 @@
-"""The functions of this process that one text defines, run for a while with the code of a changed text.
+"""Run the existing functions of a source with the code of a changed source.
 
-A function object keeps its globals, its closure, its defaults and its decorators; only its `__code__` is replaced, which Python
-allows while both close over the same names (docs.python.org, "Data model", special read-write attributes of functions).
+A function object keeps its globals, closure, defaults and decorators; only its `__code__` is replaced. Python allows
+this if both have the same free variables (docs.python.org, "Data model", special read-write attributes of functions).
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ _Key = tuple[str, int]
 
 
 class LiveFunctions:
-    """The function objects whose code came from a text.
+    """The function objects whose code was compiled from a source.
 
     Args:
-        source: the text; `file` the file name that their code objects carry.
+        source: the source.
+        file: the file name of their code objects.
     """
 
     def __init__(self, source: str, file: str):
         self.file = file
         self._outside = _outside(source)
         self._keys = {_position(code): key for key, code in _codes(source, file).items()}
-        # `gc.get_objects` knows every function: of the globals, methods, closures, and those beneath a decorator.
+        # `gc.get_objects` contains all functions: globals, methods, closures, and decorated functions.
         self.functions = [one for one in gc.get_objects() if type(one) is types.FunctionType and self._key(one)]
 
     def _key(self, function: types.FunctionType) -> _Key | None:
@@ -41,10 +42,11 @@ class LiveFunctions:
 
     @contextmanager
     def running(self, source: str) -> Iterator[None]:
-        """Gives every function the code that a changed text has for it, and puts the old code back afterwards.
+        """Replace the code of each function by that of the changed source, and restore it at the end of the block.
 
         Raises:
-            ProgramError: the change is not one of function bodies alone, or a function would close over other names.
+            ProgramError: if the change is not only in bodies of functions, or if a function would have other free
+                variables.
         """
         if _outside(source) != self._outside:
             raise ProgramError(
@@ -70,7 +72,7 @@ def _position(code: types.CodeType) -> tuple[str, int]:
 
 
 def _codes(source: str, file: str) -> dict[_Key, types.CodeType]:
-    """Returns the code of every function in a text by its qualified name and how often that name came before."""
+    """Return the code of each function in a source, by its qualified name and the number of earlier functions with that name."""
     found: dict[_Key, types.CodeType] = {}
     waiting = [compile(source, file, "exec", dont_inherit=True)]
     for code in waiting:
@@ -83,7 +85,7 @@ def _codes(source: str, file: str) -> dict[_Key, types.CodeType]:
 
 
 def _outside(source: str) -> str:
-    """Return the code of a text outside the bodies of its functions, without positions."""
+    """Return the code of a source outside the bodies of its functions, without positions."""
     tree = ast.parse(source)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):

@@ -1,4 +1,4 @@
-"""What a change of the source changes in what the program computes."""
+"""Compare the results of a changed program with the intended results."""
 
 from __future__ import annotations
 
@@ -12,18 +12,20 @@ from autograder.locale.translations import counted_in_english, in_english
 from autograder.tape.repair.trial.meant_run import MeantRun
 from autograder.tape.repair.trial.trial_run import CallValues, TrialRun, same
 
-FEW = 3  # names listed in one sentence
+FEW = 3  # maximum number of names in a sentence
 
 
 @dataclass(frozen=True)
 class Reference:
-    """What the program was meant to compute.
+    """The actual and the intended results of a program.
 
     Attributes:
-        plain: the run as it is, up to its error.
-        meant: the run in which every saved tensor is a private copy: the same values, and gradients that no write can change.
-        right: the gradients that the verdict calls right, where the program makes one backward call.
-        contradicted: whether finite differences found, of several calls, that a gradient is not the slope of the loss that ran.
+        plain: the run of the program as it is, up to its error.
+        meant: the run with private copies of all saved tensors: the same values, and gradients that no modification can
+            change.
+        right: correct gradients of the verdict, if the program makes one backward call.
+        contradicted: whether finite differences of several calls found a gradient that is not the derivative of the
+            computed loss.
     """
 
     plain: TrialRun
@@ -33,12 +35,12 @@ class Reference:
 
     @property
     def ran(self) -> bool:
-        """Whether the program as meant runs to its end, so that all it computes is known."""
+        """Whether the intended program runs to its end, so that all its results are known."""
         return self.meant.error is None
 
     @property
     def stopped_early(self) -> bool:
-        """Whether the program ended outside backward and goes no further as meant, so that not even the next loss is known."""
+        """Whether an error outside backward ended both runs, so that not even the next loss is known."""
         if self.plain.error is None or self.meant.error is None:
             return False
         in_backward = self.plain.calls and self.plain.calls[-1].raised
@@ -46,9 +48,10 @@ class Reference:
 
     @cached_property
     def gradients_known(self) -> bool:
-        """Whether private copies give the right gradients; if not, what follows a wrong gradient cannot be compared.
+        """Whether the run with private copies provides the correct gradients.
 
-        They do not where the write was to be part of the graph and autograd did not see it.
+        It does not if the modification should be part of the graph and autograd did not record it. Values that depend
+        on a wrong gradient cannot be compared then.
         """
         if self.plain.error is not None:
             return True
@@ -59,7 +62,7 @@ class Reference:
 
 
 def known_calls(reference: Reference, trial: TrialRun) -> list[tuple[CallValues, CallValues]] | None:
-    """Returns each backward call as meant beside the same call of a run; None where the run makes another number of calls."""
+    """Return pairs of each intended backward call and the same call of a run; None if the numbers of calls differ."""
     meant, now = reference.meant.calls, trial.calls
     if not reference.ran:
         now = now[: len(meant)]
@@ -69,9 +72,9 @@ def known_calls(reference: Reference, trial: TrialRun) -> list[tuple[CallValues,
 
 
 def paired(meant: list[CallValues], now: list[CallValues]) -> Iterator[tuple[CallValues, CallValues]]:
-    """Yields each call as meant with the one that starts from the same numbers: the same in order, else another, else the next.
+    """Yield each intended call with a call that starts from equal losses: at the same position, else at another one, else the next.
 
-    A repair may move one call before another.
+    A fix may change the order of calls.
     """
     left = list(now)
     for place, one in enumerate(meant):
@@ -82,15 +85,15 @@ def paired(meant: list[CallValues], now: list[CallValues]) -> Iterator[tuple[Cal
 
 
 def keeps_losses(reference: Reference, trial: TrialRun) -> bool:
-    """Whether backward starts from the same numbers, in each call that is known of the program as meant."""
+    """Return whether backward starts from the intended losses, in each call that is known."""
     calls = known_calls(reference, trial)
     return calls is not None and all(same_all(meant.losses, now.losses) for meant, now in calls)
 
 
 def keeps_training(reference: Reference, trial: TrialRun) -> bool:
-    """Whether each known call gives every gradient that it was meant to give, and every leaf ends with the value it was meant to have.
+    """Return whether each known call gives the intended gradients, and every leaf ends with its intended value.
 
-    Where private copies change nothing, the right gradients are not known here; `prove` has found them another way.
+    If private copies do not provide the correct gradients, return True: `prove` checks them by another method.
     """
     if not reference.gradients_known:
         return True
@@ -102,21 +105,21 @@ def keeps_training(reference: Reference, trial: TrialRun) -> bool:
 
 
 def keeps_updates(reference: Reference, trial: TrialRun) -> bool:
-    """Whether every leaf ends with the value and the gradient that it was meant to have, as far as that is known."""
+    """Return whether every leaf ends with its intended value and gradient, as far as these are known."""
     meant = reference.meant
     left = among(meant.left, trial.left) and among(trial.left, meant.left, spare=meant.thrown_away)
     return not reference.ran or (left and among(meant.trained, trial.trained))
 
 
 def same_all(meant: list[Tensor], now: list[Tensor]) -> bool:
-    """Whether two lists hold the same numbers in the same order."""
+    """Return whether two lists contain equal tensors in the same order."""
     return len(meant) == len(now) and all(same(one, other) for one, other in zip(meant, now, strict=True))
 
 
 def among(wanted: list[Tensor], found: list[Tensor], *, near: bool = False, spare: int = 0) -> bool:
-    """Whether each of `wanted` but `spare` is in `found`, in any order, each once; zeros need not be there.
+    """Return whether `found` contains each tensor of `wanted` except `spare` of them, in any order, each once; zeros may be missing.
 
-    With `near`, numbers may differ by the step of finite differences.
+    With `near`, elements may differ by the error of finite differences.
     """
     left = list(found)
     for one in wanted:
@@ -129,7 +132,7 @@ def among(wanted: list[Tensor], found: list[Tensor], *, near: bool = False, spar
 
 
 def changed_losses(reference: Reference, trial: TrialRun) -> str | None:
-    """Returns a sentence on the first call where backward starts from other numbers; None where more than that differs."""
+    """Return a sentence on the first call in which backward starts from another loss; None if more than the losses differs."""
     calls = known_calls(reference, trial)
     if not reference.ran or keeps_losses(reference, trial) or calls is None:
         return None
@@ -141,7 +144,7 @@ def changed_losses(reference: Reference, trial: TrialRun) -> str | None:
 
 
 def changed_loss(number: int, meant: Tensor, now: Tensor) -> str:
-    """Returns a sentence on one backward call, counted from 1, that starts from another number."""
+    """Return a sentence on a backward call (1-based) that starts from another loss."""
     if number == 1:
         return in_english("backward starts from {now}, not {meant}.", now=text(now), meant=text(meant))
     return in_english(
@@ -150,15 +153,15 @@ def changed_loss(number: int, meant: Tensor, now: Tensor) -> str:
 
 
 def different(meant: dict[str, Tensor], now: dict[str, Tensor]) -> list[str]:
-    """Returns the names that hold different values in the two runs, in order."""
+    """Return the names with different values in the two runs, in order."""
     return [name for name, value in meant.items() if name in now and not same(value, now[name])]
 
 
 def changed_values(reference: Reference, trial: TrialRun, unsteady: Sequence[str] = ()) -> str | None:
-    """Returns a sentence on the names that end with other values or are no longer leaves; None where all stay the same.
+    """Return a sentence on the names that end with other values or are no longer leaves; None if there are no such names.
 
     Args:
-        unsteady: names that hold another value in each run, of which nothing is said.
+        unsteady: names whose values differ in each run, and that are ignored.
     """
     sentences = []
     if lost := lost_leaves(reference, trial):
@@ -169,7 +172,7 @@ def changed_values(reference: Reference, trial: TrialRun, unsteady: Sequence[str
             )
         )
     meant = reference.meant
-    if reference.ran and not reference.contradicted:  # else updates by other gradients have moved the values apart
+    if reference.ran and not reference.contradicted:  # otherwise, updates with other gradients have changed the values
         names = [name for name in different(meant.values, trial.values) if name not in unsteady]
         names = [name for name in names if not is_gradient(name, meant)]
         known = [(name, text(trial.values[name]), text(meant.values[name])) for name in names]
@@ -190,25 +193,25 @@ def changed_values(reference: Reference, trial: TrialRun, unsteady: Sequence[str
 
 
 def lost_leaves(reference: Reference, trial: TrialRun) -> list[str]:
-    """Returns the names that held a leaf and hold something else now."""
+    """Return the names of leaves in the intended run that are not leaves in the trial."""
     return [name for name in reference.meant.leaves if name in trial.values and name not in trial.leaves]
 
 
 def hides_a_leaf(reference: Reference, trial: TrialRun) -> bool:
-    """Whether some leaf no longer has a name, so that its gradient cannot be read."""
+    """Return whether a leaf has lost all its names, so that its gradient cannot be read."""
     leaves = reference.meant.leaves
     kept = {leaf for name, leaf in leaves.items() if name in trial.leaves}
     return any(leaves[name] not in kept for name in lost_leaves(reference, trial))
 
 
 def is_gradient(name: str, trial: TrialRun) -> bool:
-    """Whether a name holds a gradient, which the oracles compare, and not this module."""
+    """Return whether a name's value is a gradient; gradients are compared elsewhere."""
     value = trial.values[name]
     return name.endswith(".grad") or any(same(value, one) for call in trial.calls for one in call.gradients)
 
 
 def text(value: Tensor) -> str:
-    """Returns a short text of a tensor's numbers."""
+    """Return a short text of a tensor's values."""
     numbers = [f"{one:.4g}" for one in value.flatten()[:4].tolist()]
     inside = ", ".join(numbers) + (", …" if value.numel() > 4 else "")
     return inside if value.dim() == 0 else f"[{inside}]"

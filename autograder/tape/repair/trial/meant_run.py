@@ -1,4 +1,4 @@
-"""What a broken program was meant to compute: one run in which no write can harm backward."""
+"""Compute the intended results of a broken program: a run in which no in-place modification affects backward."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ from autograder.tape.run.programs.program import Program
 
 @dataclass
 class MeantRun(TrialRun):
-    """A run with private copies of everything backward needs, in which writes into leaves are carried out.
+    """A run with private copies of all values that backward needs, and with the modifications of leaves that PyTorch forbids.
 
-    Where the program calls backward twice over one graph, the graph is kept. A leaf that was written between the two calls gets
-    no gradient from the second: it would be that of its old value.
+    If the program calls backward twice through one graph, the graph is kept. A leaf that was modified between the two
+    calls receives no gradient from the second one, which would be the gradient of its old value.
 
     Attributes:
         keeps_graph: whether the graph is kept for a second call.
-        takes_views_singly: whether each of several views of one call is taken alone, so that it can be written.
-        thrown_away: how many leaves end with a gradient of older values that the program would have cleared.
+        takes_views_singly: whether each view of a multi-output function is replaced by a single view, which may be
+            modified.
+        thrown_away: number of leaves that end with a gradient of older values that the program would have cleared.
     """
 
     keeps_graph: bool = False
@@ -40,12 +41,11 @@ class MeantRun(TrialRun):
     _before: dict[int, tuple[Tensor, Tensor | None]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Prepares the copies."""
         self._copies = ClonedSavesRun(keep_graph=self.keeps_graph)
 
     @contextlib.contextmanager
     def around(self, program: Program) -> Iterator[None]:
-        """The context of the program's own code."""
+        """Return the context for the program's code."""
         views = SingleViews() if self.takes_views_singly else contextlib.nullcontext()
         with self._copies.around(), PermittedLeafWrites(), views, super().around(program):
             yield
@@ -54,7 +54,7 @@ class MeantRun(TrialRun):
         self._walked, self._later = [], UnusedGradients()
 
     def keep_graph(self, asked: bool) -> bool:
-        """Returns whether the graph is kept."""
+        """Return whether to keep the graph."""
         return self._copies.keep_graph(asked)
 
     def before_backward(self, call: Backward) -> None:
@@ -66,7 +66,7 @@ class MeantRun(TrialRun):
             self._before = {id(leaf): (leaf, _copied(leaf.grad)) for leaf in self._stale(call)}
 
     def after_backward(self, call: Backward) -> None:
-        """Takes back the gradients of old values."""
+        """Remove the gradients of old values."""
         self._copies.after_backward(call)
         with unheard():
             for leaf, gradient in self._before.values():
@@ -75,22 +75,22 @@ class MeantRun(TrialRun):
         self._later.after_backward()
 
     def ended_early(self) -> None:
-        """Asks for no gradient of old values of which it is not known whether the program would have used it."""
+        """Require no gradients of old values if it is not known whether the program would have used them."""
         self._later.end_early()
 
     def given(self, call: Backward) -> list[tuple[Tensor, Tensor]]:
-        """Returns the gradients of a call, without those of old values."""
+        """Return the gradients of a call, without those of old values."""
         return [(leaf, gradient) for leaf, gradient in super().given(call) if id(leaf) not in self._before]
 
     def counts(self, leaf: Tensor) -> bool:
-        """Whether a leaf's gradient at the end is none that the program would have thrown away."""
+        """Return whether the program would have kept the leaf's gradient at the end."""
         cleared_later = id(leaf) in self._later.unused and id(leaf) in self._later.waiting
         self.thrown_away += cleared_later
         return not cleared_later
 
     def _stale(self, call: Backward) -> list[Tensor]:
-        """Returns the leaves that were written since an earlier call over a part of this call's graph."""
-        # A leaf's own node lives as long as the leaf and is part of every graph.
+        """Return the leaves that were modified since an earlier call through a part of this call's graph."""
+        # The AccumulateGrad node of a leaf exists as long as the leaf and is part of every graph.
         nodes = {node for node in nodes_below(call.roots) if not hasattr(node, "variable")}
         keys = dict(zip(map(id, call.targets), call.keys, strict=False))
         earlier = [seen for walked, seen in self._walked if walked & nodes]

@@ -1,4 +1,4 @@
-"""The same program with another text: of a file, a text, a live function or a notebook's cell. Nothing is written anywhere."""
+"""Create a program with a changed source: from a file, a string, a live function or a notebook cell, without writing files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from autograder.tape.run.programs.source_text import code_of, compiled, read_sou
 
 @dataclass(frozen=True)
 class ImportedFile:
-    """A project file that a program imports: its name in a verdict, its path and its text."""
+    """A project file that a program imports: its name in a verdict, its path and its source."""
 
     file: str
     path: str
@@ -29,14 +29,14 @@ class ImportedFile:
 
 @dataclass(frozen=True)
 class ProgramFactory:
-    """A program, and what makes the same program of a changed text.
+    """A program, and a constructor for the same program with a changed source.
 
     Attributes:
-        original: the program as it is.
-        make: returns the program that a changed text would be.
-        obstacle: why no changed text can be run, as a sentence; None where one can.
-        imported: the file whose text is changed, where it is one that the program imports.
-        notebook: the notebook that the text was taken from, as JSON.
+        original: the unchanged program.
+        make: returns the program with a changed source.
+        obstacle: reason why no changed source can be run, as a sentence; None if it can be run.
+        imported: the changed file, if it is a file that the program imports.
+        notebook: the notebook that contains the source, as JSON.
     """
 
     original: Program
@@ -47,21 +47,21 @@ class ProgramFactory:
 
     @property
     def source(self) -> str:
-        """The text as it is."""
+        """The unchanged source."""
         return self.imported.text if self.imported else self.original.source
 
     def written(self, text: str) -> str:
-        """Return the file's text at the place where the program has this text."""
+        """Return the content of the program's file with this source in its place."""
         return text if self.notebook is None else changed_notebook(self.notebook, text)
 
     @property
     def file(self) -> str:
-        """The name that lines of the text have in a verdict."""
+        """The file name of the source in a verdict."""
         return self.imported.file if self.imported else self.original.file
 
     @property
     def path(self) -> str:
-        """Where the text lies, if it lies in a file."""
+        """The path of the source, if it is a file."""
         return self.imported.path if self.imported else self.original.code_file
 
 
@@ -72,7 +72,7 @@ def factory_of_text(
     function: str | None = None,
     started: CommandLine | None = None,
 ) -> ProgramFactory:
-    """Returns the factory for a text that starts from copies of `names`; of a function in it, where one is named."""
+    """Return the factory for a source that starts with copies of `names`, or for a function in it."""
     make = partial(from_source, file=file, names=names, function=function, started=started)
     return ProgramFactory(make(source), make)
 
@@ -80,15 +80,15 @@ def factory_of_text(
 def factory_of_file(
     path: str | os.PathLike, part: str | None = None, started: CommandLine = NO_ARGUMENTS
 ) -> ProgramFactory:
-    """Returns the factory for a Python file or notebook, which is only read, or for a part of it.
+    """Return the factory for a Python file or notebook, or for a part of it; the file is only read.
 
     Args:
         path: a script, or a notebook, whose cells run from the top.
-        part: one function of the script, or the notebook's last cell to run, by its number or id.
-        started: the arguments that it is given, and how it is started.
+        part: a function of the script, or the last cell of the notebook to run, by its number or id.
+        started: the arguments of the script, and how it is started.
 
     Raises:
-        ProgramError: it cannot be read, it is not Python, or it has no such cell.
+        ProgramError: if the file cannot be read, is not Python, or has no such cell.
     """
     source, notebook = read_source(path), None
     if os.fspath(path).endswith(".ipynb"):
@@ -99,24 +99,24 @@ def factory_of_file(
 
 
 def factory_of_module(name: str, started: CommandLine = NO_ARGUMENTS) -> ProgramFactory:
-    """Returns the factory for what `python -m name` runs.
+    """Return the factory for `python -m name`.
 
     Raises:
-        ProgramError: there is no such module, or it is not Python.
+        ProgramError: if there is no such module, or it is not Python.
     """
     full_name, path = module_file(name)
     return factory_of_file(os.path.relpath(path), None, replace(started, module=full_name))
 
 
 def factory_of_import(program: Program, file: str) -> ProgramFactory:
-    """Returns the factory for a program of which a file that it imports is changed; `file` is the name in its verdict.
+    """Return the factory for a program with a changed import; `file` is the name of the imported file in its verdict.
 
     Raises:
-        ProgramError: the file cannot be read.
+        ProgramError: if the file cannot be read.
     """
     imported = ImportedFile(file, os.path.abspath(file), read_source(file))
     places = [imported.path]
-    if program.scratch:  # what is loaded by a path of the working folder lies in its copy
+    if program.scratch:  # the program may also load the file by path from the copy of the working directory
         places.append(program.scratch.root + imported.path)
 
     def make(text: str) -> Program:
@@ -130,18 +130,19 @@ def factory_of_import(program: Program, file: str) -> ProgramFactory:
 
 
 def factory_of_cell(source: str, space: dict) -> ProgramFactory:
-    """Returns the factory for a cell that runs in `space`, a notebook's own names, and starts from what they hold now."""
+    """Return the factory for a cell that runs in `space`, the namespace of a notebook, from its current values."""
     make = partial(from_cell, space=space)
     return ProgramFactory(make(source), make, obstacle_in_cell(source, space))
 
 
 def factory_of_function(function: Callable, names: dict | None = None) -> ProgramFactory:
-    """Returns the factory for a live function, called with copies of `names` as keyword arguments.
+    """Return the factory for a live function, called with copies of `names` as keyword arguments.
 
-    A changed text is that of the whole file or cell that defines it; its functions run with their new code (`LiveFunctions`).
+    A changed source is that of the whole file or cell that defines the function; its functions run with their new code
+    (`LiveFunctions`).
 
     Raises:
-        ProgramError: it has no code of its own.
+        ProgramError: if the function has no Python code.
     """
     original, code = from_function(function, names=names), code_of(function)
     what = f"No repair was searched for: the source text of {code.co_name} "

@@ -1,4 +1,4 @@
-"""One run of a program, and the values it computed, so that two versions of it can be compared."""
+"""Run a program and store its results, to compare two versions of it."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from autograder.tape.run.once import run_once
 from autograder.tape.run.programs.program import Program
 from autograder.tape.run.programs.source_text import ProgramError
 
-LARGEST = 100_000  # elements of a tensor that are compared one by one; larger ones are compared by sums
-PART = 1 << 22  # elements of a large tensor that are summed at once
-MEMBERS = 100  # of a list or dictionary that are compared
+LARGEST = 100_000  # largest number of elements that are compared one by one; larger tensors are compared by sums
+PART = 1 << 22  # number of elements of a large tensor that are summed at once
+MEMBERS = 100  # maximum number of items of a list or dictionary that are compared
 
 
 @dataclass
 class CallValues:
-    """The numbers of one backward call.
+    """The results of a backward call.
 
     Attributes:
-        losses: what it started from.
-        given: what it added to each target's gradient, or returned for it, with the `id` of the target.
-        raised: whether it was refused or stopped with an error.
+        losses: values of the roots.
+        given: gradients that it added to each target's `.grad` or returned for it, with the `id` of the target.
+        raised: whether it raised an error.
     """
 
     losses: list[Tensor]
@@ -43,23 +43,24 @@ class CallValues:
 
     @property
     def gradients(self) -> list[Tensor]:
-        """The gradients that it gave."""
+        """The gradients without the ids of their targets."""
         return [gradient for _, gradient in self.given]
 
 
 @dataclass
 class TrialRun(Listener):
-    """What one run computed.
+    """The results of a run.
 
     Attributes:
-        error: the exception's text, or None.
-        calls: what each backward started from and gave.
-        values: the tensors that names held when their function returned, keyed "name" or "function.name"; and the results.
-        numbers: the fractions among them, until the run has ended.
-        leaves: the names among them that held a leaf which requires grad, each with the leaf's `id`.
-        trained: the values at the end of every leaf that a backward reached; `left` what is in their `.grad` then.
-        least, until: after so many backward calls, and that time (by `time.monotonic`), the run may end.
-        running: how many backward calls are under way, one inside another.
+        error: text of the exception, or None.
+        calls: losses and gradients of each backward.
+        values: tensors of the variables when their function returned, by "name" or "function.name", and the result.
+        numbers: the variables that are a float, until the run has ended.
+        leaves: names of the leaves that require grad, each with the leaf's `id`.
+        trained: values at the end of every leaf that a backward reached.
+        left: `.grad` of these leaves at the end.
+        least, until: minimum number of backward calls and time (of `time.monotonic`) after which the run may end.
+        running: number of active backward calls, which may be nested.
     """
 
     error: str | None = None
@@ -76,11 +77,11 @@ class TrialRun(Listener):
     until: float = math.inf
 
     def is_enough(self, calls: int) -> bool:
-        """Whether the time for further backward calls is over."""
+        """Return whether the time for further backward calls is over."""
         return calls >= self.least and time.monotonic() > self.until
 
     def before_backward(self, call: Backward) -> None:
-        """Records the numbers that backward starts from."""
+        """Store the losses that backward starts from."""
         self.running += 1
         self.calls.append(CallValues([snapshot(root) for root in call.roots if isinstance(root, Tensor)]))
         self.held = (
@@ -88,29 +89,29 @@ class TrialRun(Listener):
         )
 
     def after_backward(self, call: Backward) -> None:
-        """Records the gradients that it gave."""
+        """Store the gradients of the call."""
         self.running -= 1
         self.calls[-1].raised = call.error is not None
         self.calls[-1].given = [(id(target), self.added(target, gradient)) for target, gradient in self.given(call)]
         self.reached |= {id(target): target for target in call.targets if target.is_leaf}
 
     def given(self, call: Backward) -> list[tuple[Tensor, Tensor]]:
-        """Returns the targets of a call with the gradients that count."""
+        """Return the targets of a call with their gradients."""
         pairs = zip(call.targets, call.gradients, strict=False)
         return [(target, gradient) for target, gradient in pairs if gradient is not None]
 
     def added(self, target: Tensor, gradient: Tensor) -> Tensor:
-        """Returns the part of a target's gradient that was not there before the call."""
+        """Return the gradient that the call added to a target."""
         before = self.held.get(id(target))
         return snapshot(gradient) if before is None else snapshot(gradient) - snapshot(before)
 
     def counts(self, leaf: Tensor) -> bool:
-        """Whether what a leaf's `.grad` holds at the end is to be kept by a repair."""
+        """Return whether a fix must keep the leaf's `.grad` at the end."""
         return True
 
     @contextlib.contextmanager
     def around(self, program: Program) -> Iterator[None]:
-        """The context of the program's own code; at its end, before anything is restored, the leaves are noted."""
+        """Return the context for the program's code; at its end, before values are restored, it stores the leaves."""
         with names_noted(self, program):
             yield
         self.trained = [snapshot(leaf) for leaf in self.reached.values()]
@@ -120,9 +121,9 @@ class TrialRun(Listener):
         self.reached = {}
 
     def keep(self, name: str, value: Any) -> None:
-        """Keeps the tensors in a value: its own, those in lists and dictionaries, a module's parameters, and their gradients.
+        """Store the tensors of a value, including those in lists and dictionaries, parameters of modules, and gradients.
 
-        What `vmap` maps over has no values outside of it.
+        Tensors inside `vmap` have no values outside it and are skipped.
         """
         if isinstance(value, Tensor) and is_transformed(value):
             return
@@ -134,14 +135,15 @@ class TrialRun(Listener):
                 self.keep(f"{name}.grad", value.grad)
         elif isinstance(value, float):
             self.values.pop(name, None)
-            self.numbers[name] = value  # made a tensor at the end: a function may return it a million times
+            # converted to a tensor at the end of the run, because a function may return it a million times
+            self.numbers[name] = value
         else:
             for inside, one in members(value):
                 self.keep(name + inside, one)
 
 
 def members(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yields what a container or a module holds, each with the expression that reaches it from the container."""
+    """Yield the items of a container or parameters of a module, each with the expression that reaches it."""
     if isinstance(value, torch.nn.Module):
         yield from ((f".{path}", one) for path, one in value.named_parameters())
     elif isinstance(value, dict):
@@ -151,7 +153,7 @@ def members(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def run_trial(program: Program, trial: TrialRun, *, calls: int | None = None) -> TrialRun:
-    """Returns `trial` with what the program computed; with `calls`, until so many backward calls were made."""
+    """Run the program, and return `trial` with the results; `calls` limits the number of backward calls."""
     try:
         run = run_once(program, trial, lambda: trial.around(program), calls=calls)
     except ProgramError as error:
@@ -166,9 +168,10 @@ def run_trial(program: Program, trial: TrialRun, *, calls: int | None = None) ->
 
 @contextlib.contextmanager
 def names_noted(trial: TrialRun, program: Program) -> Iterator[None]:
-    """Records what names hold when each of the program's own functions returns or raises.
+    """Store the values of variables when a function of the program returns or raises.
 
-    What a checkpointed block computes again during backward is left out: the run as meant keeps it, and computes it once.
+    Recomputation in a checkpoint during backward is skipped: the intended run keeps the saved tensors and computes them
+    once.
     """
     previous = sys.getprofile()
 
@@ -192,7 +195,7 @@ def names_noted(trial: TrialRun, program: Program) -> Iterator[None]:
 
 
 def snapshot(tensor: Tensor) -> Tensor:
-    """Returns a private copy of the values in float64, or three sums where there are very many."""
+    """Return a private copy of the values in float64, or three sums if the tensor is large."""
     with unheard(), torch.no_grad():
         flat = tensor.detach().to_dense() if tensor.layout != torch.strided else tensor.detach()
         if flat.numel() > LARGEST:
@@ -201,14 +204,14 @@ def snapshot(tensor: Tensor) -> Tensor:
 
 
 def _sums(tensor: Tensor) -> Tensor:
-    """Returns three sums of a large tensor, taken part by part: they need no copy of it."""
+    """Return three sums of a large tensor, computed in parts to avoid a copy of it."""
     parts = tensor.flatten().split(PART)
     return sum(torch.stack([part.sum(), part.abs().sum(), part.square().sum()]) for part in parts)  # type: ignore[return-value]
 
 
 def same(one: Tensor, other: Tensor, *, near: bool = False) -> bool:
-    """Whether two snapshots agree up to rounding in single precision, or up to the step of finite differences."""
-    if one.shape != other.shape or one.dtype != other.dtype:  # allclose raises where one is complex and the other real
+    """Return whether two snapshots agree up to float32 rounding, or up to the error of finite differences."""
+    if one.shape != other.shape or one.dtype != other.dtype:  # allclose raises if only one is complex
         return False
     relative, absolute = (2e-3, 1e-4) if near else (1e-4, 1e-6)
     return torch.allclose(one, other, rtol=relative, atol=absolute, equal_nan=True)

@@ -1,7 +1,8 @@
-"""Gradients that a program computes on the way and throws away: those of values that a parameter no longer has.
+"""Track gradients that a program computes and discards: those of values that a parameter no longer has.
 
-A generator's loss goes backward through the discriminator, too. Where the discriminator's step came in between, its gradient is
-that of older weights, and the next `zero_grad()` clears it before any step has used it. A repair need not give it.
+The backward of a generator's loss also reaches the discriminator. If the discriminator's step came before it, this
+gradient belongs to older weights, and the next `zero_grad()` clears it before a step uses it. A fix need not reproduce
+it.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from autograder.tape.run.storages import fingerprint
 
 
 class UnusedGradients:
-    """Follows the backward calls of one run.
+    """Tracks the backward calls of a run.
 
     Attributes:
-        unused: the `id` of each leaf that at least once got such a gradient and was cleared before its value changed.
-        waiting: by `id`, the leaves whose `.grad` holds such a gradient now, each with the leaf's bytes.
+        unused: ids of the leaves with such a gradient that was cleared before the leaf's value changed.
+        waiting: by id, the leaves whose `.grad` is such a gradient now, each with a fingerprint of the leaf.
     """
 
     def __init__(self) -> None:
@@ -31,32 +32,32 @@ class UnusedGradients:
         self._outdated: list[Tensor] = []
 
     def before_backward(self, call: Backward) -> list[Tensor]:
-        """Returns the leaves that get a gradient of older values from this call."""
+        """Return the leaves that receive a gradient of older values from this call."""
         self._settle()
         self._outdated = [] if call.returns else list(self._older(call))
         self._calls.append((next_sequence_number(), dict(zip(map(id, call.targets), call.keys, strict=False))))
         return self._outdated
 
     def after_backward(self) -> None:
-        """Waits for what becomes of the gradients that the call gave."""
+        """Start to track the outdated gradients of the call."""
         self.waiting |= {id(leaf): (leaf, fingerprint(leaf)) for leaf in self._outdated}
 
     def end_early(self) -> None:
-        """Asks for none of the gradients that wait: what the program would have done with them is not known."""
+        """Treat all tracked gradients as unused, because it is not known what the program would have done with them."""
         self._settle()
         self.unused |= self.waiting.keys()
 
     def _settle(self) -> None:
-        """Looks at what became of the gradients that waited."""
+        """Check whether the tracked gradients were used or cleared."""
         for key, (leaf, value) in list(self.waiting.items()):
             if fingerprint(leaf) != value:
-                del self.waiting[key]  # a step used it
+                del self.waiting[key]  # an optimizer's step used it
             elif leaf.grad is None or not leaf.grad.any():
                 self.unused.add(key)
                 del self.waiting[key]
 
     def _older(self, call: Backward) -> Iterable[Tensor]:
-        """Yields the leaves that were written since an earlier call, and were read before that call for this one."""
+        """Yield the leaves that were modified since an earlier call, after this call's graph had read them."""
         first_read = reads(call)
         for leaf, key in zip(call.targets, call.keys, strict=False):
             since = [
@@ -69,7 +70,7 @@ class UnusedGradients:
 
 
 def reads(call: Backward) -> dict[int, int]:
-    """Returns, by the `id` of each leaf, the number of the first node of this graph that read it."""
+    """Return the sequence number of the first node in this graph that read each leaf, by the `id` of the leaf."""
     found: dict[int, int] = {}
     for node in nodes_below(call.roots):
         for below, _ in node.next_functions:
