@@ -36,7 +36,12 @@ def add_to(verbs: Any) -> None:
         help=f"who is in the class: the platform's own file (default: {ROSTER} in the course)",
     )
     collect.add_argument("--student-column", metavar="NAME", help="the roster's column that becomes nbgrader's id")
-    collect.add_argument("--timezone", type=_zone, metavar="NAME", help="of times without one, such as Europe/Berlin")
+    collect.add_argument(
+        "--timezone",
+        type=_zone,
+        metavar="NAME",
+        help="of times without one, such as Europe/Berlin (default: that of policy.toml)",
+    )
     collect.add_argument("--json", action="store_true", help="one JSON object on standard output")
     collect.set_defaults(run=_collect)
 
@@ -119,10 +124,11 @@ def _collect(chosen: argparse.Namespace) -> int:
     from autograder.course.paths import CLASS
     from autograder.desk.collect.collect_report import print_collection
     from autograder.desk.collect.collection import as_json, collect
+    from autograder.desk.written_time import course_zone
 
     course = chosen.course or CLASS
     roster = _roster(course, chosen.roster, chosen.student_column)
-    zone = chosen.timezone or datetime.datetime.now().astimezone().tzinfo or datetime.UTC
+    zone = course_zone(course, chosen.timezone)
     done = collect(chosen.download, chosen.assignment, course, roster, chosen.platform, zone)
     print(as_json(done)) if chosen.json else print_collection(done, chosen.assignment)
     return 1 if done.questions else 0

@@ -6,15 +6,60 @@ import contextlib
 import datetime
 import re
 import unicodedata
+import zoneinfo
 from collections import defaultdict
 from collections.abc import Iterable
 from functools import cache
+from pathlib import Path
 from typing import NamedTuple
 
+from autograder.errors import InputError
+from autograder.grade.policy.course_policy import FILE, read_policy
 from autograder.grade.policy.submission_time import YEAR, read_time
 
 CLOCK = re.compile(r"(?<!\d)(\d{1,2})[:.](\d\d)(?::\d\d)?(?!\d)")
 LONGEST_FILLER = 3  # maximum number of letters of a word to ignore, such as "de", "den", "kl", "г" and "年"
+
+
+class ZoneError(InputError):
+    """A time has no zone, or a course has two."""
+
+
+class NoZone(datetime.tzinfo):
+    """The zone of times without one in a course that has none: such a time cannot be converted."""
+
+    def utcoffset(self, time: datetime.datetime | None) -> datetime.timedelta:
+        """Raise ZoneError with the time."""
+        raise ZoneError(
+            f'the time {time and time.replace(tzinfo=None)} has no time zone. Write `timezone = "Europe/Berlin"`, or the name of '
+            f"yours, into {FILE}, or add --timezone Europe/Berlin"
+        )
+
+    dst = utcoffset
+
+    def tzname(self, time: datetime.datetime | None) -> str:
+        """Return an empty name."""
+        return ""
+
+    __str__ = __repr__ = lambda self: ""
+
+
+def course_zone(course: Path, named: datetime.tzinfo | None) -> datetime.tzinfo:
+    """Return the zone of times without one: that of the course's policy.toml, else the one that a command names.
+
+    Raises:
+        ZoneError: they are two zones.
+        PolicyError: policy.toml cannot be used.
+    """
+    policy, _ = read_policy(course)
+    if policy is None or policy.timezone is None:
+        return named or NoZone()
+    if named is not None and str(named) != policy.timezone:
+        raise ZoneError(
+            f"{FILE} says {policy.timezone}, and --timezone says {named}. Omit --timezone, or change the file: one zone is for "
+            "all times of a course"
+        )
+    return zoneinfo.ZoneInfo(policy.timezone)
 
 
 class TimeWords(NamedTuple):

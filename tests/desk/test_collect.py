@@ -101,6 +101,45 @@ def test_nbgraders_time_may_name_the_courses_zone(tmp_path, course):
     assert {"2026-10-03 12:10:00 UTC"} == set(times(course).values())
 
 
+@pytest.mark.parametrize(
+    ("policy", "option", "expected"),
+    [
+        pytest.param('timezone = "Europe/Berlin"', [], "22:10", id="the policy's zone"),
+        pytest.param("", ["--timezone", "America/New_York"], "04:10", id="the option's zone"),
+        pytest.param('timezone = "Asia/Tokyo"', ["--timezone", "Asia/Tokyo"], "15:10", id="both"),
+    ],
+)
+def test_a_course_has_one_zone(tmp_path, course, capsys, policy, option, expected):
+    """A time that a teacher wrote into to_match.csv has the zone of policy.toml, else of --timezone, and the command prints it."""
+    (course / "policy.toml").write_text(policy)
+    command = ["collect", str(downloads.canvas_zip(tmp_path / "zip")), ASSIGNMENT, "--course", str(course), *option]
+    cli.main(command)
+    table = course / "collected" / ASSIGNMENT / "to_match.csv"
+    rows = list(csv.DictReader(table.read_text("utf-8-sig").splitlines()))
+    for row in rows:
+        row["handed_in"] = "2026-10-03 00:10"
+    downloads.write_csv(table, [list(rows[0]), *(list(row.values()) for row in rows)])
+    capsys.readouterr()
+    cli.main(command)
+    zone = option[-1] if option else "Europe/Berlin"
+    assert f"Times without a zone were read as {zone}." in capsys.readouterr().out
+    assert {f"{expected}:00 UTC"} == {time.partition(" ")[2] for time in times(course).values()}
+
+
+def test_a_time_without_a_zone_is_refused_in_a_course_without_one(tmp_path, course, capsys):
+    """One sentence names the time and both places for a zone, the exit code is 2, and nothing is written."""
+    roster, zipped = downloads.moodle_worksheet(tmp_path / "roster.csv"), downloads.moodle_zip(tmp_path / "zip")
+    command = ["collect", str(zipped), ASSIGNMENT, "--course", str(course), "--roster", str(roster)]
+    before = contents(course)
+    assert 2 == cli.main(command)
+    error = capsys.readouterr().err
+    assert all(part in error for part in ("2026-10-03 14:10:00 has no time zone", "policy.toml", "--timezone"))
+    assert before == contents(course)
+    (course / "policy.toml").write_text('timezone = "Europe/Berlin"')
+    assert 2 == cli.main([*command, "--timezone", "Asia/Tokyo"])
+    assert "policy.toml says Europe/Berlin, and --timezone says Asia/Tokyo" in capsys.readouterr().err
+
+
 def test_a_hand_in_without_the_notebook_is_said(tmp_path, course):
     """Canvas' page for what was typed instead lies there, and its line says what does not."""
     done = collect(downloads.canvas_zip(tmp_path / "zip"), ASSIGNMENT, course, Roster([]))

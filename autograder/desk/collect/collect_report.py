@@ -40,6 +40,8 @@ def _lines(collection: Collection, assignment: str) -> list[str]:
         lines.append(
             f"{len(collection.missing)} handed in nothing: {_listed([one.student for one in collection.missing])}"
         )
+    if collection.zone:
+        lines.append(f"Times without a zone were read as {collection.zone}.")
     lines += [printable(note) for note in collection.notes[:LONGEST_LIST]]
     if len(collection.notes) > LONGEST_LIST:
         lines.append(f"{len(collection.notes) - LONGEST_LIST} more files were left out")

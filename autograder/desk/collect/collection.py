@@ -57,6 +57,7 @@ class Collection(NamedTuple):
         questions: the open questions.
         table: the table with the questions; None if everything is decided.
         notes: the files of the download that were left out, one line each.
+        zone: the time zone of times without one; "" if the course has none.
     """
 
     platform: str
@@ -65,6 +66,7 @@ class Collection(NamedTuple):
     questions: list[MatchQuestion]
     table: Path | None
     notes: list[str]
+    zone: str
 
 
 def collect(
@@ -88,6 +90,7 @@ def collect(
     Raises:
         DownloadError: it is not such a download, or belongs to another assignment; nothing is written.
         ClassError: the course or the assignment does not exist.
+        ZoneError: a time has no zone, and neither has the course; nothing is written.
         CollectError: a file cannot be written to the course's folder.
     """
     classroom = open_class(course, assignment, before_hand_in=True)
@@ -112,8 +115,9 @@ def _collect(classroom: Classroom, download: Path, roster: Roster, platform: str
         works = [readable(hand_in, shapes, answers.notebooks) for hand_in in hand_ins]
         _check_assignment(works, download, assignment)
         claims, questions = claims_of(works, roster, answers)
-        classroom.steps["submitted"].mkdir(parents=True, exist_ok=True)
         desk = _Desk(classroom, chosen.name, record, folder, answers, zone)
+        desk.check_times(claims)
+        classroom.steps["submitted"].mkdir(parents=True, exist_ok=True)
         lines = [desk.settle(student, one) for student, one in sorted(claims.items())]
     write_record(classroom.folder, assignment, record)
     keep_students(classroom.folder, {person.student: person.name for person in roster.people})
@@ -122,7 +126,7 @@ def _collect(classroom: Classroom, download: Path, roster: Roster, platform: str
     missing = [person for person in roster.people if person.student not in claims]
     open_questions = [one for one in questions if not _is_answered(one, answers)]
     notes = [*files.notes, *_unread(desk.unread_times)]
-    return Collection(chosen.name, lines, missing, open_questions, table, notes)
+    return Collection(chosen.name, lines, missing, open_questions, table, notes, str(zone))
 
 
 class _Desk:
@@ -139,6 +143,11 @@ class _Desk:
         self.answers, self.zone = answers, zone
         self.questions: list[MatchQuestion] = []
         self.unread_times: set[str] = set()
+
+    def check_times(self, claims: dict[str, list[Claim]]) -> None:
+        """Raise ZoneError if a time has no zone."""
+        for claim in (claim for listed in claims.values() for claim in listed):
+            self._time(claim)
 
     def settle(self, student: str, claims: list[Claim]) -> CollectedLine:
         """Place the latest of a student's submissions, store the others, and return the student's line."""

@@ -29,7 +29,7 @@ class MatchQuestion(NamedTuple):
         why: the reason.
         student: to fill in: nbgrader's id, or "-" to ignore the submission.
         notebook: to fill in: the notebook's name, or "-" if the file is not one.
-        handed_in: to fill in: the time of submission, in the command's time zone.
+        handed_in: to fill in: the time of submission, in the course's time zone.
     """
 
     hand_in: str

@@ -81,7 +81,7 @@ class DropLowest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rules of a course."""
 
-    timezone: str = "UTC"  # of times without one
+    timezone: str | None = None  # of times without one; without it, those of this file are in UTC
     late: LateRule | None = None  # None leaves late work to nbgrader's plugin
     assignments: dict[str, AssignmentPolicy] = {}
     drop_lowest: tuple[DropLowest, ...] = ()
@@ -108,7 +108,7 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return max(_span(given) if isinstance(given, str) else self._stored(given) - due, datetime.timedelta()) or None
 
     def _stored(self, time: datetime.datetime) -> datetime.datetime:
-        aware = time if time.tzinfo else time.replace(tzinfo=zoneinfo.ZoneInfo(self.timezone))
+        aware = time if time.tzinfo else time.replace(tzinfo=zoneinfo.ZoneInfo(self.timezone or "UTC"))
         return aware.astimezone(datetime.UTC).replace(tzinfo=None)
 
 
@@ -133,7 +133,7 @@ def read_policy(course: Path) -> tuple[CoursePolicy | None, str]:
 def _check(policy: CoursePolicy) -> None:
     """Raise ValueError with the setting that cannot be."""
     try:
-        zoneinfo.ZoneInfo(policy.timezone)
+        zoneinfo.ZoneInfo(policy.timezone or "UTC")
     except (zoneinfo.ZoneInfoNotFoundError, OSError):
         raise ValueError(
             f"timezone: {policy.timezone!r} is no time zone; they have names such as Europe/Berlin"
