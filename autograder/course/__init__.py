@@ -1,7 +1,8 @@
-"""The course: its catalogue, hints and progress, canonical notebooks and their release.
+"""The course: its catalogue, hints, progress, practice, and the release of its notebooks.
 
-Importing this package defines nothing but where its names live, so `autograder lab` starts without PyTorch. A lesson's first
-cell, `from autograder.course import can_now, hint`, loads them, and from then on the exercises that pass are kept.
+The names in `__all__` are imported on first use, so that `autograder lab` starts without PyTorch. The first cell of a
+lesson,
+`from autograder.course import can_now, hint`, imports them; from then on, passed exercises are recorded.
 """
 
 from __future__ import annotations

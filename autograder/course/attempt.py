@@ -1,4 +1,4 @@
-"""`check NOTEBOOK`: runs a learner's notebook in a new kernel and returns the verdict of every grade cell."""
+"""`check NOTEBOOK`: run a student's notebook in a new kernel, and return the verdict of every grade cell."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ class ExerciseResult(NamedTuple):
 
 
 def attempt(path: Path, progress: Callable[[int, int], None] = lambda cell, cells: None) -> list[ExerciseResult]:
-    """Returns the verdict of every grade cell, in the notebook's order; the file is not changed.
+    """Return the verdict of every grade cell, in the notebook's order; the file is not modified.
 
     Args:
-        path: the notebook, as it was saved.
-        progress: is called before each cell with its number, from 1, and the number of cells.
+        path: the notebook; unsaved changes do not count.
+        progress: called before each cell with its number, from 1, and the number of cells.
 
     Raises:
         NotebookError: the file is missing, is not a notebook, or has no grade cells.
@@ -55,7 +55,7 @@ def attempt(path: Path, progress: Callable[[int, int], None] = lambda cell, cell
         resources={"metadata": {"path": str(path.resolve().parent)}},
     )
     try:
-        # The outputs arrive as messages; the kernel's own warnings (ipykernel 7: TCP, sockets that close late) are not ours.
+        # The outputs arrive as messages; the kernel's own warnings (ipykernel 7: TCP, sockets that close late) do not matter here.
         client.execute(env=os.environ | {VARIABLE: language()}, stdout=DEVNULL, stderr=DEVNULL)
     except (nbclient.exceptions.CellTimeoutError, nbclient.exceptions.DeadKernelError) as error:
         reason = str(error).splitlines()[0]

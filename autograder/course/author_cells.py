@@ -1,4 +1,4 @@
-"""The author's cells beside each exercise: answers that must pass, and answers that must be refused with a given phrase."""
+"""The author's cells next to each exercise: answers that must pass, and answers that must be rejected with a given phrase."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ AUTHOR_TAGS = ("answer", "right", "wrong")
 
 
 class Answer(NamedTuple):
-    """One author's cell: its kind, its name from the first line, and the phrase its refusal must contain ("" if it is right)."""
+    """One author's cell: its kind, its name from the first line, and the phrase that its message must contain ("" if it is right)."""
 
     kind: str
     name: str
@@ -23,7 +23,7 @@ class Answer(NamedTuple):
 
 
 class AuthorExercise(NamedTuple):
-    """One exercise of a source notebook: what the learner gets, the check cell, and the author's answers."""
+    """One exercise of a source notebook: the student's stub, the check cell, and the author's answers."""
 
     id: str
     stub: str
@@ -31,7 +31,7 @@ class AuthorExercise(NamedTuple):
     answers: tuple[Answer, ...]
 
     def of_kind(self, *kinds: str) -> list[Answer]:
-        """Returns the answers of these kinds: "answer", "right", "wrong"."""
+        """Return the answers of these kinds: "answer", "right", "wrong"."""
         return [answer for answer in self.answers if answer.kind in kinds]
 
 
@@ -40,10 +40,11 @@ class AuthorError(InputError):
 
 
 def exercises(path: Path) -> list[AuthorExercise]:
-    """Returns the exercises of a source notebook in order; predictions are exercises without author's cells.
+    """Return the exercises of a source notebook in order; predictions are exercises without author's cells.
 
     Raises:
-        AuthorError: an author's cell has no check after it, or its first line does not have the form its tag requires.
+        AuthorError: an author's cell is not followed by a check, or its first line does not have the form that its tag
+            requires.
     """
     from autograder.course.canonical import read  # loads nbformat, which `exercises_of` does not need
 
@@ -54,7 +55,7 @@ def exercises(path: Path) -> list[AuthorExercise]:
 
 
 def exercises_of(notebook: NotebookNode) -> list[AuthorExercise]:
-    """Returns the exercises of a source notebook that was read already; as `exercises`."""
+    """Return the exercises of a notebook that has been read; see `exercises`."""
     found: list[AuthorExercise] = []
     stub, answers = "", []
     for cell in notebook.cells:
@@ -64,7 +65,7 @@ def exercises_of(notebook: NotebookNode) -> list[AuthorExercise]:
             answers.append(_answer(kind, cell))
         elif "stub" in tags:
             stub = cell.source
-        elif cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade"):  # a person grades the others
+        elif cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade"):  # others are graded manually
             found.append(AuthorExercise(cell.metadata.nbgrader.grade_id, stub, cell.source, tuple(answers)))
             stub, answers = "", []
     if answers:
@@ -73,14 +74,14 @@ def exercises_of(notebook: NotebookNode) -> list[AuthorExercise]:
 
 
 def setup(path: Path) -> str:
-    """Returns the code before the first exercise: the imports that every answer may use."""
+    """Return the code before the first exercise: the imports that every answer may use."""
     from autograder.course.canonical import read
 
     return setup_of(read(path))
 
 
 def setup_of(notebook: NotebookNode) -> str:
-    """Returns the code before the first exercise of a notebook that was read already."""
+    """Return the code before the first exercise of a notebook that has been read."""
     sources = []
     for cell in notebook.cells:
         if "stub" in cell.metadata.get("tags", []):

@@ -1,4 +1,4 @@
-"""Notebooks as they are stored: no outputs, stable ids, one format, so that a diff shows only real changes."""
+"""The stored form of notebooks: no outputs, stable ids and one format, so that a diff shows only real changes."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ KERNEL = {
     "language_info": {"name": "python"},
 }
 
-# nbgrader locks a cell in JupyterLab by "deletable" and "editable"; "jupyter" folds the source of a check.
+# nbgrader uses "deletable" and "editable" to lock a cell in JupyterLab; "jupyter" folds the source of a check.
 KEPT = ("nbgrader", "tags", "deletable", "editable", "jupyter")
 
 
 class NotebookError(InputError):
-    """A file that is not a notebook; the message says what is wrong and what to do."""
+    """The file is not a notebook; the message gives the reason and a way to fix it."""
 
 
 def read(path: Path) -> NotebookNode:
-    """Returns the notebook in nbformat 4, validated.
+    """Return the notebook in nbformat 4, validated.
 
     Raises:
         NotebookError: the file is missing, is not JSON, or is not a notebook.
@@ -57,7 +57,7 @@ def read(path: Path) -> NotebookNode:
 
 
 def canonical(notebook: NotebookNode) -> NotebookNode:
-    """Returns a copy without outputs, execution counts and editor metadata; every cell keeps its id, and the notebook its language."""
+    """Return a copy without outputs, execution counts and editor metadata; cell ids and the notebook's language are kept."""
     spoken = {METADATA: notebook.metadata[METADATA]} if METADATA in notebook.metadata else {}
     stored = nbformat.v4.new_notebook(metadata=KERNEL | spoken, nbformat_minor=5)
     for cell in notebook.cells:
@@ -74,7 +74,7 @@ def canonical(notebook: NotebookNode) -> NotebookNode:
 
 
 def write(notebook: NotebookNode, path: Path) -> None:
-    """Writes the canonical form, completely or not at all."""
+    """Write the canonical form, completely or not at all."""
     temporary = path.with_suffix(".writing")
     nbformat.write(canonical(notebook), temporary)
     temporary.replace(path)

@@ -1,4 +1,4 @@
-"""The course as a list: each lesson's title, time, needs and hints, read from the data files beside this module."""
+"""The list of lessons: title, time, prerequisites and hints of each, read from the data files next to this module."""
 
 from __future__ import annotations
 
@@ -17,23 +17,30 @@ BELIEFS = Path(__file__).parent / "beliefs.toml"
 
 
 class Exercise(msgspec.Struct, frozen=True):
-    """One exercise: its id and three hints (what you see, where to look, which idea helps), never the line to type."""
+    """One exercise: its id and three hints (the symptom, the place to look, the idea), never the line to type."""
 
     id: str
     hints: tuple[str, str, str]
 
 
 class Aim(msgspec.Struct, frozen=True):
-    """One thing that a lesson teaches, and the exercises that show it was learnt."""
+    """One aim of a lesson, and the exercises that show whether it was reached."""
 
     can: str
     shown_by: tuple[str, ...]
 
 
 class Lesson(msgspec.Struct, frozen=True):
-    """One lesson, which is one assignment: `name` is its folder below notebooks/ and solutions/, `minutes` the time to allow.
+    """One lesson, which is one assignment.
 
-    `predictions` has, for each prediction, the name of the belief that often leads to a wrong outcome or value.
+    Attributes:
+        name: its folder in notebooks/ and solutions/.
+        title: the title of the lesson.
+        minutes: the recommended time.
+        needs: the prerequisites.
+        aims: three aims.
+        exercises: the exercises, in order.
+        predictions: for each prediction, a wrong outcome or value → the name of the belief that often leads to it.
     """
 
     name: str
@@ -46,7 +53,7 @@ class Lesson(msgspec.Struct, frozen=True):
 
 
 def lessons() -> tuple[Lesson, ...]:
-    """Returns every lesson in the course's order, in the reader's language."""
+    """Return every lesson in the course's order, in the reader's language."""
     return _lessons_in(language())
 
 
@@ -61,7 +68,7 @@ def _lessons_in(spoken: str) -> tuple[Lesson, ...]:
 
 
 def beliefs() -> dict[str, str]:
-    """Returns, for each belief that leads to wrong predictions, what a learner reads about it, in the reader's language."""
+    """Return the explanation of each belief that leads to wrong predictions, in the reader's language."""
     return _translated(_beliefs())
 
 
@@ -71,12 +78,12 @@ def _beliefs() -> dict[str, str]:
 
 
 def belief_behind(prediction: str, choice: str) -> str | None:
-    """Returns the name of the belief that often leads to a wrong choice; None for an exercise that is no prediction."""
+    """Return the name of the belief that often leads to a wrong choice; None if the exercise is not a prediction."""
     return next((of[choice] for lesson in lessons() if choice in (of := lesson.predictions.get(prediction, {}))), None)
 
 
 def _translated(data: Any) -> Any:
-    """Returns a lesson's data with each text in the reader's language; names have no translation and stay."""
+    """Return a lesson's data with each text in the reader's language; names have no translation and are unchanged."""
     if isinstance(data, dict):
         return {key: _translated(item) for key, item in data.items()}
     if isinstance(data, list):

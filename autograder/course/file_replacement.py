@@ -1,4 +1,4 @@
-"""Files that are written as a whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Writes a file so that a reader finds the old one or the new one, and never a part."""
+    """Write a file atomically: a reader sees the old contents or the new ones."""
     replace_files({path: data})
 
 
 def replace_files(files: Mapping[Path, bytes]) -> None:
-    """Writes files that belong together: all of them, or on an error none."""
+    """Write files that belong together; if an error occurs, all of them keep their old contents."""
     fresh = {path: path.with_name(f".{path.name}.writing") for path in files}
     try:
         for path, data in files.items():

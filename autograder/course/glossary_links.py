@@ -1,9 +1,12 @@
-"""Links from a lesson's words to the glossary: each term leads to its entry where a section uses it first.
+"""Links to the glossary: in each section of a lesson, the first use of a term links to its entry.
 
-The headings of the glossary's notebook are the only list of terms; in another language, their translations are. The links are
-made when a lesson is released, so that nobody writes them, and made again after a lesson is translated. A link's title, which a
-pointer at rest shows, is the first sentence of the entry: JupyterLab 4.6 opens the glossary at its top the first time, because
-it looks for the heading before the cells are there.
+The headings of the glossary's notebook, or their translations, define the terms. The links are added when a lesson is
+released,
+so that authors do not write them, and again after a lesson is translated. The title of a link, which appears on hover,
+is the
+first sentence of the entry, because JupyterLab 4.6 opens the glossary at its top the first time: it searches for the
+heading
+before the cells have been rendered.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ OTHER_FORMS = {
     "Rebasing the history": r"rebas(?:es|ed|ing) (?:the|its) history|history is rebased",
     "Rebinding": r"rebind(?:s|ing)?",
 }
-"""The forms that a text gives to a term, where it is not the heading, with or without an s."""
+"""The patterns of terms whose forms in a text are more than the heading with an optional s."""
 
 COMMON = {"Detach", "Index", "Select and slice"}
 """Terms whose name is also an everyday word of the lessons; only their code is linked."""
@@ -43,10 +46,10 @@ OTHER_SENSES = (
     r"leaves (?:a|behind|in|it|its|no|the)\b|(?:your|own) version|versions? of PyTorch|in view"
     r"|你的版本|更早的版本|这个版本"
 )
-"""Phrases in which the word of a term means something else."""
+"""Phrases in which the word of a term has another meaning."""
 
 CALLS = {"Backward", "Clone", "Detach"}
-"""Terms that are also the name of a method; of the others, code is linked where the heading is code."""
+"""Terms that are also the name of a method. For other terms, code is linked only if the heading is code."""
 
 HEADING = r"(?P<heading>^#.*$)"
 TARGET = r"""\((?:[^)"]|"[^"]*")*\)"""
@@ -60,10 +63,10 @@ class Term(NamedTuple):
     """One entry of the glossary.
 
     Attributes:
-        anchor: what JupyterLab makes of its heading.
-        code: its name in code, such as "no_grad"; None where it has none.
-        words: a pattern for it in a text; "" where only its code is linked.
-        sentence: the first one of its entry, as plain text; "" where there is none.
+        anchor: the anchor that JupyterLab generates for its heading.
+        code: its name in code, such as "no_grad"; None if it has none in code.
+        words: a pattern for the term in a text; "" if only its code is linked.
+        sentence: the first sentence of its entry, as plain text; may be "".
     """
 
     anchor: str
@@ -73,13 +76,13 @@ class Term(NamedTuple):
 
     @property
     def target(self) -> str:
-        """Where a link to it leads, with the title, as Markdown."""
+        """The link target in Markdown, with the title."""
         title = f' "{self.sentence}"' if self.sentence else ""
         return f"({GLOSSARY}#{self.anchor}{title})"
 
 
 class GlossaryLinks:
-    """The links of one text, which is read from its beginning."""
+    """The links of one text, which is processed from its beginning."""
 
     def __init__(self, terms: tuple[Term, ...]) -> None:
         longest_first = sorted((term for term in terms if term.words), key=lambda term: -len(term.words))
@@ -93,9 +96,11 @@ class GlossaryLinks:
         self._seen: set[str] = set()
 
     def linked(self, source: str) -> str:
-        """Returns the next Markdown cell with its links.
+        """Return the next Markdown cell with its links.
 
-        Asterisks stand inside a link: beside a Chinese letter and before a bracket they would open nothing (CommonMark 0.31, 6.2).
+        Asterisks are moved inside a link, because they are not parsed as emphasis next to a Chinese letter and before a
+        bracket
+        (CommonMark 0.31, 6.2).
         """
         return STRESSED.sub(_stress_inside, self._pattern.sub(self._link, source))
 
@@ -110,7 +115,7 @@ class GlossaryLinks:
 
 
 def _stress_inside(found: re.Match[str]) -> str:
-    """Returns stressed words that begin or end with a link as one link around the stressed words; any other text as it is."""
+    """Return emphasised words that begin or end with a link as one link around the emphasised words; other text unchanged."""
     inside = found["inside"] or ""
     targets = re.findall(rf"\]({TARGET})", inside)
     if len(targets) != 1 or not (inside.startswith("[") or inside.endswith(")")) or not LINK.search(inside):
@@ -120,24 +125,24 @@ def _stress_inside(found: re.Match[str]) -> str:
 
 
 def with_glossary_links(notebook: NotebookNode, glossary: Path = OWN_GLOSSARY) -> NotebookNode:
-    """Returns a copy in which each section's first use of a term is a link; headings, code and other links stay as they are.
+    """Return a copy in which each section's first use of a term is a link; headings, code and other links are unchanged.
 
     Args:
         notebook: a lesson, in any of the course's languages.
-        glossary: the notebook with the terms, in English; where it is missing, nothing is linked.
+        glossary: the notebook with the terms, in English; if it is missing, the copy has no links.
     """
     linked = copy.deepcopy(notebook)
     links = GlossaryLinks(glossary_terms(notebook.metadata.get(METADATA, SOURCE), glossary))
     for cell in linked.cells:
         if (
             cell.cell_type == "markdown" and "nbgrader" not in cell.metadata
-        ):  # nbgrader compares those with their checksum
+        ):  # nbgrader compares such a cell with its checksum
             cell.source = links.linked(cell.source)
     return linked
 
 
 def without_glossary_links(notebook: NotebookNode) -> NotebookNode:
-    """Returns a copy with the words alone, as their author and a translator have them."""
+    """Return a copy without the links, as authors and translators edit it."""
     plain = copy.deepcopy(notebook)
     for cell in plain.cells:
         if cell.cell_type == "markdown":
@@ -146,14 +151,14 @@ def without_glossary_links(notebook: NotebookNode) -> NotebookNode:
 
 
 def lesson_in_language(notebook: NotebookNode, spoken: str) -> NotebookNode:
-    """Returns a released page in one of the course's languages, its links to the glossary's entries in that language."""
+    """Return a released page in one of the course's languages, with links to the glossary in that language."""
     plain = without_glossary_links(notebook)
     translation = in_language(plain, spoken)
     return translation if plain == notebook else with_glossary_links(translation)
 
 
 def glossary_terms(spoken: str, glossary: Path = OWN_GLOSSARY) -> tuple[Term, ...]:
-    """Returns the entries of the glossary in one of the course's languages."""
+    """Return the entries of the glossary in one of the course's languages."""
     cells = read(glossary).cells if glossary.exists() else []
     entries = [cell.source.partition("\n\n") for cell in cells if cell.source.startswith("## ")]
     with speaking(spoken):
@@ -161,12 +166,12 @@ def glossary_terms(spoken: str, glossary: Path = OWN_GLOSSARY) -> tuple[Term, ..
 
 
 def code_name(code: str) -> str:
-    """Returns what a piece of code in a text is about: `torch.no_grad()` is no_grad, and `.data` is data."""
+    """Return the name in a piece of code: no_grad for `torch.no_grad()`, and data for `.data`."""
     return re.sub(r"^(torch)?\.|\(\)$|=(True|False)$", "", code).lower()
 
 
 def _term(title: str, heading: str, body: str) -> Term:
-    """Returns the entry with this English title, this heading, and the text below it."""
+    """Return the entry with this English title, this heading, and the text below it."""
     if title.startswith("`") or title in COMMON:
         words = ""
     elif heading == title:

@@ -1,4 +1,4 @@
-"""`lab`: JupyterLab at the course, with every file that it writes inside the clone."""
+"""`lab`: start JupyterLab with the course, and keep all files that it writes inside the clone."""
 
 from __future__ import annotations
 
@@ -33,33 +33,34 @@ from autograder.locale.translations import in_english, translatable, translated
 
 FIRST_PORT = 8888
 KEPT = translatable("work/{name} holds your answers to an older release; it is kept. Move it away to get the new one.")
-# Plug-ins of nbgrader's labextension (0.9.6) that are the teacher's; "validate-assignment" stays for everyone.
+# Plug-ins of nbgrader's labextension (0.9.6) for teachers; "validate-assignment" is enabled for everyone.
 TEACHERS_PLUGINS = ("assignment-list", "course-list", "create-assignment", "formgrader", "menu")
 TEACHERS_SERVERS = ("formgrader", "assignment_list", "course_list")
 
 
 class LabError(SetupError):
-    """JupyterLab could not be opened; the message says why and what to do."""
+    """JupyterLab could not be opened; the message gives the reason and a way to fix it."""
 
 
 def open_lab(
     lesson: str | None, *, port: int | None, browser: bool, teacher: bool, spoken: str = SOURCE_LANGUAGE
 ) -> int:
-    """Returns JupyterLab's exit code once it stops; Ctrl-C stops it.
+    """Return JupyterLab's exit code when it stops; Ctrl-C stops it.
 
-    A learner works on copies in `work/`, so that notebooks/ stays as released and an update never meets their answers.
-    `work/` lies in the clone, or, where the package was installed, in the current folder.
+    A student works on copies in `work/`, so that notebooks/ remains as released and an update does not change answers.
+    `work/` is in the clone, or in the current folder if the package was installed.
 
     Args:
         lesson: a lesson's name or the beginning of it, such as "02"; None opens the first page.
-        port: where to serve; None takes the first free one from 8888.
+        port: the port of the server; None means the first free one from 8888.
         browser: whether to open a browser window.
-        teacher: serve the whole clone, with nbgrader's tools, instead of the learner's copies.
-        spoken: the language of the lessons, hints and messages; any but English has its own folder in `work/`.
+        teacher: serve the whole clone, with nbgrader's tools, instead of the student's copies.
+        spoken: the language of the lessons, hints and messages; each language except English has its own folder in
+            `work/`.
 
     Raises:
-        LabError: there is no such lesson, the port is taken, or the folder cannot be written.
-        RequirementError: `teacher`, and no clone is around.
+        LabError: the lesson does not exist, the port is taken, or the folder cannot be written.
+        RequirementError: `teacher` is set outside of a clone.
     """
     page = _page(lesson)
     try:
@@ -74,11 +75,11 @@ def open_lab(
         ) from None
     chosen = _port(port)
     token = secrets.token_hex(16)
-    # The server must not outlive this process when it is stopped.
+    # The server must stop when this process is stopped.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = ROOT if teacher else work_folder(spoken)
     path = f"solutions/{page}" if teacher else page
-    # JupyterLab 4.6 lists the page's own folder unless the address names another one; here the learner sees all lessons.
+    # JupyterLab 4.6 lists the page's own folder unless the address names another one; the student should see all lessons.
     address = (
         f"http://127.0.0.1:{chosen}/lab/tree/{path}?token={token}&file-browser-path=/{'solutions' if teacher else ''}"
     )
@@ -89,7 +90,7 @@ def open_lab(
         if browser:
             webbrowser.open(address)
         return server.wait()
-    return 0  # stopped by Ctrl-C, as it should be
+    return 0  # stopped by Ctrl-C
 
 
 def _make_ready(teacher: bool, spoken: str) -> None:
@@ -101,12 +102,12 @@ def _make_ready(teacher: bool, spoken: str) -> None:
 
 
 def work_folder(spoken: str) -> Path:
-    """Returns the folder of a learner's copies in one language."""
+    """Return the folder of a student's copies in one language."""
     return WORK if spoken == SOURCE_LANGUAGE else WORK / spoken
 
 
 def hand_out(spoken: str = SOURCE_LANGUAGE) -> list[str]:
-    """Copies new lessons to `work/`, renews those that nobody has touched, and returns a line for each that it left alone."""
+    """Copy new lessons to `work/`, replace unchanged copies, and return a line for each copy with answers."""
     if spoken == SOURCE_LANGUAGE:
         return _copy_to_work(NOTEBOOKS, WORK)
     with tempfile.TemporaryDirectory(prefix="autograder-") as folder:
@@ -136,7 +137,7 @@ def _copy_to_work(released: Path, work: Path) -> list[str]:
 
 
 def _copy_for_this_kernel(source: Path, target: Path) -> None:
-    """Copies a notebook with all that its kernel will say of its language, or JupyterLab 4.6 counts it as modified at once."""
+    """Copy a notebook with the complete metadata of its kernel's language; otherwise JupyterLab 4.6 marks it as modified."""
     from ipykernel.ipkernel import IPythonKernel
 
     notebook = read(source)
@@ -145,7 +146,7 @@ def _copy_for_this_kernel(source: Path, target: Path) -> None:
 
 
 def _page(lesson: str | None) -> str:
-    # A folder's own page bears its name; what else lies in it (a glossary) is reached from there.
+    # The page of a folder has the folder's name; it links to the other files, such as a glossary.
     pages = [path.relative_to(NOTEBOOKS) for path in lessons(NOTEBOOKS) if path.stem == path.parent.name]
     wanted = lesson or "start"
     found = [page for page in pages if page.stem == wanted] or [page for page in pages if page.stem.startswith(wanted)]
@@ -158,14 +159,14 @@ def _page(lesson: str | None) -> str:
 
 
 def _digests(path: Path) -> tuple[str, str]:
-    """Returns the hash of a copy, and the one that earlier versions recorded, of all its bytes."""
+    """Return the hash of a copy, and the one that earlier versions recorded, of all its bytes."""
     return _digest(path), hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _digest(path: Path) -> str:
-    """Returns a hash of a notebook, without what JupyterLab writes into one that is only opened and saved."""
+    """Return a hash of a notebook, without the metadata that JupyterLab writes if it is only opened and saved."""
     content = path.read_bytes()
-    with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError):  # a learner's file may be anything
+    with contextlib.suppress(ValueError, TypeError, LookupError, AttributeError):  # a student's file may be invalid
         notebook = json.loads(content)
         notebook["metadata"].pop("language_info", None)
         content = json.dumps(notebook, sort_keys=True).encode()
@@ -218,7 +219,7 @@ def _stop(server: subprocess.Popen[bytes]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """Returns the process environment with every place where Jupyter, IPython and matplotlib read or write inside the clone."""
+    """Return the environment with all folders of Jupyter, IPython, matplotlib and npm inside the clone."""
     places = {
         "JUPYTER_CONFIG_DIR": "jupyter/config",
         "JUPYTER_DATA_DIR": "jupyter/data",
@@ -227,7 +228,7 @@ def _environment() -> dict[str, str]:
         "JUPYTERLAB_WORKSPACES_DIR": "jupyter/workspaces",
         "IPYTHONDIR": "ipython",
         "MPLCONFIGDIR": "matplotlib",
-        "npm_config_cache": "npm",  # jupyter-lsp 2.3 asks npm, where there is one, for its folder; npm logs each call
+        "npm_config_cache": "npm",  # jupyter-lsp 2.3 asks npm, if it is installed, for its folder; npm logs each call
     }
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     inside = {name: str(HOME / folder) for name, folder in places.items()}
@@ -237,7 +238,7 @@ def _environment() -> dict[str, str]:
 def _write_settings(teacher: bool) -> None:
     config = HOME / "jupyter" / "config"
     hidden = {f"@jupyter/nbgrader:{name}": not teacher for name in TEACHERS_PLUGINS}
-    hidden["@jupyterlab/apputils-extension:announcements"] = True  # it asks the network for news at every start
+    hidden["@jupyterlab/apputils-extension:announcements"] = True  # checks for news on the network at every start
     servers = {f"nbgrader.server_extensions.{name}": teacher for name in TEACHERS_SERVERS}
     servers |= {"nbgrader.server_extensions.validate_assignment": False, "autograder.course.short_validation": True}
     _write(config / "labconfig" / "page_config.json", {"disabledExtensions": hidden})

@@ -1,4 +1,4 @@
-"""How nbgrader releases our sources and grades with them: the author's cells are removed, faulty programs are kept."""
+"""Preprocessors for releases and grading with nbgrader: they remove the author's cells and keep faulty programs."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ from autograder.course.author_cells import AUTHOR_TAGS
 
 
 class RemoveAuthorCells(NbGraderPreprocessor):
-    """Removes the author's answers beside each exercise, which no student gets."""
+    """Removes the author's answers next to each exercise, which are not for students."""
 
     def preprocess(self, nb: NotebookNode, resources: Any) -> tuple[NotebookNode, Any]:
-        """Returns the notebook without these cells."""
+        """Return the notebook without the author's cells."""
         nb.cells = [cell for cell in nb.cells if not set(AUTHOR_TAGS) & set(cell.metadata.get("tags", []))]
         return nb, resources
 
 
 class KeepStubs(ClearSolutions):
-    """Clears solutions as nbgrader does, but keeps a cell tagged "stub": the program that the learner repairs.
+    """Clears solutions as nbgrader does, but keeps a cell tagged "stub": the program that the student fixes.
 
-    nbgrader 0.9.6 replaces a solution cell without BEGIN SOLUTION marks by `raise NotImplementedError()`; a repair
-    exercise needs the faulty program there.
+    nbgrader 0.9.6 replaces a solution cell without BEGIN SOLUTION marks by `raise NotImplementedError()`, but an
+    exercise needs
+    the faulty program there.
     """
 
     def preprocess_cell(self, cell: NotebookNode, resources: Any, cell_index: int) -> tuple[NotebookNode, Any]:
-        """Returns the cell as it is released."""
+        """Return the cell as it is released."""
         if "stub" in cell.metadata.get("tags", []):
             return cell, resources
         return super().preprocess_cell(cell, resources, cell_index)
 
 
 def configure(config: Config) -> None:
-    """Adds to an nbgrader configuration what the course's sources need: author's cells are removed, stubs are kept.
+    """Make an nbgrader configuration remove the author's cells and keep stubs.
 
-    The course's own list of preprocessors stays as it is otherwise; a second call changes nothing.
+    The other preprocessors of the configuration are kept; a second call has no effect.
     """
     own = [one for one in _preprocessors(config) if one is not RemoveAuthorCells]
     config.GenerateAssignment.preprocessors = [

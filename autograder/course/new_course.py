@@ -1,4 +1,4 @@
-"""`autograder new DIR`: a small nbgrader course that works, to try the commands on and to replace bit by bit."""
+"""`autograder new DIR`: a small working nbgrader course, for trying the commands and as a starting point."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ assert warm_days([15.0, 15.1], 15) == 1
 QUESTION = "Is the mean or the median the better summary of these temperatures? Say why, in two sentences."
 WRONG = "def warm_days(temperatures, limit):\n    return sum(temperature >= limit for temperature in temperatures)"
 RIGHT = "def warm_days(temperatures, limit):\n    return len([one for one in temperatures if one > limit])"
-# What each student wrote, by the cell's id; the others are as they were handed out.
+# The answers of each student, by the cell's id; other cells are as they were handed out.
 STUDENTS = {
     "ann": {"warm_days": RIGHT, "summary": "The median, because one hot day does not move it."},
     "ben": {"warm_days": WRONG, "summary": "The mean."},
@@ -78,18 +78,18 @@ nbgrader_config.py  nbgrader's settings, and what one submission may use
 
 
 class NewCourseError(InputError):
-    """The course cannot be made in this folder."""
+    """The course cannot be created in this folder."""
 
 
 def make_course(folder: Path, limits: str = "") -> None:
     """Write a course into a folder, which is created if it is missing.
 
     Args:
-        folder: the course's.
+        folder: the course's folder.
         limits: lines of nbgrader_config.py that set the limits of a submission.
 
     Raises:
-        NewCourseError: something lies there already, or the folder cannot be written.
+        NewCourseError: the folder is not empty, or cannot be written.
     """
     shown = printable(str(folder))
     try:
@@ -103,7 +103,7 @@ def make_course(folder: Path, limits: str = "") -> None:
 
 
 def _files(folder: Path, limits: str) -> dict[str, str]:
-    """Returns the course's files by their relative paths."""
+    """Return the course's files by their relative paths."""
     source = _source()
     place, notebook = f"source/{ASSIGNMENT}", f"{ASSIGNMENT}.ipynb"
     course = re.sub(r"\W+", "_", folder.resolve().name).strip("_") or "course"
@@ -133,7 +133,7 @@ def _source() -> NotebookNode:
 
 
 def _known(name: str, **shape: Any) -> dict[str, Any]:
-    """Returns what nbgrader knows of a cell (nbgrader/preprocessors/checkcellmetadata.py and `nbgrader_schema` 3, 0.9.6)."""
+    """Return nbgrader's metadata of a cell (nbgrader/preprocessors/checkcellmetadata.py and `nbgrader_schema` 3, 0.9.6)."""
     plain = {"grade_id": name, "grade": False, "solution": False, "locked": False, "task": False, "schema_version": 3}
     return {"nbgrader": plain | shape}
 

@@ -1,4 +1,4 @@
-"""Where the course lies: in a clone its own folders, by the names that the README uses; else the current folder and this package."""
+"""The folders of the course: in a clone, its own; otherwise the current folder and this package."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ from pathlib import Path
 
 from autograder.installation.requirements import CLONE, PACKAGE
 
-# Settings and progress; where the package is installed, the folder's name says what it belongs to.
+# Settings and progress. Outside of a clone, the name of the folder shows that it belongs to this package.
 OWN = ".home" if CLONE else ".autograder"
 HANDED_OUT = Path(OWN) / "handed_out.json"
 
 
 def find_folder(start: Path) -> Path:
-    """Returns the folder that keeps a learner's copies where the package was installed.
+    """Return the folder with a student's copies if the package was installed.
 
-    It is the nearest one, from `start` upwards, to which `lab` has handed out the lessons, so that a notebook and a command
-    find it from inside `work/` too; `start` itself where there is none.
+    This is the nearest folder, from `start` upwards, into which `lab` has copied the lessons, so that a notebook and a
+    command
+    also find it from inside `work/`; if there is no such folder, `start`.
     """
     return next((folder for folder in (start, *start.parents) if (folder / HANDED_OUT).is_file()), start)
 
@@ -31,5 +32,5 @@ HOME = ROOT / OWN
 
 
 def lessons(folder: Path = NOTEBOOKS) -> list[Path]:
-    """Returns the notebooks of all lessons below a folder, in the course's order."""
+    """Return the notebooks of all lessons in a folder, in the course's order."""
     return sorted(path for path in folder.glob("*/*.ipynb") if ".ipynb_checkpoints" not in path.parts)

@@ -1,4 +1,4 @@
-"""solutions/ -> notebooks/: the student release, made by nbgrader with the two settings of `nbgrader_release`."""
+"""The student release: nbgrader converts solutions/ to notebooks/, with the two settings of `nbgrader_release`."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ from autograder.locale.translations import known_language
 
 
 class ReleaseError(UnfinishedError):
-    """nbgrader could not make a release; the message gives its reason."""
+    """nbgrader could not create a release; the message gives its reason."""
 
 
 def build(destination: Path, source: Path = SOLUTIONS, seed: int | None = None) -> None:
-    """Writes the release of every lesson below `source` into a folder, in canonical form, without using the gradebook.
+    """Write the release of every lesson in `source` to a folder, in canonical form, without using the gradebook.
 
-    With a seed, it is that variant of each lesson.
+    With a seed, write that variant of each lesson.
 
     Raises:
         ReleaseError: a lesson is not a valid nbgrader source.
-        VariantError: the variant has another outcome than the lesson.
+        VariantError: a program of the variant has another outcome than in the lesson.
     """
     config = PyFileConfigLoader("nbgrader_config.py", path=str(ROOT)).load_config()
     config.CourseDirectory.root = str(ROOT)
@@ -53,21 +53,21 @@ def build(destination: Path, source: Path = SOLUTIONS, seed: int | None = None) 
 
 
 def release_assignment(assignment: str, config: Config, source: Path, destination: Path) -> None:
-    """Lets nbgrader write the release of one assignment into a folder, without using the gradebook.
+    """Write nbgrader's release of one assignment to a folder, without using the gradebook.
 
     Args:
-        assignment: its folder's name below `source`.
-        config: nbgrader's; is copied.
+        assignment: the name of its folder in `source`.
+        config: nbgrader's configuration, which is copied.
         source: the folder with the sources.
-        destination: gets a folder of the assignment's name.
+        destination: the folder in which a folder with the assignment's name is created.
 
     Raises:
-        ReleaseError: it is not a valid nbgrader source.
+        ReleaseError: the assignment is not a valid nbgrader source.
     """
     own = copy.deepcopy(config)
     own.CourseDirectory.source_directory = str(source)
     own.CourseDirectory.release_directory = str(destination)
-    own.GenerateAssignment.no_database = True  # together: what `nbgrader generate_assignment --no-db` sets (0.9.6)
+    own.GenerateAssignment.no_database = True  # these two: `nbgrader generate_assignment --no-db` (0.9.6)
     own.SaveCells.enabled = False
     api = NbGraderAPI(config=own)
     api.log.setLevel(logging.CRITICAL)
@@ -77,7 +77,7 @@ def release_assignment(assignment: str, config: Config, source: Path, destinatio
 
 
 def release() -> list[str]:
-    """Rebuilds notebooks/ and the teachers' page from solutions/, and returns the names of the notebooks that it wrote."""
+    """Rebuild notebooks/ and the teachers' page from solutions/, and return the names of the written notebooks."""
     with tempfile.TemporaryDirectory(dir=ROOT, prefix=".release-") as folder:
         build(Path(folder))
         fresh = lessons(Path(folder))
@@ -93,17 +93,17 @@ def release() -> list[str]:
 
 
 def release_variant(seed: int, folder: Path = VARIANTS) -> Path:
-    """Writes one variant of every lesson and returns its folder; notebooks/ is not changed."""
+    """Write one variant of every lesson and return its folder; notebooks/ is not changed."""
     destination = folder / str(seed)
     build(destination, seed=seed)
     return destination
 
 
 def release_language(spoken: str, folder: Path = LANGUAGES) -> Path:
-    """Writes the release in another language and returns its folder; notebooks/ is not changed.
+    """Write the release in another language and return its folder; notebooks/ is not changed.
 
     Raises:
-        LanguageError: the course is not translated into it.
+        LanguageError: the course is not translated into that language.
     """
     destination = folder / known_language(spoken)
     build(destination)
@@ -113,7 +113,7 @@ def release_language(spoken: str, folder: Path = LANGUAGES) -> Path:
 
 
 def drift() -> list[str]:
-    """Returns one line for each cell in which notebooks/ differs from what solutions/ would release now."""
+    """Return one line for each cell that differs between notebooks/ and a new release of solutions/."""
     with tempfile.TemporaryDirectory(dir=ROOT, prefix=".release-") as folder:
         build(Path(folder))
         fresh = {path.relative_to(folder): read(path) for path in lessons(Path(folder))}
@@ -126,7 +126,7 @@ def drift() -> list[str]:
 
 
 def _differences(fresh: NotebookNode, stored: NotebookNode) -> list[str]:
-    """Returns a line for each cell that was added, removed or changed in the stored notebook."""
+    """Return a line for each cell that was added, removed or changed in the stored notebook."""
     ours, theirs = canonical(fresh).cells, stored.cells
     matcher = difflib.SequenceMatcher(
         a=[_content(cell) for cell in ours], b=[_content(cell) for cell in theirs], autojunk=False

@@ -1,7 +1,8 @@
-"""The *Validate* button of `autograder lab`: nbgrader's own run of the notebook, told in a few lines.
+"""The *Validate* button of `autograder lab`: nbgrader's run of the notebook, with a short result.
 
-nbgrader 0.9.6 repeats the source of every check that did not pass. A lesson's checks are long, so that its answer buries what
-they say; here each is named by its exercise, and all that was not attempted stands in one entry.
+nbgrader 0.9.6 shows the source of every check that did not pass. The checks of a lesson are long and would hide their
+messages;
+here each is shown by its exercise's name, and all exercises that were not attempted share one entry.
 """
 
 from __future__ import annotations
@@ -17,10 +18,10 @@ from autograder.locale.translations import translated
 
 
 class ShortValidationHandler(handlers.ValidateAssignmentHandler):
-    """Answers the button; what is validated is the file as it was saved, which JupyterLab does first."""
+    """Handles the button's request; the saved file is validated, and JupyterLab saves it first."""
 
     def validate_notebook(self, path: str) -> dict[str, Any]:
-        """Returns nbgrader's answer with short entries."""
+        """Return nbgrader's answer with short entries."""
         answer: dict[str, Any] = super().validate_notebook(path)
         value = answer["value"]
         if isinstance(value, dict) and "failed" in value:
@@ -29,7 +30,7 @@ class ShortValidationHandler(handlers.ValidateAssignmentHandler):
 
 
 def short_entries(failed: list[dict[str, str]]) -> list[dict[str, str]]:
-    """Returns an entry for each check that did not pass, by its exercise's name; what was not attempted is one entry, the last."""
+    """Return an entry for each check that did not pass, with its exercise's name; the last one lists exercises not attempted."""
     tried, waiting = [], []
     for entry in failed:
         exercise = re.split(r"\W", entry["raw_error"], maxsplit=1)[0]
@@ -50,7 +51,7 @@ def short_entries(failed: list[dict[str, str]]) -> list[dict[str, str]]:
 
 
 def _load_jupyter_server_extension(app: Any) -> None:
-    """Serves the addresses of nbgrader's extension, which must be off."""
+    """Serve the addresses of nbgrader's extension, which must be disabled."""
     web = app.web_app
     web.settings["root_dir"] = app.root_dir
     served = [

@@ -1,7 +1,8 @@
-"""The course's own notebooks, read as plain JSON.
+"""Fast reading of the course's own notebooks, as plain JSON.
 
-nbformat takes seconds to import on a busy machine, because it loads jsonschema (nbformat 5.10), and a student who has passed
-a check would wait for it. `release` has validated these files.
+nbformat takes seconds to import on a busy machine, because it loads jsonschema (nbformat 5.10), and a student who has
+passed
+a check would have to wait. The files were validated by `release`.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any
 
 
 class Node(dict[str, Any]):
-    """A part of a notebook, whose keys are attributes too, as those of nbformat's `NotebookNode` are."""
+    """A part of a notebook whose keys are also attributes, as in nbformat's `NotebookNode`."""
 
     def __getattr__(self, name: str) -> Any:
         try:

@@ -1,4 +1,4 @@
-"""One printable page: the four outcomes, what common operations save, and which aliases share memory and version counter; all measured."""
+"""A printable page: the four outcomes, and what common operations and aliases save and share, measured with this PyTorch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OUTCOMES = (
     ("y = w * 3", "y.add_(1)", "loss = y.sum()"),
     ("y = w.exp()", "y.data.add_(1)", "loss = y.sum()"),
 )
-"""A program for each of the four outcomes; the outcome is measured, not written here."""
+"""A program for each of the four outcomes; the outcome is measured, not stored."""
 
 OPERATIONS = (
     "a + b", "a - b", "a * 3", "a * b", "a / 3", "a / b", "a @ b", "a ** 2", "-a",
@@ -40,8 +40,8 @@ KEEPS = {
     (False, False): translatable("keep <b>neither</b>: as far as they are concerned, you can write into both"),
 }
 
-# JupyterLab and its exports style every table that they show; two classes have higher specificity. Lines and marks use the
-# theme's text colour, so the page works on a light background, on a dark one and on paper.
+# JupyterLab and its exports style every table that they show; two classes give this style a higher specificity. Lines
+# and marks use the theme's text color, so the page works on light and dark backgrounds and on paper.
 STYLE = """<style>
 .autograder-summary { --line: 1px solid color-mix(in srgb, currentColor 30%, transparent); max-width: 60em; line-height: 1.35; }
 .autograder-summary.sheet table { width: 100%; margin: 0 0 .7em; border-collapse: collapse; break-inside: avoid; font-size: .95em; }
@@ -57,7 +57,7 @@ STYLE = """<style>
 
 
 class Outcome(NamedTuple):
-    """One tiny program, its outcome, and the evidence for it: the start of the error message, or the gradient."""
+    """One small program, its outcome, and the evidence for it: the beginning of the error message, or the gradient."""
 
     lines: tuple[str, ...]
     outcome: Word
@@ -65,12 +65,12 @@ class Outcome(NamedTuple):
 
     @property
     def meaning(self) -> str:
-        """What the word means, as the picture puts it."""
+        """The meaning of the outcome, in the words of the picture."""
         return meaning(self.outcome)
 
 
 def measure_outcome(lines: tuple[str, ...]) -> Outcome:
-    """Runs the program on `w = [1, 2]` and returns its outcome."""
+    """Run the program on `w = [1, 2]` and return its outcome."""
     start = ("import torch", "w = torch.tensor([1.0, 2.0], requires_grad=True)")
     verdict = record("\n".join((*start, *lines, "loss.backward()"))).verdict
     if verdict.error:
@@ -85,10 +85,10 @@ def measure_outcome(lines: tuple[str, ...]) -> Outcome:
 
 
 def measure_saves(operation: str) -> tuple[bool, bool]:
-    """Returns whether the operation's node saves memory of an input, and memory of its output.
+    """Return whether the operation's node saves memory of an input, and memory of its output.
 
     Args:
-        operation: Python that computes from `a` and `b`, two results of shape (2, 2) that require grad.
+        operation: Python code that computes from `a` and `b`, two results of shape (2, 2) that require grad.
     """
     recording = _recorded("requires_grad=True", f"out = {operation}")
     places = {name: recording.tensors[number].storage for name, number in _names(recording).items()}
@@ -98,7 +98,7 @@ def measure_saves(operation: str) -> tuple[bool, bool]:
 
 
 def measure_sharing(alias: str) -> tuple[bool, bool]:
-    """Returns whether the alias of `a` shares its memory, and whether a write into `a` increments the alias's version."""
+    """Return whether an alias of `a` shares its memory, and whether a write into `a` increments the alias's version."""
     recording = _recorded("requires_grad=False", f"out = {alias}", "a.add_(1)")
     number = _names(recording)["out"]
     states = [state for step in recording.steps for state in step.states if state.tensor == number]
@@ -107,7 +107,7 @@ def measure_sharing(alias: str) -> tuple[bool, bool]:
 
 
 class SummaryPage:
-    """The measured page; HTML in a notebook, text elsewhere. It uses only the theme's own colours, light or dark."""
+    """The measured page; HTML in a notebook, text elsewhere. It uses only the theme's colors, light or dark."""
 
     def __init__(self) -> None:
         self.outcomes = [measure_outcome(lines) for lines in OUTCOMES]
@@ -115,7 +115,7 @@ class SummaryPage:
         self.aliases = {alias: measure_sharing(alias) for alias in ALIASES}
 
     def keeping(self, inputs: bool, output: bool) -> list[str]:
-        """Returns the operations that keep exactly this."""
+        """Return the operations that save exactly these."""
         return [operation for operation, kept in self.operations.items() if kept == (inputs, output)]
 
     def __repr__(self) -> str:
@@ -163,7 +163,7 @@ class SummaryPage:
 
 
 def summary() -> None:
-    """Displays the page: the outcome of each tiny program and what each operation keeps, measured with this PyTorch."""
+    """Display the page: the outcome of each small program and the saved tensors of each operation, measured with this PyTorch."""
     display(SummaryPage())
 
 
@@ -174,7 +174,7 @@ def _recorded(switch: str, *lines: str) -> Recording:
 
 
 def _names(recording: Recording) -> dict[str, int]:
-    """Returns the number of the tensor that each variable refers to at the end."""
+    """Return, for each variable, the id of the tensor that it refers to at the end."""
     changes = [change for step in recording.steps for change in step.names]
     return {change.name: change.tensor for change in changes if change.tensor is not None}
 

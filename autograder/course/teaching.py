@@ -1,7 +1,8 @@
-"""A page for teachers, made from the sources: aims, misconceptions and what shows them, timing, points, how to shorten.
+"""A generated page for teachers: aims, misconceptions and the wrong answers that show them, timing, points, ways to shorten.
 
-It lists wrong answers, so it is in solutions/ and is not part of a release or of the package. What a program cannot work
-out is written in `solutions/teaching.toml`; everything else comes from the catalogue and from the author's cells.
+It lists wrong answers, so it is in solutions/ and not part of a release or of the package. Information that cannot be
+computed
+is in `solutions/teaching.toml`; the rest comes from the catalogue and the author's cells.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ It lists wrong answers, so it is not released.
 
 
 class Misconception(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Something that learners believe, and for each exercise the names of the wrong answers that show it."""
+    """A misconception, and for each exercise the names of the wrong answers that show it."""
 
     belief: str
     shown_by: dict[str, tuple[str, ...]]
 
 
 class Teaching(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The entry of `teaching.toml` for one lesson: timing, a question for the class, what to leave out."""
+    """The entry of `teaching.toml` for one lesson: timing, a question for the class, how to shorten it, and misconceptions."""
 
     timing: str
     ask: str
@@ -42,7 +43,7 @@ class Teaching(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def page(folder: Path = SOLUTIONS) -> str:
-    """Returns the page as Markdown.
+    """Return the page as Markdown.
 
     Args:
         folder: the folder of the source notebooks and `teaching.toml`.
@@ -56,10 +57,10 @@ def page(folder: Path = SOLUTIONS) -> str:
 
 
 def teaching_of(folder: Path, lesson: str) -> Teaching | None:
-    """Returns what `teaching.toml` in a folder of sources says of a lesson; None if there is no such file or entry.
+    """Return the entry of `teaching.toml` for a lesson; None if the file or the entry does not exist.
 
     Raises:
-        AuthorError: the entry does not have the form of one.
+        AuthorError: the entry is invalid.
     """
     file = folder / "teaching.toml"
     try:
@@ -121,7 +122,7 @@ def _every_answer_exists(lesson: str, text: Teaching, found: dict[str, AuthorExe
 
 
 def _written(source: Path) -> list[str]:
-    """Returns what a good answer to each question says that only a person can grade."""
+    """Return the description of a good answer to each manually graded question."""
     cells = [cell for cell in read(source).cells if cell.cell_type == "markdown" and is_grade(cell)]
     return [
         f"**A person grades** {_code((cell.metadata.nbgrader.grade_id,))}, {cell.metadata.nbgrader.points} points. "

@@ -1,1 +1,1 @@
-"""What a learner asks for and has: hints, model answers, programs to play with, progress, and the lesson behind an error."""
+"""Functions for students: hints, model answers, programs to play with, progress, and the lesson that explains an error."""

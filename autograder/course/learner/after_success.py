@@ -1,4 +1,4 @@
-"""What a learner reads once an exercise has passed: the author's reason, and a second way to do it."""
+"""The text below a passed exercise: the author's reason, and a second solution."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from autograder.printable import html_with_code
 
 
 def explain_passes() -> None:
-    """Shows the author's reason for every exercise that passes from now on; calling it again changes nothing."""
+    """Show the author's reason for every exercise that passes from now on; further calls have no effect."""
     on_pass(show_reason)
 
 
 def show_reason(exercise: str) -> None:
-    """Shows the author's reason in a learner's notebook; nothing for a prediction, or where the sources are not there."""
-    # Neither while nbgrader executes a notebook nor while the book is made: feedback, or a page, would hold an answer.
+    """Show the author's reason in a student's notebook, unless the exercise is a prediction or the sources are missing."""
+    # While nbgrader executes a notebook or the book is built, the feedback or the page would contain an answer.
     if not is_learners_notebook():
         return
     lesson = next((one for one in lessons() if exercise in {known.id for known in one.exercises}), None)
@@ -37,18 +37,18 @@ def show_reason(exercise: str) -> None:
     if source is None or not source.exists():
         return
     known = next(one for one in exercises_of(as_handed_out(source, exercise)) if one.id == exercise)
-    # How to make a program silently wrong is asked for again in the next lesson, and a set of predictions has no second way.
+    # A second way to make a program silently wrong would answer an exercise of the next lesson, and predictions have one answer.
     other = second_way(known, normal_form(find_value(exercise, current_names()))) if "\ncheck(" in known.check else None
     display(Reason(known.of_kind("answer")[0].name, other))
 
 
 def second_way(exercise: AuthorExercise, form: str | None) -> Answer | None:
-    """Returns the first right answer of the author's that is another program than the learner's, given by its normal form."""
+    """Return the author's first right answer whose normal form differs from that of the student's program."""
     return next((one for one in exercise.of_kind("right", "answer") if _form(one, exercise.id) != form), None)
 
 
 class Reason(NamedTuple):
-    """Why the model answer is right, and another right answer; HTML in a notebook, text elsewhere."""
+    """The reason why the model answer is right, and another right answer; HTML in a notebook, text elsewhere."""
 
     reason: str
     other: Answer | None

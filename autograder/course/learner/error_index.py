@@ -1,4 +1,4 @@
-"""From an error message to the lesson that explains it: the table of start/errors.ipynb, searched."""
+"""A search in the table of start/errors.ipynb, which maps error messages to the lessons that explain them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TABLE = "## Which message, which lesson"
 
 
 class ErrorRow(NamedTuple):
-    """One row of the table: parts of messages, what happened, what to look at first, and the lessons."""
+    """One row of the table: parts of messages, the cause, the first thing to look at, and the lessons."""
 
     parts: tuple[str, ...]
     happened: str
@@ -25,7 +25,7 @@ class ErrorRow(NamedTuple):
 
 
 def error_rows() -> list[ErrorRow]:
-    """Returns the rows of the page that quote a message."""
+    """Return the rows of the page that quote a message."""
     page = read(PAGE)
     at = next(number for number, cell in enumerate(page.cells) if cell.source.startswith(TABLE))
     shown = _table(in_language(page, language()).cells[at].source)
@@ -37,12 +37,12 @@ def error_rows() -> list[ErrorRow]:
 
 
 def _table(markdown: str) -> list[list[str]]:
-    """Returns the cells of a table's rows, without its heading."""
+    """Return the cells of a table's rows, without its heading."""
     return [line.strip("| ").split(" | ") for line in markdown.splitlines() if line.startswith("| ")][1:]
 
 
 def find_error(message: str = "") -> None:
-    """Prints what a message of PyTorch means, and the lesson that explains it.
+    """Print the meaning of a PyTorch message, and the lesson that explains it.
 
     Args:
         message: the message, or a part of it.
@@ -63,7 +63,7 @@ def find_error(message: str = "") -> None:
 
 
 def _rows_of(message: str) -> list[ErrorRow]:
-    """Returns the row whose part of a message is the longest in this one; else those of which this is a part."""
+    """Return the row with the longest quoted part in this message; else the rows whose parts contain this text."""
     text = _plain(message)
     whole = [(len(part), row) for row in error_rows() for part in row.parts if _plain(part) in text]
     if whole:

@@ -1,4 +1,4 @@
-"""The programs of a lesson's exercises and predictions as cards to play with, found by their ids."""
+"""The programs of a lesson's exercises and predictions, found by id and converted to cards for the playground."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from autograder.play.cards import PlayProgram
 from autograder.play.play_program import program_from_function, program_from_lines
 
 SEED = 0
-"""The inputs of an exercise's program are the same each time that it is opened."""
+"""The fixed seed of an exercise's inputs, so that they are the same each time that the program is opened."""
 
 HELPERS = ("constant", "frozen", "indices", "leaf", "mask", "result")
 
 
 def find_program(name: str) -> PlayProgram:
-    """Returns the program of an exercise or a prediction.
+    """Return the program of an exercise or a prediction.
 
     Raises:
-        InputError: no lesson has one of that name, or its lines cannot be moved.
+        InputError: the exercise does not exist, or its lines cannot be moved.
     """
     known = {found.id: found for path in lessons(NOTEBOOKS) for found in exercises_of(read_stored(path))}
     found = known.get(name) or known.get(f"prediction_{name}")
@@ -44,7 +44,7 @@ def find_program(name: str) -> PlayProgram:
 
 
 def program_of(exercise: AuthorExercise) -> PlayProgram:
-    """Returns the program of one exercise: what is predicted, what is to be repaired, or lines to be put in order.
+    """Return the program of one exercise: a program to predict, a program to fix, or lines to put in order.
 
     Raises:
         InputError: its lines cannot be moved.
@@ -65,13 +65,13 @@ def program_of(exercise: AuthorExercise) -> PlayProgram:
 
 
 def commented_lines(stub: str) -> list[str]:
-    """Returns the lines to choose from: the comments of an answer that is to be put in order, indented by one space each."""
+    """Return the lines to put in order, which are comments in the stub; each level of indentation is one space."""
     rows = [line.strip() for line in stub.splitlines()]
     return [row.removeprefix("# | ") for row in rows if row.startswith("# | ")]
 
 
 def input_lines(check: str) -> Iterator[str]:
-    """Yields statements that make the inputs of a check, with numbers drawn once."""
+    """Yield statements that create the inputs of a check, with numbers drawn once."""
     call = next((node for node in ast.walk(ast.parse(check)) if _is_check(node)), None)
     drawn: dict[str, Any] = {}
     for keyword in call.keywords if isinstance(call, ast.Call) else ():
@@ -88,7 +88,7 @@ def input_lines(check: str) -> Iterator[str]:
 
 
 def _sized(value: Any, sizes: dict[str, int]) -> Any:
-    """Returns a tensor input with a number for each named size, the first of them 2, which keeps the picture small."""
+    """Return a tensor input with a number for each named size; the first size is 2, which keeps the picture small."""
     if not isinstance(value, TensorInput):
         return value
     shape = [sizes.setdefault(size, 2 + len(sizes) % 2) if isinstance(size, str) else size for size in value.shape]
@@ -110,7 +110,7 @@ def _tensor_lines(name: str, drawn: TensorInput, values: torch.Tensor) -> Iterat
 
 
 def _evaluate(node: ast.expr) -> Any:
-    """Returns the value of a check's argument, which calls the course's own helpers or is a literal."""
+    """Return the value of a check's argument, which is a literal or a call of the course's helpers."""
     return eval(ast.unparse(node), {"__builtins__": {}}, {name: getattr(inputs, name) for name in HELPERS})
 
 
@@ -119,7 +119,7 @@ def _is_check(node: ast.AST) -> bool:
 
 
 def _functions(text: str, decorated: bool = False) -> Iterator[ast.FunctionDef]:
-    """Yields the functions at the top of a text."""
+    """Yield the functions at the top level of a source text."""
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef) and bool(node.decorator_list) == decorated:
             yield node

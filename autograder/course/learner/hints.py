@@ -1,4 +1,4 @@
-"""What a learner can ask for in a lesson: a hint, the original exercise, and the model answer once theirs has passed."""
+"""Functions to call in a lesson: a hint, the original exercise, and the model answer after the student's own has passed."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _shown: Counter[str] = Counter()
 TRIES = 3
-"""So many hints and wrong answers, and the model answer opens: nobody has to stay stuck."""
+"""The number of hints and of wrong answers after which the model answer is available, so that students do not remain stuck."""
 
 
 def hint(exercise: str = "") -> None:
-    """Prints the next of the exercise's three hints; after the last one it starts again.
+    """Print the next of the exercise's three hints; after the last one, start again.
 
     Args:
         exercise: the exercise's id, as in its check cell.
@@ -50,7 +50,7 @@ def hint(exercise: str = "") -> None:
 
 
 def reset(exercise: str = "") -> None:
-    """Puts the original exercise into a new cell below; the cell with your answer is kept.
+    """Put the original exercise into a new cell below; the cell with your answer is kept.
 
     Args:
         exercise: the exercise's id, as in its check cell.
@@ -74,10 +74,11 @@ def reset(exercise: str = "") -> None:
 
 
 def model_answer(exercise: str = "") -> None:
-    """Prints the model answer with its explanation, if the sources are available.
+    """Print the model answer with its explanation, if the sources are available.
 
-    It opens once the exercise has passed, or after three hints and three wrong answers; then it is marked as seen, and a twin
-    exercise to pass instead is put into a new cell.
+    It is available when the exercise has passed, or after three hints and three wrong answers. In the second case it is
+    marked
+    as seen, and a variant of the exercise is put into a new cell, to pass instead.
 
     Args:
         exercise: the exercise's id, as in its check cell.
@@ -110,7 +111,7 @@ def model_answer(exercise: str = "") -> None:
 
 
 def _offer_twin(exercise: str, source: Path) -> None:
-    """Puts an exercise with the same fault and other names or numbers into a new cell, where there is one."""
+    """Put a variant of the exercise, with other names or numbers, into a new cell, if there is such a variant."""
     from autograder.course.learner.twin import twin_of
     from autograder.course.variants.declared_changes import NOTHING, read_changes
 
@@ -127,7 +128,7 @@ def _offer_twin(exercise: str, source: Path) -> None:
 
 
 def as_handed_out(source: Path, exercise: str) -> NotebookNode:
-    """Returns a lesson's source, as the variant that this student got of it."""
+    """Return a lesson's source in the variant that this student got."""
     own, notebook = own_variant(exercise), read_stored(source)
     if own is None:
         return notebook
@@ -161,5 +162,5 @@ def _lesson_of(exercise: str) -> Lesson | None:
 
 
 def notebook_of(folder: Path, lesson: Lesson) -> Path:
-    """Returns where a lesson's notebook lies, below one of the course's folders."""
+    """Return the path of a lesson's notebook in one of the course's folders."""
     return folder / lesson.name / f"{lesson.name}.ipynb"

@@ -1,4 +1,4 @@
-"""A learner's progress: which exercises have passed, stored in the clone and nowhere else."""
+"""A student's progress: the passed exercises, stored only in the clone."""
 
 from __future__ import annotations
 
@@ -21,43 +21,43 @@ from autograder.locale.translations import translated
 
 
 class Store:
-    """The file with the passed exercises; a file that cannot be read or written is reported once."""
+    """The file with the passed exercises; an error on reading or writing is reported once."""
 
     def __init__(self, file: Path | None = None) -> None:
-        # The tests run whole lessons, also in kernels of their own; those passes must not count for the learner.
+        # The tests run whole lessons, some in their own kernels; those passes must not count for the student.
         self.file = file or Path(os.environ.get("AUTOGRADER_PROGRESS", HOME / "progress.json"))
         self._complained = False
 
     def passed(self) -> set[str]:
-        """Returns the ids of all exercises that have passed."""
+        """Return the ids of all exercises that have passed."""
         return set(self._read().get("passed", []))
 
     def add(self, exercise: str) -> None:
-        """Records that the exercise passed; does nothing under nbgrader, where the file would be the teacher's."""
+        """Record that the exercise passed; has no effect under nbgrader, where the file would be the teacher's."""
         known = self.passed()
         if exercise not in known and "NBGRADER_EXECUTION" not in os.environ:
             self._write({**self._read(), "passed": sorted(known | {exercise})})
 
     def seen(self) -> set[str]:
-        """Returns the ids of the exercises whose model answer was shown before they passed."""
+        """Return the ids of the exercises whose model answer was shown before they passed."""
         return set(self._read().get("seen", []))
 
     def mark_seen(self, exercise: str) -> None:
-        """Records that the model answer was shown before the exercise passed."""
+        """Record that the model answer was shown before the exercise passed."""
         if "NBGRADER_EXECUTION" not in os.environ:
             self._write({**self._read(), "seen": sorted(self.seen() | {exercise})})
 
     def beliefs(self) -> Counter[str]:
-        """Returns how often each belief stood behind a wrong prediction."""
+        """Return how often each belief has led to a wrong prediction."""
         return Counter(self._read().get("beliefs", []))
 
     def add_belief(self, belief: str) -> None:
-        """Records that a wrong prediction pointed to this belief; it stays on the learner's machine."""
+        """Record that a wrong prediction pointed to this belief; it stays on the student's machine."""
         if "NBGRADER_EXECUTION" not in os.environ:
             self._write({**self._read(), "beliefs": [*self._read().get("beliefs", []), belief]})
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Delete all recorded progress."""
         self._write({"passed": []})
 
     def _read(self) -> dict[str, list[str]]:
@@ -95,13 +95,13 @@ class Store:
 store = Store()
 
 wrong_answers: Counter[str] = Counter()
-"""How many wrong answers to each exercise this kernel has refused."""
+"""The number of wrong answers to each exercise in this kernel."""
 
 
 def keep_progress() -> None:
-    """Adds every exercise that passes from now on to the progress file, and counts wrong answers; calling it again changes nothing."""
-    # Now, and not with the first wrong prediction: msgspec compiles the lessons' annotations when it first reads one, and
-    # while a hand-in is tested the grader refuses every text to compile that is not the teacher's.
+    """Record every exercise that passes from now on, and count wrong answers; further calls have no effect."""
+    # Load the lessons now rather than at the first wrong prediction: msgspec compiles their annotations on first use, and
+    # during the test of a submission the grader rejects the compilation of any text that is not the teacher's.
     lessons()
     beliefs()
     on_pass(store.add)
@@ -114,7 +114,7 @@ def _count(exercise: str, choice: str) -> None:
 
 
 def show_belief(prediction: str, choice: str) -> None:
-    """Prints what often leads to a wrong prediction, and counts it; does nothing for other exercises."""
+    """Print and count the belief that often leads to this wrong prediction; has no effect for other exercises."""
     belief = belief_behind(prediction, choice)
     if belief is not None:
         print("\n".join(wrap_text(beliefs()[belief], WIDTH)))
@@ -144,10 +144,10 @@ class CourseMap:
 
 
 def progress(*, reset: bool = False) -> None:
-    """Shows the course's map: each lesson, its time and prerequisites, and how many of its exercises have passed.
+    """Show the course's map: each lesson, its time and prerequisites, and the number of passed exercises.
 
     Args:
-        reset: forget what has passed so far; the notebooks are not changed.
+        reset: delete the recorded progress first; the notebooks are not changed.
     """
     if reset:
         store.clear()
@@ -155,12 +155,12 @@ def progress(*, reset: bool = False) -> None:
 
 
 def lesson_link(lesson: Lesson) -> str:
-    """Returns a link to a lesson from another one, by its title."""
+    """Return a link to a lesson from another one, by its title."""
     return f'<a href="../{lesson.name}/{lesson.name}.ipynb">{html.escape(lesson.title)}</a>'
 
 
 def number_of(lesson: Lesson) -> int:
-    """Returns the number that the lessons use for each other, as in "lesson 3"."""
+    """Return the number by which the lessons refer to each other, as in "lesson 3"."""
     return int(lesson.name[:2])
 
 

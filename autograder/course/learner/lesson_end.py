@@ -1,4 +1,4 @@
-"""The end of a lesson: what the learner can do now, what to practise again, and the way onward."""
+"""The end of a lesson: the aims that the student has reached, exercises to repeat, and the next lesson."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from autograder.locale.translations import translated
 from autograder.printable import html_with_code
 
 OFTEN, MOST = 2, 3
-"""From so many wrong predictions on, the belief behind them is named; and how many beliefs at most, the most frequent first."""
+"""The number of wrong predictions from which on a belief is named, and the maximum number of named beliefs."""
 
-# The theme's colours and borders, so that the card is readable on a light background and on a dark one.
+# The theme's colors and borders make the card readable on a light background and on a dark one.
 STYLE = (
     "border: 1px solid var(--jp-border-color1, #bdbdbd); border-radius: 6px; padding: .4em 1.2em .6em; max-width: 46em; "
     "overflow-wrap: break-word"
@@ -22,7 +22,7 @@ STYLE = (
 
 
 def can_now(lesson: str) -> None:
-    """Shows the aims of the lesson, each checked off only if the exercises that show it have passed, and where to go next.
+    """Show the lesson's aims, each checked off if the exercises that show it have passed, and the next lesson.
 
     Args:
         lesson: the lesson's name, or the beginning of it, such as "02".

@@ -1,4 +1,4 @@
-"""`play("clear_after_use")`: opens a program of a lesson to play with."""
+"""`play("clear_after_use")`: open a program of a lesson in the playground."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from autograder.locale.translations import retold
 
 
 def play(name: str = "") -> None:
-    """Shows a program as cards that can be moved, switched and edited; the verdict and the picture follow at once.
+    """Show a program as cards that can be moved, switched and edited; the verdict and the picture are updated immediately.
 
-    Shows nothing while a hand-in is graded: nobody is there to play.
+    While a submission is graded, nothing is shown.
 
     Args:
         name: the id of an exercise or a prediction, as in its check cell.
     """
     if is_graded():
         return
-    # Not at the top: a line's other forms come from the search for repairs, which no hand-in may import while it is graded.
+    # Imported here because the playground uses the search for fixes, which must not be importable while a submission is graded.
     from autograder.course.learner.exercise_programs import find_program
     from autograder.play.playground import Playground, open_playground
 

@@ -1,4 +1,4 @@
-"""A twin of an exercise: the same fault with other names or numbers, for a learner who has seen the answer to the first."""
+"""A variant of an exercise with the same fault, for a student who has seen the model answer."""
 
 from __future__ import annotations
 
@@ -14,16 +14,19 @@ if TYPE_CHECKING:
     from autograder.course.variants.declared_changes import DeclaredChanges
 
 SEEDS = range(1, 9)
-"""The variants that are tried, in this order."""
+"""The seeds of the variants to try, in this order."""
 
 
 def twin_of(exercise: str, lesson: NotebookNode, changes: DeclaredChanges, known: Collection[str] = ()) -> str | None:
-    """Returns one cell with a variant of an exercise's program and its check, which counts for the exercise; None where there is none.
+    """Return the source of a cell with a variant of an exercise's program and its check, or None if all variants are known.
+
+    The check counts for the original exercise.
 
     Args:
-        lesson: the notebook with the exercise, as it was written.
-        changes: what may differ in it.
-        known: programs that the learner has had already, beside the one that was written.
+        exercise: the exercise's id.
+        lesson: the notebook with the exercise, as the author wrote it.
+        changes: the declared differences between variants.
+        known: programs that the student has already had, in addition to the original one.
     """
     had = {_one(exercise, lesson)[0], *known}
     variants = (_one(exercise, vary(lesson, seed, changes)) for seed in SEEDS)

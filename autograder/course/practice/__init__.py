@@ -1,1 +1,1 @@
-"""Practice beyond the lessons: a quiz before and after, and a review of what was passed, on growing intervals."""
+"""Practice beyond the lessons: a quiz before and after the course, and reviews at growing intervals."""

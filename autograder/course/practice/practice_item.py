@@ -1,4 +1,4 @@
-"""Small programs to predict. Two students, or one on two days, see them with other names, numbers and operations."""
+"""Small programs to predict, with varying names, numbers and operations."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ IMPORTS = "import torch\nimport torch.nn.functional as F\nfrom torch import nn\n
 
 
 class PracticeItem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One program to predict, in two forms that are alike below the surface.
+    """One program to predict, in two forms that test the same idea.
 
     Attributes:
-        id: its name in the files that keep what was answered.
+        id: its name in the files with answers.
         lesson: the lesson that it belongs to.
-        belief: what leads to a wrong answer, in words.
+        belief: the misconception that leads to a wrong answer, in words.
         program: the body of a function that returns gradients.
-        names: the second form's name of each variable.
-        replace: texts of the program that differ.
-        by: what the second form has instead of each.
-        transfer: whether it is larger than what the lesson shows.
+        names: for each variable, its name in the second form.
+        replace: the parts of the program that differ.
+        by: the replacement of each part in the second form.
+        transfer: whether the program is larger than those of the lesson.
     """
 
     id: str
@@ -42,7 +42,7 @@ class PracticeItem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     transfer: bool = False
 
     def text(self, *, second: bool, seed: int) -> str:
-        """Returns the program in one of its forms, with the numbers of a seed."""
+        """Return the program in one of its forms, with numbers drawn from a seed."""
         program = self.program.strip()
         if second:
             program = replace_phrases(program, dict(zip(self.replace, self.by, strict=True)))
@@ -52,11 +52,11 @@ class PracticeItem(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @functools.cache
 def practice_items() -> tuple[PracticeItem, ...]:
-    """Returns all items, in the order of the lessons."""
+    """Return all items, in the order of the lessons."""
     return msgspec.convert(tomllib.loads(FILE.read_text("utf-8"))["items"], tuple[PracticeItem, ...])
 
 
 @functools.lru_cache(maxsize=100)
 def run_item(text: str) -> Recording:
-    """Returns what autograd held when the program ran; its verdict is the answer."""
+    """Return the recording of the program; its verdict is the right answer."""
     return record(IMPORTS + text, function="program")

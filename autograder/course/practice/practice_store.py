@@ -1,4 +1,4 @@
-"""What was answered in quizzes and reviews: one file beside the progress file, on the learner's machine and nowhere else."""
+"""The answers in quizzes and reviews, in one file next to the progress file, only on the student's machine."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from autograder.locale.translations import translatable, translated
 from autograder.tape.recording.verdict_types import Outcome
 
 UNKNOWN: Literal["unknown"] = "unknown"
-"""The answer "I don't know": not right, and no guess that happens to be right."""
+"""The answer "I don't know", which is not right and prevents lucky guesses."""
 
 Choice = Outcome | Literal["unknown"]
 
 
 class QuizAnswer(msgspec.Struct, frozen=True):
-    """One answer: the outcome that was chosen, or `UNKNOWN`, and the outcome that happened."""
+    """One answer: the chosen outcome, or `UNKNOWN`, and the actual outcome."""
 
     answer: str
     outcome: str
 
     @property
     def is_right(self) -> bool:
-        """Whether they are the same."""
+        """Whether the chosen outcome is the actual one."""
         return self.answer == self.outcome
 
 
 class PracticeResults(msgspec.Struct, frozen=True):
-    """What the file holds.
+    """The contents of the file.
 
     Attributes:
         quiz: the answers to each quiz, "before" and "after", by item.
-        review: how each idea stands.
+        review: the practice state of each idea.
     """
 
     quiz: dict[str, dict[str, QuizAnswer]] = {}
@@ -44,14 +44,14 @@ class PracticeResults(msgspec.Struct, frozen=True):
 
 
 class PracticeStore:
-    """The file; one that cannot be read is put aside, and one that cannot be written is reported once."""
+    """The file. If it cannot be read, it is renamed; if it cannot be written, this is reported once."""
 
     def __init__(self, file: Path | None = None) -> None:
         self.file = file or store.file.with_name("practice.json")
         self._complained = False
 
     def read(self) -> PracticeResults:
-        """Returns what was answered; nothing, where there is no file or it is broken."""
+        """Return the stored answers; empty if the file is missing or damaged."""
         try:
             return msgspec.json.decode(self.file.read_bytes(), type=PracticeResults)
         except (FileNotFoundError, NotADirectoryError):
@@ -70,18 +70,18 @@ class PracticeStore:
         return PracticeResults()
 
     def keep_answer(self, quiz: str, item: str, answer: QuizAnswer) -> None:
-        """Keeps one answer to a quiz."""
+        """Store one answer to a quiz."""
         results = self.read()
         answers = results.quiz.get(quiz, {}) | {item: answer}
         self._write(msgspec.structs.replace(results, quiz=results.quiz | {quiz: answers}))
 
     def keep_review(self, topic: str, practised: Practised) -> None:
-        """Keeps how an idea stands."""
+        """Store the practice state of an idea."""
         results = self.read()
         self._write(msgspec.structs.replace(results, review=results.review | {topic: practised}))
 
     def forget_quiz(self, quiz: str) -> None:
-        """Takes the answers to a quiz out of the file."""
+        """Delete the answers to a quiz."""
         results = self.read()
         self._write(
             msgspec.structs.replace(results, quiz={name: kept for name, kept in results.quiz.items() if name != quiz})

@@ -1,4 +1,4 @@
-"""One program after another to predict, by choosing or by typing; a widget of ipywidgets."""
+"""A widget (ipywidgets) that shows programs one after another and asks for their outcome."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from autograder.view.text.headline import meaning
 
 
 class PracticeQuestion(NamedTuple):
-    """An item in the form in which it is asked."""
+    """An item, and the form of its program that is shown."""
 
     item: PracticeItem
     text: str
 
 
 class QuestionCards(ipywidgets.VBox):
-    """Asks the questions in their order.
+    """Asks the questions in order.
 
     Args:
-        questions: at least one.
-        on_answer: called with each question, the outcome that was chosen (or `UNKNOWN`), and the one that happened.
-        conclusion: returns the HTML that stands in place of the last question.
-        explain: whether the verdict and the picture follow each answer at once.
+        questions: at least one question.
+        on_answer: called with each question, the chosen outcome (or `UNKNOWN`), and the actual outcome.
+        conclusion: returns the HTML to show after the last question.
+        explain: whether to show the verdict and the picture after each answer.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class QuestionCards(ipywidgets.VBox):
         self._ask()
 
     def choose(self, answer: Choice) -> None:
-        """Takes an answer to the question that is shown: one of the four outcomes, or `UNKNOWN`."""
+        """Answer the current question with one of the four outcomes, or `UNKNOWN`."""
         question = self._questions[self._number]
         recording = run_item(question.text)
         self._on_answer(question, answer, recording.verdict.outcome)
@@ -96,7 +96,7 @@ class QuestionCards(ipywidgets.VBox):
         is_right = translated("Right.") if answer == outcome else translated("Not so.")
         verdict = ipywidgets.HTML(f"<p>{words}</p>" if answer == UNKNOWN else f"<p><b>{is_right}</b> {words}</p>")
         picture = widget(recording, from_start=True)
-        self._put(self._heading(), verdict, onward, picture)  # the picture shows the program
+        self._put(self._heading(), verdict, onward, picture)  # the picture contains the program
 
     def _go_on(self) -> None:
         self._number += 1

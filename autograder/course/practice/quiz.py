@@ -1,4 +1,4 @@
-"""`quiz("before")` and `quiz("after")`: the same ideas in two forms, for comparing oneself. The answers stay on this machine."""
+"""`quiz("before")` and `quiz("after")`: the same ideas in two forms, to measure one's progress. Answers stay on this machine."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from autograder.course.practice.practice_store import PracticeStore, QuizAnswer
 from autograder.errors import InputError
 from autograder.locale.translations import in_english, translated
 
-SEEDS = {"before": 11, "after": 23}  # fixed, so that everybody is asked the same
+SEEDS = {"before": 11, "after": 23}  # fixed, so that all students get the same questions
 
 
 class QuizError(InputError):
-    """The quiz that was asked for does not exist, or its answers cannot be exported."""
+    """The quiz does not exist, or its answers cannot be exported."""
 
 
 def quiz(
     which: Literal["before", "after"] = "before", *, export: str | Path | None = None, again: bool = False
 ) -> None:
-    """Asks for the outcome of small programs, over every idea of the course; an unfinished quiz is continued.
+    """Ask for the outcome of small programs about every idea of the course; an unfinished quiz is continued.
 
-    "don't know" is an answer too: it is kept as "unknown", and its lesson is listed as one to look at again.
+    The answer "don't know" is stored as "unknown", and its lesson is listed as one to look at again.
 
     Args:
-        which: "before" the lessons, or "after" them, with other names, numbers and operations.
-        export: the name of a file to write the answers to, for sending; nothing is asked then.
-        again: forget the answers to this quiz, and begin again.
+        which: "before" or "after" the lessons; the second has other names, numbers and operations.
+        export: the name of a file to write the answers to, without asking questions.
+        again: delete the answers to this quiz, and start again.
 
     Raises:
-        QuizError: there is no such quiz, or nothing to export.
+        QuizError: the quiz does not exist, or there are no answers to export.
     """
     if which not in SEEDS:
         raise QuizError(
@@ -69,7 +69,7 @@ def quiz(
 
 
 def summary(store: PracticeStore, which: str) -> str:
-    """Returns as HTML how many answers of a quiz were right, and which lessons have what to look at again."""
+    """Return as HTML the number of right answers in a quiz, and the lessons to look at again."""
     answers = store.read().quiz.get(which, {})
     items = [item for item in practice_items() if item.id in answers]
     wrong = [item for item in items if not answers[item.id].is_right]

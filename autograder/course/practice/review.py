@@ -1,4 +1,4 @@
-"""`review()`: five programs from lessons that were passed, on growing intervals, each time with other names and numbers."""
+"""`review()`: five programs from passed lessons, at growing intervals, each time with other names and numbers."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from autograder.printable import html_with_code
 from autograder.tape.recording.verdict_types import Outcome
 
 PASSED = 0.5
-"""From this share of its exercises on, a lesson is asked about."""
+"""The share of a lesson's exercises that must have passed before the review includes the lesson."""
 
 
 def review() -> None:
-    """Asks for the outcome of up to five programs from lessons passed, and says what to look at again."""
+    """Ask for the outcome of up to five programs from passed lessons, and list the lessons to look at again."""
     today = datetime.date.today()
     store = PracticeStore()
     items = passed_items(progress_store.passed())
@@ -43,7 +43,7 @@ def review() -> None:
 
 
 def passed_items(passed: set[str]) -> list[PracticeItem]:
-    """Returns the items of the lessons of which enough exercises have passed."""
+    """Return the items of the lessons in which enough exercises have passed."""
     names = {
         lesson.name
         for lesson in lessons()
@@ -53,7 +53,7 @@ def passed_items(passed: set[str]) -> list[PracticeItem]:
 
 
 def _one_of(topic: str, items: list[PracticeItem], today: datetime.date) -> list[PracticeItem]:
-    """Returns one of the items about an idea, another one on another day."""
+    """Return one of the items about an idea; the choice depends on the day."""
     about = [item for item in items if item.belief == topic]
     return [random.Random(f"{today} {topic}").choice(about)]
 

@@ -1,1 +1,1 @@
-"""Variants of an assignment: other names, numbers, places of the fault and outcomes; proven by running, and graded by their own key."""
+"""Variants of an assignment with other names, numbers, faults and outcomes; validated by running their answers."""

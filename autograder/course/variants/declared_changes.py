@@ -1,4 +1,4 @@
-"""What may differ between two students' notebooks: `variants.toml` beside the sources, edited by hand."""
+"""The declared differences between two students' notebooks, from `variants.toml` next to the sources."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 FILE = "variants.toml"
-WORDS = {"a", "A", "i", "I"}  # a name that is a word of English as well cannot be told from it in a comment
+WORDS = {"a", "A", "i", "I"}  # in a comment, such a name cannot be distinguished from an English word
 STRING_PREFIXES = {"b", "f", "r", "u"}
 CODE_IN_TEXT = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
 
 
 class VariantError(InputError):
-    """A variant cannot be made or is not what it should be; the message names the assignment, the exercise and the seed."""
+    """A variant cannot be created or is invalid; the message names the assignment, the exercise and the seed."""
 
 
 class ExerciseChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One thing that differs in the section of an exercise: where the fault is, what happens, which numbers or words stand there.
+    """One difference in the section of an exercise: the place of the fault, the outcome, numbers or words.
 
     Attributes:
         exercise: the exercise's id; all cells below its heading may change.
-        differs: what differs, in words for the teacher.
-        replace: texts of the section.
-        by: for each alternative, what stands there instead of each of these texts. The texts themselves are one more.
+        differs: a description of the difference for the teacher.
+        replace: the texts of the section to replace.
+        by: for each alternative, a list of replacements for these texts. The original texts are a further alternative.
     """
 
     exercise: str
@@ -46,11 +46,11 @@ class ExerciseChoice(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class DeclaredChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What may differ in one assignment.
+    """The differences between variants of one assignment.
 
     Attributes:
-        names: for each variable, the names that it may have instead, everywhere in the assignment.
-        choices: what differs in single exercises.
+        names: for each variable, its alternative names in the whole assignment.
+        choices: the differences in single exercises.
     """
 
     names: dict[str, tuple[str, ...]] = {}
@@ -58,7 +58,7 @@ class DeclaredChanges(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def digest(self) -> str:
-        """A hash of all of it."""
+        """A hash of all differences."""
         return hashlib.sha256(msgspec.json.encode(self, order="sorted")).hexdigest()
 
 
@@ -66,10 +66,10 @@ NOTHING = DeclaredChanges()
 
 
 def read_changes(sources: Path) -> dict[str, DeclaredChanges]:
-    """Returns what may differ in each assignment below a folder of sources; without the file, nothing.
+    """Return the differences for each assignment in a folder of sources; empty without the file.
 
     Raises:
-        VariantError: the file is no TOML, or has another form.
+        VariantError: the file is not valid TOML, or does not have this structure.
     """
     path = sources / FILE
     try:
@@ -90,7 +90,7 @@ def read_changes(sources: Path) -> dict[str, DeclaredChanges]:
 
 
 def choose(notebook: NotebookNode, changes: DeclaredChanges, seed: int) -> None:
-    """Replaces the texts of each choice by those of one alternative, which depends on the seed and the exercise."""
+    """Replace the texts of each choice by those of one alternative, which depends on the seed and the exercise."""
     for number, choice in enumerate(changes.choices):
         options = [choice.replace, *choice.by]
         option = random.Random(f"{seed} {choice.exercise} {number}").choice(options)
@@ -99,12 +99,12 @@ def choose(notebook: NotebookNode, changes: DeclaredChanges, seed: int) -> None:
 
 
 def chosen_names(changes: DeclaredChanges, seed: int) -> dict[str, str]:
-    """Returns each variable's name in the variant with this seed."""
+    """Return each variable's name in the variant with this seed."""
     return {old: random.Random(f"{seed} {old}").choice((old, *new)) for old, new in changes.names.items()}
 
 
 def rename(notebook: NotebookNode, changes: DeclaredChanges, seed: int) -> None:
-    """Gives each variable one of its names: in code everywhere, in text where it stands as code."""
+    """Replace each variable's name, in all code and in text marked as code."""
     names = chosen_names(changes, seed)
     for cell in notebook.cells:
         if cell.cell_type == "code":
@@ -114,7 +114,7 @@ def rename(notebook: NotebookNode, changes: DeclaredChanges, seed: int) -> None:
 
 
 def section_of(notebook: NotebookNode, exercise: str) -> list[NotebookNode]:
-    """Returns the cells from the heading above an exercise's check to the next heading; none if there is no such exercise."""
+    """Return the cells from the heading above an exercise's check to the next heading; empty if the exercise does not exist."""
     section: list[NotebookNode] = []
     found = False
     for cell in notebook.cells:
@@ -128,10 +128,10 @@ def section_of(notebook: NotebookNode, exercise: str) -> list[NotebookNode]:
 
 
 def check_changes(assignment: str, notebook: NotebookNode, changes: DeclaredChanges) -> None:
-    """Compares what is declared with the source.
+    """Compare the declared differences with the source.
 
     Raises:
-        VariantError: a text or an exercise is not there, or a new name means something else already.
+        VariantError: a text or an exercise does not exist, or a new name already has another meaning.
     """
     for choice in changes.choices:
         text = "\n".join(cell.source for cell in section_of(notebook, choice.exercise))
@@ -157,17 +157,17 @@ def _obstacle(name: str, used: Iterable[str]) -> str:
 
 
 def replace_phrases(text: str, by: Mapping[str, str]) -> str:
-    """Returns the text with all of these phrases replaced at once, where they are no part of a longer word."""
+    """Return the text with all of these phrases replaced simultaneously, except where they are part of a longer word."""
     return _replaced(text, by, _phrase)
 
 
 def rename_variables(code: str, names: Mapping[str, str]) -> str:
-    """Returns the code with other names for its variables; an attribute is not the variable of its name."""
+    """Return the code with other names for its variables; attributes of the same name are unchanged."""
     return _replaced(code, names, _variable)
 
 
 def _replaced(text: str, by: Mapping[str, str], pattern: Callable[[str], str]) -> str:
-    """Returns the text with all of these replaced at once."""
+    """Return the text with all matches replaced simultaneously."""
     if not by:
         return text
     longest_first = sorted(by, key=len, reverse=True)
@@ -175,13 +175,13 @@ def _replaced(text: str, by: Mapping[str, str], pattern: Callable[[str], str]) -
 
 
 def _phrase(text: str) -> str:
-    """Returns a pattern for the text where it is not a part of a longer word."""
+    """Return a pattern for the text that does not match parts of a longer word."""
     start = r"(?<!\w)" if re.match(r"\w", text) else ""
     return start + re.escape(text) + (r"(?!\w)" if re.search(r"\w$", text) else "")
 
 
 def _variable(name: str) -> str:
-    """Returns a pattern for a variable; an attribute is not the variable of its name, nor is the end of "caller's"."""
+    """Return a pattern for a variable that matches neither an attribute nor the end of "caller's"."""
     name = re.escape(name)
     if name.lower() in STRING_PREFIXES:
         return rf"(?<=[\"']){name}(?=[\"'])|(?<![\w.]){name}(?![\w\"'])"

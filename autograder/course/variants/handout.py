@@ -1,4 +1,4 @@
-"""A notebook of their own for every student: made, proven, recorded, and written below the course's folder."""
+"""One notebook for each student: created, validated, recorded, and written to the course's folder."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ PROCESSES = 2
 
 
 class Handout(msgspec.Struct, frozen=True):
-    """What was handed out.
+    """The result of `hand_out`.
 
     Attributes:
-        folder: holds STUDENT/ASSIGNMENT/ for each student, with the files beside the notebook.
-        students: each one's seed.
-        exercises: how many exercises each notebook has; the answers to all of them were run.
+        folder: contains STUDENT/ASSIGNMENT/ for each student, with the notebook and its files.
+        students: the seed of each student.
+        exercises: the number of exercises in each notebook; all their answers were run.
         shared: how many answers of one student pass another's check.
     """
 
@@ -55,20 +55,20 @@ class Handout(msgspec.Struct, frozen=True):
 
 
 def hand_out(assignment: str, sources: Path, course: Path, people: Mapping[str, str], config: Config) -> Handout:
-    """Writes COURSE/handouts/STUDENT/ASSIGNMENT/ for everyone, and records who got what in COURSE/variants.json.
+    """Write COURSE/handouts/STUDENT/ASSIGNMENT/ for each student, and record the variants in COURSE/variants.json.
 
-    Nothing is written before every answer to every variant was run.
+    The files are written only after every answer to every variant was run.
 
     Args:
-        assignment: its folder's name below `sources`.
-        sources: the teacher's notebooks, with variants.toml beside them.
+        assignment: the name of its folder in `sources`.
+        sources: the folder of the teacher's notebooks, with variants.toml in it.
         course: the class's folder.
-        people: for each student the group that shares a variant, or the student again.
-        config: nbgrader's, for the release.
+        people: for each student, the group that shares a variant, or the student again.
+        config: nbgrader's configuration for the release.
 
     Raises:
-        VariantError: nothing varies, or an answer to a variant has another verdict than the author says.
-        ReleaseError: nbgrader refuses the source.
+        VariantError: there are no differences, or an answer to a variant has another verdict than the author declared.
+        ReleaseError: nbgrader rejects the source.
     """
     changes = read_changes(sources).get(assignment, NOTHING)
     notebooks = {path.name: read(path) for path in sorted((sources / assignment).glob("*.ipynb"))}
@@ -104,7 +104,7 @@ def _check_that_it_varies(assignment: str, notebooks: Mapping[str, NotebookNode]
 def _prove_all(
     folder: Path, notebooks: Mapping[str, NotebookNode], changes: DeclaredChanges, seeds: list[int]
 ) -> tuple[int, SharedAnswers]:
-    """Runs every answer to every variant in other processes; returns the number of exercises, and whose answers fit whose."""
+    """Run every answer to every variant in worker processes; return the number of exercises and the shared answers."""
     jobs = [(folder.name, list(notebooks.values()), changes, seed) for seed in seeds]
     with multiprocessing.get_context("fork").Pool(min(PROCESSES, len(jobs)), _begin, (folder,)) as pool:
         proven = dict(zip(seeds, pool.starmap(_prove, jobs), strict=True))
@@ -116,8 +116,8 @@ def _begin(folder: Path) -> None:
     import torch
 
     torch.set_num_threads(1)
-    os.chdir(folder)  # where the cells find their data files
-    os.environ["NBGRADER_EXECUTION"] = "validate"  # these answers are no learner's, so no progress is kept
+    os.chdir(folder)  # the folder of the cells' data files
+    os.environ["NBGRADER_EXECUTION"] = "validate"  # these are not a student's answers, so do not record progress
 
 
 def _prove(assignment: str, notebooks: list[NotebookNode], changes: DeclaredChanges, seed: int) -> list[ProvenVariant]:
@@ -136,7 +136,7 @@ def _write(released: Path, folder: Path, seed: int, changes: DeclaredChanges, gl
 
 
 def mark_variant(notebook: NotebookNode, seed: int, changes: DeclaredChanges) -> None:
-    """Writes into a variant of a release which one it is, for what a student asks in it."""
+    """Write the seed and the names of a variant into its metadata, for `hint`, `reset` and `model_answer`."""
     stubs = {exercise.id: exercise.stub for exercise in exercises_of(notebook)}
     notebook.metadata[METADATA] = msgspec.to_builtins(OwnVariant(seed, stubs, chosen_names(changes, seed)))
 

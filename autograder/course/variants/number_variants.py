@@ -1,9 +1,12 @@
 """Different numbers and lengths in the programs of a lesson, with the same faults and the same outcomes.
 
-Only cells that the author tagged "vary" change, and in them only lists of decimal numbers within `torch.tensor(...)`. The
-new list depends only on the seed and the old list, so a program that appears in one cell and is compared in another still
-is the same program. Prose is not changed: a cell whose figures it quotes has no tag.
-The checks need no variants, because they draw new inputs for every exercise, sizes included.
+Only cells with the author's tag "vary" change, and in them only lists of decimal numbers within `torch.tensor(...)`.
+The new
+list depends only on the seed and the old list, so a program that appears in several cells remains the same in all of
+them.
+Prose is not changed; a cell whose numbers are quoted in prose has no tag. Checks do not need variants, because they
+draw new
+inputs, including their sizes.
 """
 
 from __future__ import annotations
@@ -19,23 +22,23 @@ if TYPE_CHECKING:
     from nbformat import NotebookNode
 
 TAG = "vary"
-LONGEST = 2  # how many numbers a list may gain
+LONGEST = 2  # maximum number of elements by which a list may grow
 
 
 def redraw_notebook(notebook: NotebookNode, seed: int) -> None:
-    """Gives the tagged cells of a lesson, source or release, different numbers."""
+    """Replace the numbers in the tagged cells of a lesson, source or release."""
     for cell in notebook.cells:
         if cell.cell_type == "code" and TAG in cell.metadata.get("tags", []):
             cell.source = redraw(cell.source, seed)
 
 
 def redraw(source: str, seed: int, *, may_grow: bool = True) -> str:
-    """Returns the code with different numbers in its tensors; names, layout and comments are not changed.
+    """Return the code with different numbers in its tensors; names, layout and comments are not changed.
 
     Args:
         source: the code.
-        seed: decides the numbers, and how many more there are.
-        may_grow: whether lists may become longer, where all are rows.
+        seed: determines the numbers and the lengths.
+        may_grow: whether lists may become longer, if all lists of the program are rows.
     """
     module = cst.parse_module(source)
     shapes = _Shapes()
@@ -44,7 +47,7 @@ def redraw(source: str, seed: int, *, may_grow: bool = True) -> str:
 
 
 class _Shapes(cst.CSTVisitor):
-    """Finds whether every list in a program is a row of decimal numbers: only then may lists become longer."""
+    """Determines whether every list in a program is a row of decimal numbers; only such lists may become longer."""
 
     def __init__(self) -> None:
         self.all_are_rows = True
@@ -72,7 +75,7 @@ class _Redraw(cst.CSTTransformer):
 
 
 def _redraw_row(numbers: Sequence[float], seed: int, may_grow: bool) -> list[float]:
-    """Returns different numbers with the same signs, zeros, equalities and order, and up to `LONGEST` more."""
+    """Return different numbers with the same signs, zeros, equalities and order, and up to `LONGEST` more."""
     chance = random.Random(f"{seed} {list(numbers)}")
     step = 1.0 if all(number.is_integer() for number in numbers) else 0.1
     drawn = {0.0: 0.0}
@@ -82,13 +85,13 @@ def _redraw_row(numbers: Sequence[float], seed: int, may_grow: bool) -> list[flo
         new = sorted(chance.sample(steps, len(old)))
         drawn |= {sign * before: sign * round(count * step, 1) for before, count in zip(old, new, strict=True)}
     row = [drawn[number] for number in numbers]
-    # The gain depends only on the length, so rows of equal length stay equal; a single number stays single.
+    # The growth depends only on the length, so rows of equal length stay equal; a single number stays single.
     gain = random.Random(f"{seed} {len(row)}").randint(0, LONGEST) if may_grow and len(row) > 1 else 0
     return row + [round(chance.randint(1, 9) * step, 1) for _ in range(gain)]
 
 
 def _decimal_row(node: cst.List) -> list[float] | None:
-    """Returns the numbers of a list that holds only decimal numbers, None for any other list."""
+    """Return the numbers of a list that contains only decimal numbers; None for other lists."""
     try:
         values = ast.literal_eval(cst.Module([]).code_for_node(node))
     except ValueError:

@@ -1,4 +1,4 @@
-"""What a handed-out notebook says of itself, so that `reset`, `hint` and `model_answer` show the variant that a student has."""
+"""The variant in a notebook's metadata, with which `reset`, `hint` and `model_answer` show the student's variant."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import msgspec
 
 METADATA = "autograder_variant"
 LONGEST = 2
-"""Letters of a variable's name that is no word of English: only such a name is changed in a sentence."""
+"""The maximum length of a variable's name that is replaced in sentences; longer names may be English words."""
 
 
 class OwnVariant(msgspec.Struct, frozen=True):
-    """The variant that a notebook is.
+    """The variant of a notebook.
 
     Attributes:
-        stubs: exercise → what was handed out.
-        names: for each variable of the lesson, its name here.
+        seed: the seed of the variant.
+        stubs: exercise → its stub as handed out.
+        names: for each variable of the lesson, its name in this variant.
     """
 
     seed: int
@@ -26,7 +27,7 @@ class OwnVariant(msgspec.Struct, frozen=True):
     names: dict[str, str] = {}
 
     def in_words(self, sentence: str) -> str:
-        """Returns a sentence with this variant's names where it uses the lesson's; only names of one or two letters are changed."""
+        """Return a sentence with this variant's names in place of the lesson's; only names of one or two letters are replaced."""
         short = [re.escape(name) for name in self.names if len(name) <= LONGEST]
         if not short:
             return sentence
@@ -34,13 +35,13 @@ class OwnVariant(msgspec.Struct, frozen=True):
 
 
 def own_variant(exercise: str, folder: Path | None = None) -> OwnVariant | None:
-    """Returns the variant with this exercise that lies in a folder, by default the one in which the kernel runs; None for none."""
+    """Return the variant with this exercise in a folder, by default the kernel's current folder; None if there is no variant."""
     for path in sorted((folder or Path.cwd()).glob("*.ipynb")):
         try:
             metadata = msgspec.json.decode(path.read_bytes(), type=dict[str, Any]).get("metadata", {})
             found = msgspec.convert(metadata[METADATA], OwnVariant)
         except (OSError, KeyError, TypeError, msgspec.MsgspecError):
-            continue  # another notebook, or one that is being written
+            continue  # not a variant, or a file that is being written
         if exercise in found.stubs:
             return found
     return None

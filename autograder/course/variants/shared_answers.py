@@ -1,4 +1,4 @@
-"""Whether one student's answers fit another's checks: measured on pairs of variants, by running them."""
+"""A measurement of whether one student's answers pass another's checks, by running them on pairs of variants."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ PAIRS = 12
 
 
 class SharedAnswers(msgspec.Struct, frozen=True):
-    """How many answers of one variant pass the check of another.
+    """The number of answers of one variant that pass the check of another.
 
     Attributes:
-        pairs: how many ordered pairs of variants were tried.
-        programs: answers that are programs, and of these those that pass.
-        predictions: the same of predictions, whose answer is a word, a number or a line.
+        pairs: the number of ordered pairs of variants that were tried.
+        programs: the number of answers that are programs, and the number of these that pass.
+        predictions: the same for predictions, whose answer is a word, a number or a line.
     """
 
     pairs: int
@@ -28,11 +28,11 @@ class SharedAnswers(msgspec.Struct, frozen=True):
 
 
 def count_shared_answers(proven: Mapping[int, list[ProvenVariant]], pairs: int = PAIRS) -> SharedAnswers:
-    """Tries the model answers of some variants on the checks of others, as they stand.
+    """Run the model answers of some variants in the checks of others, unchanged.
 
     Args:
         proven: each variant's notebooks, by its seed.
-        pairs: how many ordered pairs are tried at most; always the same ones for the same seeds.
+        pairs: the maximum number of ordered pairs; the same seeds give the same pairs.
     """
     every = list(itertools.permutations(sorted(proven), 2))
     tried = random.Random(0).sample(every, min(pairs, len(every)))
@@ -46,7 +46,7 @@ def count_shared_answers(proven: Mapping[int, list[ProvenVariant]], pairs: int =
 
 
 def _fits(given: ProvenVariant, taken: ProvenVariant, seed: int) -> list[tuple[bool, bool]]:
-    """Returns for each exercise whether it is a prediction, and whether the answer passes."""
+    """Return, for each exercise, whether it is a prediction and whether the answer passes."""
     names = names_after(taken.setup)
     return [
         (theirs.is_prediction, verdict_on(ours.answers[0], theirs.check, names, seed) is None)

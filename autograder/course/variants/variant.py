@@ -1,4 +1,4 @@
-"""One variant of a notebook."""
+"""The conversion of a notebook to a variant."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 def vary(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) -> NotebookNode:
-    """Returns a copy of an assignment's notebook, source or release, as the student with this seed gets it.
+    """Return a copy of an assignment's notebook, source or release, as the student with this seed gets it.
 
-    It depends on nothing but the notebook, the seed and what is declared; a variant of the release is the release of the
-    variant. No program is run: `check_numbers` and `VariantProof` do that.
+    The result depends only on the notebook, the seed and the declared differences; a variant of the release is the
+    release of the
+    variant. This function does not run programs; `check_numbers` and `VariantProof` do.
     """
     from autograder.course.variants.number_variants import redraw_notebook  # loads libcst
 
@@ -23,7 +24,7 @@ def vary(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) 
     redraw_notebook(varied, seed)
     rename(varied, changes, seed)
     locked = [cell for cell in varied.cells if "checksum" in cell.metadata.get("nbgrader", {})]
-    if locked:  # only a release has checksums; without new ones nbgrader believes that a student changed the cells
+    if locked:  # only a release has checksums; an old checksum would look like a change by a student
         from nbgrader.utils import compute_checksum
 
         for cell in locked:
@@ -32,7 +33,7 @@ def vary(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) 
 
 
 def with_choices(notebook: NotebookNode, seed: int, changes: DeclaredChanges) -> NotebookNode:
-    """Returns a copy in which only the choices are made."""
+    """Return a copy in which only the choices are applied."""
     chosen = copy.deepcopy(notebook)
     choose(chosen, changes, seed)
     return chosen

@@ -1,4 +1,4 @@
-"""Whether redrawn numbers change what happens: the programs of a variant are run with the old numbers and with the new ones."""
+"""The check that new numbers keep the outcomes: the programs of a variant are run with the old and the new numbers."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from autograder.tape.recording.verdict_types import Outcome
 
 
 def check_numbers(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) -> None:
-    """Runs the programs whose numbers a variant redraws, and compares their outcomes.
+    """Run the programs whose numbers a variant replaces, and compare their outcomes.
 
     Raises:
-        VariantError: the outcome of a program hangs on its numbers.
+        VariantError: the outcome of a program depends on its numbers.
     """
     before = with_choices(notebook, seed, changes)
     after = copy.deepcopy(before)
@@ -28,7 +28,7 @@ def check_numbers(notebook: NotebookNode, seed: int, changes: DeclaredChanges = 
 
 
 def _check_outcomes(before: NotebookNode, after: NotebookNode, seed: int) -> None:
-    """Runs every program in a tagged cell before and after its numbers were redrawn.
+    """Run every program in a tagged cell with the old and the new numbers.
 
     Raises:
         VariantError: the outcome of a program changed.
@@ -60,7 +60,7 @@ def _outcome(text: str, function: str) -> Outcome:
 
 
 def _programs(source: str) -> list[ast.FunctionDef]:
-    """Returns the programs of a cell: the functions without arguments that it defines."""
+    """Return the programs of a cell: the functions without arguments that it defines."""
     return [node for node in ast.parse(source).body if isinstance(node, ast.FunctionDef) and not node.args.args]
 
 

@@ -1,4 +1,4 @@
-"""The proof of one variant, by running it: what is handed out counts for nothing, every right answer passes, every wrong one fails."""
+"""The validation of one variant by running it: stubs count as not attempted, right answers pass, and wrong answers fail."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from autograder.tape.recording.verdict_types import OUTCOMES
 
 
 class ProvenExercise(msgspec.Struct, frozen=True):
-    """One exercise of a variant: its stub, its check, and answers that passed this check when they were run."""
+    """One exercise of a variant: its stub, its check, and the answers that passed the check."""
 
     id: str
     stub: str
@@ -29,12 +29,12 @@ class ProvenExercise(msgspec.Struct, frozen=True):
 
     @property
     def is_prediction(self) -> bool:
-        """Whether its answer is a word or a line, and no program."""
+        """Whether its answer is a word or a line rather than a program."""
         return "def " not in self.answers[0] and "class " not in self.answers[0]
 
 
 class ProvenVariant(msgspec.Struct, frozen=True):
-    """A variant whose answers were run: the code before its first exercise, and its exercises."""
+    """A validated variant: the code before its first exercise, and its exercises."""
 
     setup: str
     exercises: tuple[ProvenExercise, ...]
@@ -49,24 +49,24 @@ class VariantProof:
     """Runs the answers of one variant of a source notebook, in this process.
 
     Args:
-        name: of the variant, for messages.
-        notebook: the varied source, with the author's cells.
-        seed: from which its checks draw their inputs.
+        name: the name of the variant, for messages.
+        notebook: the variant's source, with the author's cells.
+        seed: the seed from which its checks draw their inputs.
     """
 
     def __init__(self, name: str, notebook: NotebookNode, seed: int) -> None:
         self._name, self._notebook, self._seed = name, notebook, seed
-        self._setup = setup_of(notebook)  # of a notebook without programs to repair, all code: answers and tests too
+        self._setup = setup_of(notebook)  # if no program is to be fixed, all code
         try:
             self._names = names_after(self._setup)
         except Exception as error:
             raise VariantError(f"{name}, seed {seed}: its own cells raise {type(error).__name__}: {error}") from None
 
     def prove(self, *, wrong_too: bool = True) -> ProvenVariant:
-        """Returns the variant with a right answer to each exercise.
+        """Return the variant with a right answer to each exercise.
 
         Raises:
-            VariantError: an answer has another verdict than the author says; the message names it.
+            VariantError: an answer has another verdict than the author declared; the message names it.
         """
         return ProvenVariant(
             self._setup, tuple(self._proven(exercise, wrong_too) for exercise in exercises_of(self._notebook))
@@ -90,7 +90,7 @@ class VariantProof:
         return ProvenExercise(exercise.id, exercise.stub, exercise.check, tuple(right))
 
     def _own_solution(self, exercise: AuthorExercise) -> list[str]:
-        """Returns what the source itself answers, as in any course of nbgrader's: the solution cells since the test before."""
+        """Return the source's own answer in an ordinary nbgrader course: the solution cells after the previous test."""
         cells: list[str] = []
         for cell in self._notebook.cells if not exercise.stub else ():
             if is_solution(cell) and cell.cell_type == "code":
@@ -116,7 +116,7 @@ class VariantProof:
 
 
 def names_after(setup: str) -> dict[str, object]:
-    """Returns the names that the code before the first exercise defines."""
+    """Return the names that the code before the first exercise defines."""
     author = CellNamespace()
     with _quiet():
         author.run(setup)
@@ -124,7 +124,7 @@ def names_after(setup: str) -> dict[str, object]:
 
 
 def verdict_on(answer: str, check: str, names: dict[str, object], seed: int) -> Unsolved | None:
-    """Returns what a check raises after this answer, None where it passes; whatever else the answer raises is a refusal."""
+    """Return the exception that a check raises after this answer, or None if it passes; other exceptions become Incorrect."""
     learner = CellNamespace(names)
     with _quiet(), use_seed(seed):
         try:
@@ -138,7 +138,7 @@ def verdict_on(answer: str, check: str, names: dict[str, object], seed: int) -> 
 
 
 def candidates(exercise: AuthorExercise, names: dict[str, object]) -> list[str]:
-    """Returns answers that a prediction may have: the four outcomes, each line of the program below it, or what that returns."""
+    """Return the possible answers to a prediction: the four outcomes, each line of the program, or its return value."""
     name = exercise.stub.partition(" ")[0]
     if "@predicted_value" in exercise.check:
         return [f"{name} = {_value(exercise.check, names)!r}"]
@@ -148,7 +148,7 @@ def candidates(exercise: AuthorExercise, names: dict[str, object]) -> list[str]:
 
 
 def _value(check: str, names: dict[str, object]) -> object:
-    """Returns what the program of a check cell returns, without the decorator that compares it."""
+    """Return the return value of a check cell's program, without the decorator that compares it."""
     values = []
     learner = CellNamespace(names | {"predicted_value": lambda name: lambda program: values.append(program())})
     with _quiet():

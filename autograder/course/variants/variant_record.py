@@ -1,4 +1,4 @@
-"""Which student got which variant: `variants.json` in the course's folder, written when they are handed out and read by the grader."""
+"""The record of each student's variant: `variants.json` in the course, written by the handout and read by the grader."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class HandedOut(msgspec.Struct, frozen=True):
     """The variants of one assignment.
 
     Attributes:
-        changes: the hash of what was declared when they were made.
-        students: each student's seed.
+        changes: the hash of the declared differences at the time of the handout.
+        students: the seed of each student.
     """
 
     changes: str
@@ -31,22 +31,22 @@ class VariantRecord(msgspec.Struct, frozen=True):
     """The variants of a course.
 
     Attributes:
-        seed: the course's own, from which each student's is derived.
-        assignments: what was handed out, by assignment.
+        seed: the course's seed, from which each student's seed is derived.
+        assignments: the handed-out variants, by assignment.
     """
 
     seed: str
     assignments: dict[str, HandedOut] = {}
 
     def seed_of(self, who: str) -> int:
-        """Returns the seed of a student, or of a group that works together; the same for every assignment."""
+        """Return the seed of a student, or of a group that works together; it is the same for every assignment."""
         return int(hashlib.sha256(f"{self.seed} {who}".encode()).hexdigest()[:12], 16)
 
     def students(self, assignment: str, changes: DeclaredChanges) -> dict[str, int]:
-        """Returns the seed of each student who got a variant of an assignment.
+        """Return the seed of each student who got a variant of an assignment.
 
         Raises:
-            VariantError: what was declared has changed since, so that the variants would be others.
+            VariantError: the declared differences have changed, so the variants cannot be reproduced.
         """
         handed_out = self.assignments.get(assignment)
         if handed_out is None:
@@ -60,18 +60,18 @@ class VariantRecord(msgspec.Struct, frozen=True):
         return handed_out.students
 
     def with_students(self, assignment: str, changes: DeclaredChanges, students: dict[str, int]) -> VariantRecord:
-        """Returns the record with more students, or with those of a new assignment."""
+        """Return the record with more students, or with a new assignment."""
         known = self.students(assignment, changes)
         handed_out = HandedOut(changes.digest, dict(sorted((known | students).items())))
         return VariantRecord(self.seed, self.assignments | {assignment: handed_out})
 
     def write(self, course: Path) -> None:
-        """Writes the file, completely or not at all."""
+        """Write the file, completely or not at all."""
         replace_file(course / FILE, msgspec.json.format(msgspec.json.encode(self), indent=1) + b"\n")
 
 
 def read_record(course: Path) -> VariantRecord:
-    """Returns a course's record; where there is no file, an empty one with a new seed.
+    """Return a course's record; without a file, an empty one with a new seed.
 
     Raises:
         VariantError: the file cannot be read.
