@@ -1,1 +1,1 @@
-"""Evidence from several runs → a verdict with the harms behind it."""
+"""Compare several runs of a program to reach a verdict, with the harms that explain it."""

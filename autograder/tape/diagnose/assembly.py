@@ -1,4 +1,4 @@
-"""Everything the runs found, as one Recording."""
+"""Build a Recording from the results of all runs."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from autograder.tape.recording.schema import Recording
 from autograder.tape.recording.verdict_types import Verdict
 from autograder.tape.run.programs.program import Program
 
-SOURCES = 8  # values that one line takes out of the graph and that a recording names
+SOURCES = 8  # maximum number of values in a recording that one line takes out of the graph
 
 
 def assemble(program: Program, evidence: Evidence, cloned_saves: ClonedSavesRun) -> Recording:
-    """Returns the recording of the observed run, with the verdict of all runs."""
+    """Return the recording of the observed run, with the verdict on all runs."""
     state, verdict = evidence.observer.state, verdict_of(evidence)
     steps = tuple(step.record(index) for index, step in enumerate(state.finished_steps))
     steps = _settle_forecasts(with_hindsight(steps, state.backward_calls), evidence, verdict)
@@ -38,7 +38,7 @@ def freeze(
     trace: tuple[schema.BackwardStep, ...],
     verdict: Verdict,
 ) -> Recording:
-    """Returns a recording with the data of a run's tables."""
+    """Return a recording of a run's state."""
     return Recording(
         version=schema.VERSION,
         torch=str(torch.__version__),
@@ -55,12 +55,12 @@ def freeze(
 
 
 def _loses(cut: Cut) -> bool:
-    """Whether a line may block a gradient: a comparison whose result was only read does not."""
+    """Return whether a line may block a gradient; a comparison whose result was only read does not."""
     return bool(cut.joined) or cut.how in (*NAMES, NO_GRAD)
 
 
 def _lost_history(cut: Cut, state: RunState) -> schema.LostHistory:
-    """Returns a line at which values left the graph; of a line in a long loop, the first few of these."""
+    """Return the LostHistory of a line that takes values out of the graph; in a long loop, with the first few values."""
     sources = list(cut.sources.values())[:SOURCES]
     nodes = tuple(node for _, node in sources if node is not None)
     return schema.LostHistory(
@@ -69,7 +69,7 @@ def _lost_history(cut: Cut, state: RunState) -> schema.LostHistory:
 
 
 def _other_programs(program: Program, state: RunState) -> list[schema.SourceFile]:
-    """Returns the other files of the user's that ran, such as a module that the program imports."""
+    """Return the other files of the user that ran, such as an imported module."""
     return [
         schema.SourceFile(program.shown(file), "".join(linecache.getlines(file)))
         for file in state.statements.files
@@ -78,10 +78,10 @@ def _other_programs(program: Program, state: RunState) -> list[schema.SourceFile
 
 
 def _settle_forecasts(steps: tuple[schema.Step, ...], evidence: Evidence, verdict: Verdict) -> tuple[schema.Step, ...]:
-    """Returns the steps with forecasts that know what the oracles found.
+    """Return the steps with forecasts corrected by the verdict.
 
-    Whether an overwritten value matters, whether a hook changes a gradient, and whether a user's own backward raises, shows only
-    once backward has run.
+    Only a completed backward shows whether an overwritten value matters, a hook changes a gradient, or a custom
+    backward raises.
     """
     right, known = schema.Forecast("correct"), schema.Forecast(verdict.outcome)
     if verdict.outcome == "correct":

@@ -1,4 +1,4 @@
-"""A notebook cell → a Recording: runs that are undone come first, then the one that stays."""
+"""Record a notebook cell: runs that are undone first, then the run whose effects stay."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class RecordedCell:
     """A cell that has run.
 
     Attributes:
-        value: what its last expression gave, None where it ends in a statement.
-        roots: the objects that the notebook's names held before it ran.
-        before: what the cell found; restoring it undoes what the cell did.
+        value: value of its last expression; None if it ends with a statement.
+        roots: values of the notebook's variables before the cell ran.
+        before: state before the cell; restoring it undoes the cell.
     """
 
     recording: Recording
@@ -38,12 +38,13 @@ class RecordedCell:
 
 
 def record_cell(source: str, space: dict[str, Any], seconds: float = SECONDS) -> RecordedCell:
-    """Return the record of a cell that runs in `space`, a notebook's own names.
+    """Return the record of a cell that runs in `space`, the namespace of a notebook.
 
-    The runs that give the right gradients come first and are undone. They keep graphs that other cells made.
+    The runs for the correct gradients come first and are undone. They keep the graphs of other cells.
 
     Raises:
-        ProgramError: the text is not Python, or changed what an earlier cell's graph keeps, so that no outcome can be named.
+        ProgramError: if the source is not Python, or changes tensors that the graph of an earlier cell saved, so that
+            the outcome is unknown.
     """
     program, trace, cloned_saves = (
         from_cell(source, space),

@@ -1,4 +1,4 @@
-"""A program with compiled functions: what it did compiled, beside what it does eagerly, where every line can be followed."""
+"""Evidence for a program with compiled functions: the compiled run, and eager runs that show every line."""
 
 from __future__ import annotations
 
@@ -14,76 +14,76 @@ from autograder.tape.diagnose.harms.harm_registry import find_harms
 from autograder.tape.oracle.gradient_comparison import Gradients, aligned
 from autograder.tape.recording.verdict_types import Place, Problem, line_of
 
-# A compiled function adds in another order, and keeps single precision where eager rounds to bfloat16 in between.
+# Compiled functions add in another order, and keep float32 where eager mode rounds intermediate results to bfloat16.
 LOW_PRECISION = (torch.float16, torch.bfloat16)
 LOW_PRECISION_LIMIT = 5e-2
-ROUNDING = 1e-5  # of the largest gradient
+ROUNDING = 1e-5  # relative to the largest gradient
 
 
 @dataclass
 class CompiledEvidence(Evidence):
-    """The evidence of a program in which functions ran compiled; `plain` is that run, and all the others ran eagerly.
+    """The evidence for a program with compiled functions; only `plain` ran compiled, all other runs were eager.
 
     Attributes:
-        eager: the same evidence with a plain run that was eager, too.
+        eager: the evidence with an eager plain run.
     """
 
     eager: Evidence
 
     @property
     def explaining(self) -> Evidence:
-        """The evidence in which the harms are found: nobody sees the lines of a compiled function."""
+        """The evidence for the search for harms, which needs the lines of an eager run."""
         return self.eager
 
     @cached_property
     def true(self) -> Gradients:
-        """The right gradients: those of the eager program."""
+        """The correct gradients, which are those of the eager program."""
         return self.eager.true
 
     @cached_property
     def appearance(self) -> dict[int, int]:
-        """For each target of the plain run, its number in the observed run; a compiled graph has them in another order."""
+        """For each target of the plain run, its number in the observed run; a compiled graph has another order of targets."""
         return aligned(self.got, self.watched)
 
     @property
     def repeats(self) -> bool:
-        """Whether two eager runs ended alike."""
+        """Whether two eager runs gave the same result."""
         return self.eager.repeats
 
     @cached_property
     def limit(self) -> float:
-        """The largest relative gap between a compiled and an eager gradient that is still called the same."""
+        """The largest relative difference between a compiled and an eager gradient that counts as equal."""
         types = {getattr(torch, tracked.dtype) for tracked in self.state.tensors.all}
         types |= {gradient.dtype for call in self.plain.calls for gradient in call.gradients if gradient is not None}
         return LOW_PRECISION_LIMIT if types & set(LOW_PRECISION) else UNWITNESSED
 
     @cached_property
     def noise(self) -> float:
-        """The size of a number that may be the rounding of a zero: of a bias before a batch norm, for one."""
+        """The largest absolute value that may be the rounding error of a zero, such as the gradient of a bias before a batch norm."""
         known = [gradient for call in (*self.got.calls, *self.true.calls) for gradient in call.values()]
         return ROUNDING * max((float(one.abs().max()) for one in known if one is not None and one.numel()), default=0.0)
 
     @cached_property
     def wrong_call(self) -> int | None:
-        """The number of the first backward that gave a wrong gradient."""
+        """The index of the first backward that gave a wrong gradient, or None."""
         for number, (got, true) in enumerate(zip(self.got.calls, self.true.calls, strict=False)):
             if any(self.differs(got[i], true.get(self.pairs[i])) for i in got if i in self.pairs):
                 return number
         return None
 
     def differs(self, got: object, true: object) -> bool:
-        """Returns whether a compiled and a right gradient are not the same."""
+        """Return whether a compiled and a correct gradient differ."""
         tiny = all(isinstance(one, torch.Tensor) and not (one.abs() > self.noise).any() for one in (got, true))
         return not tiny and super().differs(got, true)
 
     @property
     def lost_the_check(self) -> bool:
-        """Whether backward raises eagerly and not compiled."""
+        """Whether backward raises an error in eager mode but not compiled."""
         return self.plain.error is None and self.eager.outcome == "raises-backward"
 
 
 def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
-    """Yields what compiling changed: the outcome is that of the compiled program, the lines are those of the eager one."""
+    """Yield notes on the effects of compilation; the outcome is that of the compiled program, the lines are from the eager run."""
     error = evidence.eager.plain.problem
     if evidence.lost_the_check and error is not None:
         yield _what_was_lost(evidence)

@@ -1,4 +1,4 @@
-"""What the runs of a program left behind, each run compared with the plain one."""
+"""The results of a program's runs, each compared with the plain run."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from autograder.tape.oracle.untracked_writes import UntrackedEffect
 from autograder.tape.recording.verdict_types import Excerpt, Outcome
 from autograder.tape.run.finished_run import Run
 
-# The run with cloned saves makes the same operations on the same numbers, so a real difference can be as small as one step of an
-# optimizer. Where no saved tensor's bytes changed, only a difference that no order of additions explains is called wrong.
+# The run with cloned saves executes the same operations on the same numbers, so even a difference as small as an
+# optimizer's step is real. If the bytes of no saved tensor changed, only differences larger than rounding errors count.
 WITNESSED, UNWITNESSED = SAME, 1e-3
 
 
 @dataclass
 class Evidence:
-    """All that is known of a program once it has run several times.
+    """The results of all runs of a program.
 
     Attributes:
-        plain: the run without any observer; it decides the outcome.
-        observed: the run that `observer` followed statement by statement.
+        plain: the run without an observer, which determines the outcome.
+        observed: the run that `observer` recorded statement by statement.
         cloned_saves: the run in which backward uses private copies of all saved tensors.
-        untracked_effect: what finite differences say of writes that autograd did not record.
+        untracked_effect: result of finite differences for modifications that autograd did not record.
         trace: the nodes that the engine visited, in order.
-        excerpt: which part of a long run was recorded; None where all of it was.
-        ran: for a backward and a target, by number, the slope of the loss as it was computed, where that is not what `true` holds;
+        excerpt: the recorded part of a long run; None if the whole run was recorded.
+        ran: derivative of the computed loss, by number of the backward and of the target, if it differs from `true`;
             filled when `true` is first read.
     """
 
@@ -46,7 +46,7 @@ class Evidence:
 
     @property
     def explaining(self) -> Evidence:
-        """The evidence in which the harms are found that explain the outcome."""
+        """The evidence for the search for harms that explain the outcome."""
         return self
 
     @property
@@ -56,12 +56,12 @@ class Evidence:
 
     @property
     def file(self) -> str:
-        """The program's own file, as `Place.file` names it."""
+        """The name of the program's file, as in `Place.file`."""
         return self.state.statements.program.file
 
     @property
     def state(self) -> RunState:
-        """The tables of the observed run."""
+        """The state of the observed run."""
         return self.observer.state
 
     @cached_property
@@ -71,7 +71,7 @@ class Evidence:
 
     @cached_property
     def true(self) -> Gradients:
-        """The right gradients: those of the run with cloned saves, corrected by finite differences."""
+        """The correct gradients: those of the run with cloned saves, corrected by finite differences."""
         true = gradients_of(self.cloned_saves)
         self.ran = _correct(true, self.got, self.untracked_effect)
         return true
@@ -88,20 +88,20 @@ class Evidence:
 
     @cached_property
     def repeats(self) -> bool:
-        """Whether the plain and the observed run ended alike; where one was ended early, as far as both went."""
+        """Whether the plain and the observed run gave the same result, up to the end of the shorter one if a run was cut."""
         if self.plain.is_cut or self.observed.is_cut:
             return first_difference(self.got, self.watched, WITNESSED) is None
         return self.plain.problem == self.observed.problem and _same(self.got, self.watched)
 
     @cached_property
     def limit(self) -> float:
-        """The largest relative gap between two gradients that are still called the same."""
+        """The largest relative difference between two gradients that counts as equal."""
         witnessed = any(save.changed for save in self.state.consumed)
         return WITNESSED if witnessed else UNWITNESSED
 
     @cached_property
     def outcome(self) -> Outcome:
-        """What happened, in one of the four words."""
+        """The outcome of the plain run."""
         if self.plain.error is not None:
             return "raises-backward" if self.plain.in_backward else "raises-forward"
         last = {call.thread: call for call in self.plain.calls}
@@ -116,21 +116,21 @@ class Evidence:
 
     @property
     def is_wrong(self) -> bool:
-        """Whether a gradient of the plain run is not the right one."""
+        """Whether a gradient of the plain run is wrong."""
         return bool(self.untracked_effect.wrong) or self.copies_differ
 
     @property
     def copies_differ(self) -> bool:
-        """Whether a gradient of the plain run is not that of the run with cloned saves, or what finite differences make of it."""
+        """Whether a gradient of the plain run differs from the run with cloned saves, or its correction by finite differences."""
         return self.wrong_call is not None or any(self.differs(got, true) for got, true in self.final_pairs())
 
     @cached_property
     def wrong_call(self) -> int | None:
-        """The number of the first backward that gave a wrong gradient."""
+        """The index of the first backward that gave a wrong gradient, or None."""
         return first_difference(self.got, self.true, self.limit, self.pairs)
 
     def differs(self, got: object, true: object) -> bool:
-        """Returns whether two gradients are not the same."""
+        """Return whether two gradients differ."""
         return gap(got, true) > self.limit
 
     def final_pairs(self) -> list[tuple[object, object]]:
@@ -142,10 +142,11 @@ class Evidence:
 
 
 def _correct(true: Gradients, got: Gradients, untracked_effect: UntrackedEffect) -> dict[tuple[int, int], torch.Tensor]:
-    """Adds to the gradients of the run with cloned saves what finite differences say is missing in them.
+    """Add the corrections of finite differences to the gradients of the run with cloned saves.
 
-    Where the corrected gradient is exactly what the program left (sigmoid's output zeroed: its slope is zero, and so is the
-    gradient), the saved values are the fault, and the gradient that was meant is the uncorrected one: the corrected one is returned.
+    If the corrected gradient equals the program's (for example if a sigmoid's output was zeroed, its derivative and the
+    gradient are both zero), the saved values are the fault and the uncorrected gradient is the intended one; the
+    corrected gradient is then returned.
     """
     ran = {}
     for (number, position), missing in untracked_effect.corrections.items():

@@ -1,4 +1,4 @@
-"""Which part of a long run is recorded in full; of the rest only the gradients are compared."""
+"""Choose the part of a long run to record in full; only the gradients of the other parts are compared."""
 
 from __future__ import annotations
 
@@ -12,24 +12,26 @@ from autograder.tape.run.engine import Backward
 from autograder.tape.run.finished_run import Run
 from autograder.tape.run.programs.source_text import ProgramError
 
-LONG = 3_000  # nodes of all backward calls together that are recorded in full: a millisecond each
-BEYOND = 4  # backward calls after the harmed one that are still run: a GAN makes several before each of its networks is updated
-FEW = 32  # backward calls of a long run that are compared before the others: most harms are done in every step
-SHOWN = 2  # backward calls that are recorded of a right program: the second shows what the first left behind
+LONG = 3_000  # largest number of nodes in all backward calls that are recorded in full, at about 1 ms per node
+BEYOND = 4  # number of backward calls to run after the harmed one; a GAN makes several before each of its networks is updated
+FEW = 32  # number of backward calls of a long run that are compared first, because most harms occur in every step
+SHOWN = 2  # number of recorded backward calls of a correct program; the second shows the effects of the first
 
 
 @dataclass(frozen=True)
 class Scope:
-    """What of a program's run is asked for.
+    """The requested part of a run.
 
     Attributes:
-        calls: the run ends before the backward call after so many; None for all of it.
-        shown: the number (from 0) of the backward call to record; -1 for the last, None for the one that decides the outcome.
-        check_gradients: whether every loss is varied, and its gradients compared with the slopes found.
-        knows_gradients: whether the caller has the right gradients; where private copies of what is saved already show that one is
-            wrong, no loss is varied then, which would take ten times as long as all other runs.
-        is_proof: whether only the outcome is asked for: then no right gradient is computed entry by entry.
-        has_steps: whether an error that has nothing to do with autograd is recorded step by step, too.
+        calls: maximum number of backward calls; None for the whole run.
+        shown: 0-based index of the backward call to record; -1 for the last, None for the one that determines the
+            outcome.
+        check_gradients: whether to compare the gradients of every loss with finite differences.
+        knows_gradients: whether the caller has the correct gradients. Finite differences are then skipped if private
+            copies of saved tensors already show a wrong gradient, because they would take ten times as long as all
+            other runs.
+        is_proof: whether only the outcome matters, so that no correct gradient is computed element by element.
+        has_steps: whether to record an error that is unrelated to autograd step by step.
     """
 
     calls: int | None = None
@@ -44,7 +46,7 @@ WHOLE = Scope()
 
 
 def is_long(plain: Run, scope: Scope) -> bool:
-    """Whether only a part of the run is recorded in full; calls in several threads come in another order each time."""
+    """Return whether to record only a part of the run; False for several threads, whose calls come in another order in each run."""
     if any(call.thread for call in plain.calls):
         return False
     is_much = len(plain.calls) > 1 and sum(call.nodes for call in plain.calls) > LONG
@@ -54,16 +56,16 @@ def is_long(plain: Run, scope: Scope) -> bool:
 def calls_beyond_error(error: object, calls: Sized) -> int | None:
     """Return the number of backward calls after which later runs stop, if the program raised after that; else None.
 
-    Without the error, what was meant to be a training run of hours goes on.
+    Without the error, the program might train for hours.
     """
     return None if error is None else len(calls) + BEYOND
 
 
 def excerpt_of(plain: Run, cloned_saves: Run, scope: Scope) -> Excerpt:
-    """Returns the backward calls to record: the decisive one, and all from which on its graph was made.
+    """Return the backward calls to record: the decisive call, and those since its graph was started.
 
     Raises:
-        ProgramError: the call that was asked for was not made.
+        ProgramError: if the run did not make the requested call.
     """
     calls, checked = len(plain.calls), len(cloned_saves.calls) if cloned_saves.error is None else 0
     decisive = _asked(plain, scope)
@@ -92,7 +94,7 @@ def _asked(plain: Run, scope: Scope) -> int | None:
 
 
 def _decisive(plain: Run, cloned_saves: Run) -> int | None:
-    """Returns the number of the backward call that raised, or the first that gave a wrong gradient; None where all is right."""
+    """Return the index of the backward call that raised, or of the first with a wrong gradient; None if there is no such call."""
     if plain.error is not None:
         return len(plain.calls) - (1 if plain.in_backward and plain.calls else 0)
     if plain.calls[-1].error is not None:
@@ -101,6 +103,6 @@ def _decisive(plain: Run, cloned_saves: Run) -> int | None:
 
 
 def _made_since(calls: list[Backward], decisive: int) -> int:
-    """Returns the number of calls that had been made when the first node of a call's graph was."""
+    """Return the number of calls that had ended when the first node of a call's graph was created."""
     oldest = calls[decisive].oldest if decisive < len(calls) else None
     return decisive if oldest is None else sum(call.ended <= oldest for call in calls[:decisive])

@@ -1,4 +1,4 @@
-"""Errors that neither autograd nor a rule of it raises: a missing file, an unknown name, shapes that do not match."""
+"""Errors that are unrelated to autograd: a missing file, an unknown name, shapes that do not match."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from autograder.tape.run.budget import budget_in_force
 from autograder.tape.run.finished_run import Run
 from autograder.tape.run.programs.program import Program
 
-# Builtin exceptions that PyTorch raises for a rule of autograd; of any other it raises for none (2.6 to 2.15).
+# Built-in exceptions that PyTorch raises for violations of autograd's rules; it uses no others for that (2.6 to 2.15).
 _TYPES = ("RuntimeError", "ValueError", "TypeError", "AttributeError", "NotImplementedError")
-# The messages drift between releases; each that names a rule of autograd has one of these words.
+# The messages differ between releases; each message on a rule of autograd contains one of these words.
 _WORDS = re.compile(
     r"in-?place|backward|autograd|\bgrad|requires?_grad|require gradients?|\bleaf\b|leaves|differentia|inference"
     r"|checkpoint|saved tensor|written-to|\bgraph\b|inputs? to the function",
@@ -31,8 +31,9 @@ def is_foreign(problem: Problem, in_backward: bool, source: str) -> bool:
     """Return whether an exception has nothing to do with autograd.
 
     Args:
-        in_backward: whether it came through a backward call.
-        source: the text of the file that raised.
+        problem: the exception.
+        in_backward: whether it was raised in a backward call.
+        source: the source of the file that raised it.
     """
     is_builtin = isinstance(getattr(builtins, problem.type, None), type)
     if is_builtin and problem.type not in _TYPES:
@@ -47,7 +48,7 @@ def is_foreign(problem: Problem, in_backward: bool, source: str) -> bool:
 
 
 def _reads_gradient(line: str, lines: list[str]) -> bool:
-    """Return whether a line uses a gradient, itself or by a name that another line binds to one."""
+    """Return whether a line uses a gradient, directly or through a name that another line binds to one."""
     names = set(re.findall(r"\b[A-Za-z_]\w*\b", line))
     binding = (other for other in lines if "grad" in other and re.search(r"=|\bfor\b", other))
     return "grad" in line or any(names & set(re.findall(r"\b[A-Za-z_]\w*\b", other)) for other in binding)

@@ -1,4 +1,4 @@
-"""What each oracle was asked about a run, and what it found."""
+"""The results of the independent gradient computations (oracles), as checks and notes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORDS: dict[str, Literal["yes", "no", "not known"]] = {
 
 
 def checks_of(evidence: Evidence) -> Iterator[Check]:
-    """Yields the answer of each oracle; that none found a fault does not say that all was checked."""
+    """Yield the answer of each oracle; answers without a fault do not mean that everything was checked."""
     yield Check(COPIES, "Did every backward use the values that were saved?", *_of_copies(evidence))
     yield Check(DIFFERENCES, "Is every gradient the slope of its loss?", *_of_differences(evidence))
     for one in evidence.untracked_effect.own_functions:
@@ -43,7 +43,7 @@ DETAILS = {
 
 
 def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
-    """Yields a sentence for each custom Function, and each operation of PyTorch, whose derivative is not its slope."""
+    """Yield a sentence for each custom Function or PyTorch operation with a backward that is not the derivative of its forward."""
     for one in evidence.untracked_effect.own_functions:
         forward, backward = one.found.forward, one.found.backward
         if one.found.answer == "wrong":
@@ -69,7 +69,7 @@ def notes_on_formulas(evidence: Evidence) -> Iterator[str]:
 
 
 def notes_on_meanings(gradients: dict[str, Gradient]) -> Iterator[str]:
-    """Yields a sentence for each gradient that has two right values: one for the loss that ran, one for the program as it was recorded."""
+    """Yield a sentence for each gradient with two correct values: for the computed loss, and for the recorded program."""
     for name, one in gradients.items():
         if one.ran is not None:
             ran, true = (values_text(torch.tensor(value)) for value in (one.ran, one.true))

@@ -1,4 +1,4 @@
-"""A program → a Recording: run plainly, observed, traced, and with cloned saves; then the evidence of all runs together."""
+"""Record a program: run it plainly, observed, traced and with cloned saves, and combine the results."""
 
 from __future__ import annotations
 
@@ -38,13 +38,15 @@ from autograder.tape.run.programs.program import Program, from_file, from_functi
 from autograder.tape.run.programs.source_text import ProgramError
 from autograder.tape.run.refused_runs import CompilingTookTooLong, is_out_of_time, time_was_up
 
-# Of the time that is left, the first run may take so much, and the one with private copies so much of what is left then.
+# Shares of the remaining time: of the first run, and of the run with private copies after it.
 FIRST, SECOND = 0.4, 0.6
-PATIENCE = 0.8  # of the time that is left, for a run in which no backward call has ended
-SLOW = 0.05  # of the time that is left: a run that took more is not gone beyond in others
-TWO_MORE = 1 / 3  # of the time: where a run takes more of it, there is no time for another two
-SLOWER = 20  # how much longer an observed run may take than a plain one (about 10 times, where the tensors are small)
-BEGINNING = 2.0  # seconds that are recorded of a program that does not end
+PATIENCE = 0.8  # share of the remaining time for a run in which no backward call has ended
+SLOW = (
+    0.05  # share of the remaining time; if a run with an error took more, other runs do not continue beyond the error
+)
+TWO_MORE = 1 / 3  # share of the remaining time; if a run takes more, there is no time for two more
+SLOWER = 20  # limit for the ratio of an observed and a plain run (about 10 for small tensors)
+BEGINNING = 2.0  # seconds to record of a program that does not end
 
 
 def record(
@@ -55,17 +57,17 @@ def record(
     function: str | None = None,
     seconds: float = SECONDS,
 ) -> Recording:
-    """Returns everything autograd held while `program` ran, and the verdict, without repairs.
+    """Return the recording of `program`: the state of autograd during the run, and the verdict without fixes.
 
     Args:
-        program: source text, or a function; it runs several times, each time from the same seed, and prints nothing.
-        file: the file name shown to the reader.
-        function: which function of the text to run after the text itself; None for the text alone.
-        names: values it starts from, as globals of the text or keyword arguments of the function; each run gets copies.
-        seconds: how long one run may take.
+        program: source text, or a function; it runs several times with the same seeds, and its output is discarded.
+        file: file name in the report.
+        names: initial values, as globals of the text or keyword arguments of the function; each run receives copies.
+        function: name of a function in the text to call after the text has run; None for the text alone.
+        seconds: time limit of a run.
 
     Raises:
-        ProgramError: it could not be run; the message says why in one sentence.
+        ProgramError: if the program could not be run; the message gives the reason in one sentence.
     """
     made = (
         from_source(program, file, names, function) if isinstance(program, str) else from_function(program, file, names)
@@ -74,26 +76,27 @@ def record(
 
 
 def outcome_of(source: str, names: dict[str, Any] | None = None) -> Outcome:
-    """Return the outcome of running this text, as one of the four words."""
+    """Return the outcome of running a source text."""
     return record(source, names=names).verdict.outcome
 
 
 def record_program(program: Program, seconds: float = SECONDS, scope: Scope = WHOLE) -> Recording:
-    """Returns the recording of a program.
+    """Return the recording of a program.
 
     Args:
-        seconds: how long one run may take.
-        scope: what of a long run is asked for; its other backward calls are only compared.
+        program: the program.
+        seconds: time limit of a run.
+        scope: the part of a long run to record; its other backward calls are only compared.
 
     Raises:
-        ProgramError: it could not be run; where it did not end in time, `recording` holds its first seconds.
-        UnknownOutcomeError: what decides the outcome happened in another process.
+        ProgramError: if the program could not be run; after a timeout, the attribute `recording` has its first seconds.
+        UnknownOutcomeError: if another process determined the outcome.
     """
     with budget_in_force().in_force() as budget:
         plain = _first_run(program, seconds, scope)
         if not scope.has_steps and (alone := recording_of_error(program, plain)) is not None:
             return alone
-        # A plain run that ended in time is followed by slower ones.
+        # The other runs are slower than the plain run.
         patience, most = SLOWER * seconds, len(plain.calls) if plain.is_cut else None
         eager = run_again(program, Listener(), nullcontext, patience, most) if plain.compiled else plain
         evidence, cloned_saves = _evidence(program, eager, patience, scope)
@@ -127,14 +130,14 @@ def _first_run(program: Program, seconds: float, scope: Scope) -> Run:
 
 
 def _patient_run(program: Program, seconds: float, scope: Scope, *, compiles: bool = False) -> Run:
-    """Returns a run that ends when its share of the time is up, but hardly before a backward call is complete."""
+    """Return a run that ends when its share of the time is over, but continues longer until a backward call is complete."""
     left = budget_in_force().left
     limit, patience = min(seconds, FIRST * left), min(seconds, PATIENCE * left)
     return run_once(program, seconds=limit, calls=scope.calls, partial=True, compiles=compiles, patience=patience)
 
 
 def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[Evidence, ClonedSavesRun]:
-    """Return the evidence of the other runs; the run that decides the outcome comes first, because time may be short."""
+    """Return the evidence of the other runs; the run that determines the outcome comes first, because time may be short."""
     budget, is_excerpt = budget_in_force(), is_long(plain, scope)
     budget.stage = "comparing with private copies of what is saved"
     cloned_saves, meant = _meant(program, plain, seconds, scope)
@@ -153,12 +156,12 @@ def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tup
 
 
 def _differ(plain: Run, meant: Run) -> bool:
-    """Whether a gradient of a run is not that of the run with private copies of what is saved."""
+    """Return whether a gradient of a run differs from the run with private copies of saved tensors."""
     return first_difference(gradients_of(plain), gradients_of(meant), UNWITNESSED) is not None
 
 
 def _meant(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[ClonedSavesRun, Run]:
-    """Returns the run with private copies; of a long program it ends after a few backward calls where one of these was harmed."""
+    """Return the run with private copies; in a long program it ends after a few backward calls if one of these is harmed."""
 
     left = budget_in_force().left
 
@@ -169,7 +172,9 @@ def _meant(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[
         )
 
     if plain.error is not None and plain.took > TWO_MORE * left:
-        return ClonedSavesRun(), Run(error=time_was_up())  # the outcome is known, and the line is wanted more
+        return ClonedSavesRun(), Run(
+            error=time_was_up()
+        )  # the outcome is known, and the time is needed to find the line
     if not is_long(plain, scope):
         return run(len(plain.calls) if _is_slow(plain) else calls_beyond_error(plain.error, plain.calls))
     whole = len(plain.calls) if plain.is_cut or plain.error is not None else None
@@ -181,17 +186,17 @@ def _meant(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[
 
 
 def _is_slow(plain: Run) -> bool:
-    """Whether a run ended with an error so late that a run beyond it would take the time of all others."""
+    """Return whether a run ended with an error so late that runs beyond the error would take too long."""
     return plain.error is not None and plain.took > SLOW * budget_in_force().left
 
 
 def _end(excerpt: Excerpt, plain: Run) -> int | None:
-    """Returns after how many backward calls nothing more is recorded; None where that is the end of the run."""
+    """Return the number of backward calls after which the recording ends; None for the end of the run."""
     return None if excerpt.last == excerpt.calls and not plain.is_cut else excerpt.last
 
 
 def _beside_compiled(program: Program, plain: Run, eager: Evidence, seconds: float, most: int | None) -> Evidence:
-    """Returns the evidence of a compiled program; where only its random numbers are others, of a run with those of the eager one."""
+    """Return the evidence for a compiled program; if it only drew other random numbers, that of a run with the eager numbers."""
 
     def beside(run: Run) -> CompiledEvidence:
         return CompiledEvidence(
@@ -208,7 +213,7 @@ def _beside_compiled(program: Program, plain: Run, eager: Evidence, seconds: flo
 
 
 def _observe(program: Program, seconds: float, first: int = 0, last: int | None = None) -> tuple[Observer, Run]:
-    """Returns the observed run; where a write's line is uncertain, the run is repeated and looks at that memory after every statement."""
+    """Return the observed run; repeat it with checks after every statement if the line of a modification is uncertain."""
     observer = Observer(program, first=first)
     observed = run_again(program, observer, observer.watching, seconds, last)
     focus = frozenset(write.memory.id for write in observer.state.writes if not write.exact and write.changed)
@@ -219,16 +224,17 @@ def _observe(program: Program, seconds: float, first: int = 0, last: int | None 
 
 
 def record_file(path: str | os.PathLike[str], function: str | None = None, *, seconds: float = SECONDS) -> Recording:
-    """Returns the recording of a script that is run as `__main__`, or of one function of a module.
+    """Return the recording of a script that runs as `__main__`, or of a function of a module.
 
     Args:
-        path: a Python file; its neighbours can be imported as when it is run by itself.
-        function: a function that needs no argument, or what the module's `make()` returns; a method as "Class.method". Where none
-            is named and the script itself never runs a backward, its `run` is called.
-        seconds: how long one run may take; there are at least four.
+        path: a Python file; it can import modules from its directory, as when it is run directly.
+        function: a function without required arguments, or an attribute of the return value of the module's `make()`;
+            "Class.method" for a method. If it is None and the script never runs a backward, its function `run` is
+            called.
+        seconds: time limit of a run; there are at least four runs.
 
     Raises:
-        ProgramError: it cannot be run; the message says in one sentence what was seen and what to do.
+        ProgramError: if the program cannot be run; the message gives the reason and the next step in one sentence.
     """
     return record_program(from_file(path, function), seconds)
 
@@ -243,9 +249,9 @@ def run_again(
     compiles: bool = False,
     patience: float = 0.0,
 ) -> Run:
-    """Returns one more run of a program that has run before; if it cannot be run now (memory, time), that is the run's error.
+    """Return another run of a program that has run before; if it cannot be run now (memory, time), the run has this error.
 
-    With `calls` it ends after so many backward calls; where its time is up, it is what it did until then.
+    `calls` limits the number of backward calls. If the time is over, the run contains the results until then.
     """
     try:
         return run_once(
@@ -256,7 +262,7 @@ def run_again(
 
 
 def _beginning(program: Program) -> Recording:
-    """Returns the recording of the first seconds of a program that does not end; its verdict is the last forecast."""
+    """Return the recording of the first seconds of a program that does not end; its verdict is the last forecast."""
     observer = Observer(program)
     run = run_again(program, observer, observer.watching, BEGINNING)
     steps = tuple(step.record(index) for index, step in enumerate(observer.state.finished_steps))

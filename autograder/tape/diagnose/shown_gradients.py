@@ -1,4 +1,4 @@
-"""Which gradients a verdict shows for each leaf: the one that the program got, beside the right one."""
+"""Select the gradients of a verdict: for each leaf, the gradient of the program and the correct gradient."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.tape.recording.verdict_types import Gradient
 
 
 def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
-    """Returns each leaf's gradient by name: as returned, as `.grad` was left, or as the decisive backward gave it."""
+    """Return each leaf's gradient by name: as returned, as in `.grad` at the end, or as the decisive backward computed it."""
     is_known = evidence.cloned_saves.error is None
     if evidence.got.returned:
         is_checked = is_known and not _below_unchecked(evidence)
@@ -30,14 +30,14 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
         is_checked = is_known or not _is_last(evidence, call)
         beside = _beside(got, true if is_checked and index not in unchecked else None, _ran(evidence, call, index))
         size = math.prod(evidence.got.keys[index][0])
-        # Of a large gradient only a part was kept, which is not to be read as the whole.
+        # The run kept only a part of a large gradient.
         is_part = isinstance(got, torch.Tensor) and got.numel() != size
         shown[names[index]] = Gradient(None, None, size, beside.off) if is_part else beside
     return shown
 
 
 def _pair(evidence: Evidence, call: int | None, index: int) -> tuple[object, object]:
-    """Returns a leaf's gradient and the right one: of the decisive backward where it reached the leaf, else as `.grad` was left."""
+    """Return a leaf's gradient and the correct one: of the decisive backward if it reached the leaf, else `.grad` at the end."""
     other = evidence.pairs.get(index)
     if call is None or index not in evidence.got.calls[call]:
         return evidence.got.final[index], None if other is None else evidence.true.final[other]
@@ -48,15 +48,16 @@ def _pair(evidence: Evidence, call: int | None, index: int) -> tuple[object, obj
 
 
 def _ran(evidence: Evidence, call: int | None, index: int) -> object:
-    """Returns the slope of the loss as it was computed, where that is not what is called right."""
+    """Return the derivative of the computed loss, if it differs from the correct gradient."""
     number = len(evidence.true.calls) - 1 if call is None else call
     return evidence.ran.get((number, evidence.pairs.get(index, -1)))
 
 
 def _below_unchecked(evidence: Evidence) -> set[int]:
-    """Returns the targets whose gradients went through a custom backward that is not the slope of its forward, as far as is known.
+    """Return the targets whose gradients passed a custom backward that does not match its forward, as far as it is known.
 
-    Copies of what was saved say nothing of its formula. Where a write did harm, they show what it did to that very formula.
+    Copies of saved tensors do not check the formula of a backward. If a modification did harm, they show its effect on
+    that formula.
     """
     effect = evidence.untracked_effect
     odd = {f"{one.name}Backward" for one in effect.own_functions if one.found.answer != "slope"}
@@ -78,7 +79,7 @@ def _beside(got: object, true: object, ran: object = None) -> Gradient:
 
 
 def _in_order_of_appearance(evidence: Evidence) -> list[int]:
-    """Returns the targets' numbers, the tensor that the program made first coming first."""
+    """Return the indices of the targets, in the order in which the program created the tensors."""
     known = {index: one.id for index, one in _tracked(evidence).items() if one}
     return sorted(range(len(evidence.got.targets)), key=lambda index: known.get(index, 1 << 60))
 
@@ -88,7 +89,7 @@ def _is_last(evidence: Evidence, call: int | None) -> bool:
 
 
 def _decisive(evidence: Evidence) -> int | None:
-    """Returns the number of the backward whose gradients are shown, or None to show what `.grad` holds at the end."""
+    """Return the index of the backward whose gradients are shown; None for `.grad` at the end."""
     if evidence.plain.error is not None and evidence.plain.calls and evidence.plain.calls[-1].error is not None:
         return len(evidence.plain.calls) - 1
     if evidence.wrong_call is not None:

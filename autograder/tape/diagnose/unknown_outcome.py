@@ -1,4 +1,4 @@
-"""Where what decides the outcome was not seen, in a process that nobody follows or for lack of time: then none is named."""
+"""Raise an error if the outcome is unknown, because another process determined it or the time was too short."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from autograder.tape.run.refused_runs import is_out_of_time
 
 
 class UnknownOutcomeError(ProgramError):
-    """What decides the outcome was not seen; the message says why."""
+    """The outcome is unknown; the message gives the reason."""
 
 
 def refuse_unfollowed(file: str, evidence: Evidence) -> None:
-    """Raises where other processes did what an answer would have to mention; a harm that was seen here is reported all the same.
+    """Check that no other process determined the outcome; harms of this process are reported in any case.
 
     Raises:
-        UnknownOutcomeError: the message is one sentence.
+        UnknownOutcomeError: if one did; the message is one sentence.
     """
     children, outcome = evidence.plain.children, evidence.outcome
     if outcome == "silently-wrong" and children.forked and _wrote_into_shared_memory(evidence):
@@ -56,10 +56,10 @@ def refuse_unfollowed(file: str, evidence: Evidence) -> None:
 
 
 def refuse_uncompared(file: str, evidence: Evidence) -> None:
-    """Raises where the time was up before any gradient was compared: that no fault was seen until then says nothing.
+    """Check that gradients were compared before the time was over.
 
     Raises:
-        UnknownOutcomeError: the message is one sentence.
+        UnknownOutcomeError: if they were not; the message is one sentence.
     """
     late = is_out_of_time(evidence.cloned_saves.error)
     observed = evidence.observed
@@ -75,10 +75,12 @@ def refuse_uncompared(file: str, evidence: Evidence) -> None:
 
 
 def refuse_inherited(file: str, evidence: Evidence) -> None:
-    """Raises where backward used what an earlier cell's graph keeps and this one changed: nobody copied it when it was saved.
+    """Check that backward did not use a tensor that an earlier cell's graph saved and this cell changed.
+
+    This tensor was not copied when it was saved, so the correct gradient is unknown.
 
     Raises:
-        UnknownOutcomeError: the message is one sentence.
+        UnknownOutcomeError: if it did; the message is one sentence.
     """
     state = evidence.state
     changed = [save for save in state.consumed if save.changed and save.node.id < state.inherited]
@@ -94,16 +96,18 @@ def refuse_inherited(file: str, evidence: Evidence) -> None:
 
 
 def refuse_unrepeated(file: str, evidence: Evidence, again: Callable[[], Run]) -> None:
-    """Raises where a gradient is another one in each run, so that a difference between two runs says nothing.
+    """Check that wrong gradients are the same in each run, because otherwise differences between runs have no meaning.
 
     Args:
-        again: runs the program as it is once more; two runs may have agreed by chance.
+        file: file name in the message.
+        evidence: the results of the program's runs.
+        again: runs the program unchanged once more, because two runs may agree by chance.
 
     Raises:
-        UnknownOutcomeError: the message is one sentence.
+        UnknownOutcomeError: if they are not; the message is one sentence.
     """
     harms = find_harms(evidence.explaining) if evidence.outcome == "silently-wrong" else ()
-    # What autograd did not record is found by the differences of losses, which say nothing either.
+    # Unrecorded modifications are found by differences of losses, which are meaningless as well.
     if evidence.outcome != "silently-wrong" or any(harm.kind != UNRECORDED_WRITE.name for harm in harms):
         return
     if is_out_of_time(evidence.observed.error):
@@ -126,6 +130,6 @@ def refuse_unrepeated(file: str, evidence: Evidence, again: Callable[[], Run]) -
 
 
 def _wrote_into_shared_memory(evidence: Evidence) -> bool:
-    """Whether a saved tensor changed in memory that processes share, and no call here wrote it."""
+    """Return whether a saved tensor in shared memory changed without a modification by this process."""
     changed = {save.memory for save in evidence.state.consumed if save.changed}
     return any(write.shared and write.memory in changed for write in evidence.state.writes)

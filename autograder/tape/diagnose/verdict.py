@@ -1,4 +1,4 @@
-"""From the evidence of several runs to one verdict."""
+"""Combine the evidence of several runs to a verdict."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from autograder.tape.run.refused_runs import is_out_of_time
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
-    """Return the outcome, the harms that explain it, and each gradient with the right one; without repairs."""
+    """Return the verdict: the outcome, its harms, and each gradient with the correct one; without fixes."""
     harms = find_harms(evidence.explaining) if evidence.outcome != "correct" else ()
     compiled = compiled_notes(evidence) if isinstance(evidence, CompiledEvidence) else ()
     faults, gradients = find_graph_faults(evidence), shown_gradients(evidence)

@@ -1,1 +1,1 @@
-"""Faults of the graph that no write explains: values cut out of it, leaves lost, gradients used twice."""
+"""Faults of the graph that are not in-place modifications: cut values, lost leaves, gradients used twice."""

@@ -1,4 +1,4 @@
-"""Gradients that are cleared between backward and the optimizer's step, so that the step does nothing."""
+"""Find gradients that are cleared between backward and the optimizer's step, so that the step has no effect."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KIND = "gradient cleared before the step"
 
 
 def find(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yields the steps of an optimizer before which every gradient of a backward was cleared, one for each line."""
+    """Yield the optimizer steps before which all gradients of a backward were cleared, one fault per line."""
     told = set()
     for place, leaves in evidence.state.flow.cleared:
         if place not in told:

@@ -1,4 +1,4 @@
-"""All kinds of graph fault, in the order in which they are reported."""
+"""All kinds of graph fault, in the order of the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autograder.tape.diagnose.graph_faults import (
 )
 from autograder.tape.recording.verdict_types import GraphFault, told_of_line
 
-# These ask what no backward ever reached, which is not known of a long run of which only a part was recorded.
+# These kinds need the set of tensors that no backward reached, which is unknown if only a part of a run was recorded.
 OF_WHOLE_RUNS = (foreign_parameters,)
 KINDS = (
     lost_leaf,
@@ -30,7 +30,7 @@ KINDS = (
 
 
 def find_graph_faults(evidence: Evidence) -> tuple[GraphFault, ...]:
-    """Returns the graph faults of a run, the line that explains an error first; each line once."""
+    """Return the graph faults of a run, starting with the line that explains an error, one fault per line."""
     found: dict = {}
     for kind in KINDS:
         if evidence.excerpt is not None and kind in OF_WHOLE_RUNS:
@@ -41,5 +41,5 @@ def find_graph_faults(evidence: Evidence) -> tuple[GraphFault, ...]:
 
 
 def note_of(fault: GraphFault, file: str) -> str:
-    """Returns a graph fault as a note; `file` is the program's own."""
+    """Return the note on a graph fault; `file` is the program's own file."""
     return told_of_line(fault.place, file, f"{fault.sentence} {fault.change}")

@@ -1,4 +1,4 @@
-"""What several kinds of graph fault need: where a gradient was cut, and how that is said."""
+"""Helpers of several graph faults: text about cuts, names of tensors, statements of lines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ITS_INPUT = in_english("its input")
 
 
 def called(cut: Cut) -> str:
-    """Return the expression that cut the graph, as the program's author wrote it."""
+    """Return the expression that cut the graph, as in the program's source."""
     if cut.how == NO_GRAD:
         return "torch.no_grad()"
     if cut.how in ALIASES and cut.how not in cut.place.text:
@@ -32,7 +32,7 @@ def called(cut: Cut) -> str:
 
 
 def how_it_cuts(cut: Cut, state: RunState) -> str:
-    """Return the effect of a line on a value that has a history, as a clause."""
+    """Return the effect of a line on a value that has a graph, as a clause."""
     name = name_of(state, [tracked for tracked, _ in cut.sources.values()])
     if cut.how == NO_GRAD:
         if (switch := switch_of(state)) == NO_GRAD:
@@ -54,7 +54,7 @@ def how_it_cuts(cut: Cut, state: RunState) -> str:
 
 
 def switch_of(state: RunState) -> str:
-    """Return the reason why recording is off, as a clause: by the words that the program has; "no_grad" if it has that one."""
+    """Return the reason why recording is off, as a clause, from words in the program; "no_grad" if the program contains that."""
     text = "".join(line for file in state.statements.files for line in linecache.getlines(file))
     if NO_GRAD in text:
         return NO_GRAD
@@ -88,7 +88,7 @@ def change_of(cut: Cut, state: RunState) -> str:
 
 
 def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_INPUT) -> str:
-    """Returns the name of the first tensor that has one, and how many there are."""
+    """Return the name of the first tensor that has one, and the number of the others."""
     names = list(dict.fromkeys(name for one in tensors if (name := state.name_of(one))))
     if not names:
         return other
@@ -99,7 +99,7 @@ def name_of(state: RunState, tensors: Iterable[TrackedTensor], other: str = ITS_
 
 
 def leaves_above(state: RunState, cut: Cut) -> set[int]:
-    """Returns the tensors (by id) whose gradients the cut keeps from flowing."""
+    """Return the ids of the tensors that receive no gradient because of the cut."""
     found, stack, seen = set(cut.sources), [node for _, node in cut.sources.values() if node is not None], set()
     while stack:
         node = state.graph.nodes[stack.pop()]
@@ -112,7 +112,7 @@ def leaves_above(state: RunState, cut: Cut) -> set[int]:
 
 
 def statement_at(trees: dict[str, ast.Module], place: Place) -> ast.stmt | None:
-    """Returns the innermost statement that begins on a line or spreads over it."""
+    """Return the innermost statement that covers a line."""
     tree = trees.get(place.file)
     spread = [
         node
@@ -124,5 +124,5 @@ def statement_at(trees: dict[str, ast.Module], place: Place) -> ast.stmt | None:
 
 @functools.lru_cache(maxsize=32)
 def _statements(tree: ast.Module) -> tuple[ast.stmt, ...]:
-    """Returns all statements of a file: hundreds of its lines may be asked for."""
+    """Return all statements of a file; cached, because hundreds of lines may be queried."""
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.stmt))

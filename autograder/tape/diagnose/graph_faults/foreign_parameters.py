@@ -1,4 +1,4 @@
-"""An optimizer that holds other parameters than those that are trained."""
+"""Find an optimizer whose parameters are not those that the loss depends on."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ KIND = "optimizer of other parameters"
 def find(evidence: Evidence) -> Iterator[GraphFault]:
     """Yield the step of an optimizer whose parameters no backward reached, if the reached ones belong to no optimizer.
 
-    An optimizer is known from its first step: where an error stopped the program, those of other parameters may have been to come.
+    An optimizer is known from its first step. After an error, nothing is reported, because another optimizer's step may
+    have been next.
     """
     if evidence.outcome.startswith("raises"):
         return

@@ -1,4 +1,4 @@
-"""A graph that backward goes through a second time, after the first call has freed it."""
+"""Find the cause of a second backward through a graph that the first call has freed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FREED = "backward through the graph a second time"  # PyTorch 2.6 to 2.15
 
 
 def find(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yields the line whose part of the graph was freed by an earlier call."""
+    """Yield the line that created the part of the graph that an earlier call freed."""
     state, calls = evidence.state, evidence.state.flow.calls
     if FREED not in message_of(evidence.plain.error) or len(calls) < 2:
         return
@@ -60,7 +60,7 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _carried_fault(state: RunState, shared: GraphNode, at: Place) -> GraphFault:
-    """Returns the fault of a loop: what one round hands to the next, which need not be what the first round's backward freed."""
+    """Return the fault of a loop: the value that an iteration passes to the next, which need not be the freed node itself."""
     carried = _handed_on(state, shared) or shared
     name = _name_of_node(state, carried)
     sentence = in_english(
@@ -77,7 +77,7 @@ def _carried_fault(state: RunState, shared: GraphNode, at: Place) -> GraphFault:
 
 
 def _handed_on(state: RunState, shared: GraphNode) -> GraphNode | None:
-    """Returns the youngest node from before the last round that this round computes with, and that leads to `shared`."""
+    """Return the newest node of an earlier iteration that this iteration uses and that leads to `shared`."""
     before = state.backward_calls[-2].call if len(state.backward_calls) > 1 else -1
     stack, seen, found = [shared], {shared}, []
     while stack:
@@ -96,7 +96,7 @@ def _name_of_node(state: RunState, node: GraphNode) -> str:
 
 
 def _youngest_shared(nodes: list[GraphNode], before: list[set[int]]) -> GraphNode | None:
-    """Returns the last node that an earlier call went through, too."""
+    """Return the newest node that an earlier call also visited."""
     known = set().union(*before)
     shared = [node for node in nodes if node.id in known and node.inputs]
     return max(shared, key=lambda node: node.id, default=None)

@@ -1,4 +1,4 @@
-"""Values that leave the graph on their way to the loss, so that what was to be trained gets no gradient."""
+"""Find values that leave the graph on their way to the loss, so that a tensor receives no gradient."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ NO_HISTORY = "does not require grad and does not have a grad_fn"  # PyTorch 2.6 
 
 
 def find(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yields the lines that cut the graph: above a loss without history, above parameters without gradient, inside a sum."""
+    """Yield the lines that cut the graph: of a loss without a graph, of parameters without a gradient, or inside a sum."""
     state, told = evidence.state, set()
-    # What no backward ever reached is not known of a long run of which only a part was recorded.
+    # The set of tensors that no backward reached is unknown if only a part of a long run was recorded.
     untrained = _untrained(state) if evidence.excerpt is None else ()
     faults = [*_without_history(evidence), *untrained, *_added_numbers(evidence)]
     for fault in faults:
@@ -38,7 +38,7 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yields the cut below a backward that starts from a tensor without history, or from a leaf."""
+    """Yield the cut of each backward that starts from a leaf or a tensor without a graph."""
     flow, error = evidence.state.flow, message_of(evidence.plain.error)
     for call in flow.calls:
         bare = all(node is None for node in call.nodes)
@@ -51,14 +51,14 @@ def _without_history(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _last_cut(state: RunState, before: Place) -> Cut | None:
-    """Returns the last line above a call of backward that made another form of values: an array, whose history nobody follows."""
+    """Return the last line above a backward call that converted a tensor to an array or a number, which autograd cannot follow."""
     cuts = [cut for cut in state.flow.cuts.values() if cut.how in ("numpy", "__array__", "tolist", "item", "__float__")]
     above = [cut for cut in cuts if cut.place.file == before.file and cut.place.line <= before.line]
     return above[-1] if above else None
 
 
 def _untrained(state: RunState) -> Iterator[GraphFault]:
-    """Yields the lines that keep the gradient from parameters that an optimizer holds and no backward ever reached."""
+    """Yield the lines that cut off parameters of an optimizer that no backward reached."""
     flow = state.flow
     reached = {*flow.reached, *(leaf.id for leaves in state.given.values() for leaf in leaves)}
     without = {number for number in flow.held if number not in reached} if flow.calls else set()
@@ -73,12 +73,12 @@ def _untrained(state: RunState) -> Iterator[GraphFault]:
 
 
 def _only_looks(cut: Cut) -> bool:
-    """Whether the value left as a number that nobody can follow, or was never met by the graph again."""
+    """Return whether the value left as another tensor and was not combined with the graph again."""
     return cut.how not in (*NUMBERS, "numpy") and not cut.joined
 
 
 def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yields the numbers that were made of tensors with history and are added to a tensor with history."""
+    """Yield the numbers that were converted from tensors with a graph and are added to such a tensor."""
     trees = trees_of(evidence)
     made = {step.place for step in evidence.state.finished_steps if step.nodes}
     for cut in list(evidence.state.flow.cuts.values()):
@@ -99,7 +99,7 @@ def _added_numbers(evidence: Evidence) -> Iterator[GraphFault]:
 def _where_added(
     statement: ast.stmt | None, cut: Cut, made: set[Place | None], trees: dict[str, ast.Module]
 ) -> Place | None:
-    """Returns the statement that adds the number to something with history: the one that makes it, or one that reads its name."""
+    """Return the statement that adds the number to a tensor with a graph: the statement of the cut, or one that reads its variable."""
     recorded = {place.line: place for place in made if place is not None and place.file == cut.place.file}
     if statement is None:
         return None
@@ -126,7 +126,7 @@ def _is_number(node: ast.AST) -> bool:
 
 
 def _is_summand(node: ast.AST, statement: ast.AST) -> bool:
-    """Whether a number is added to something that is no number of its own, if need be times a constant."""
+    """Return whether a number, possibly times a constant, is added to another expression."""
     parents = {child: parent for parent in ast.walk(statement) for child in ast.iter_child_nodes(parent)}
     while isinstance(parent := parents.get(node), ast.BinOp | ast.AugAssign):
         if isinstance(parent.op, ast.Add | ast.Sub):

@@ -1,4 +1,4 @@
-"""A leaf's name that is given a new tensor where its values were to be changed."""
+"""Find a leaf's name that is bound to a new tensor instead of updating the leaf in place."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KIND = "leaf lost"
 
 
 def find(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yields the statements that bind a leaf's name to a step away from it: the new tensor is no leaf that requires grad."""
+    """Yield the statements that bind a leaf's name to an updated tensor, which is not a leaf that requires grad."""
     trees, told = trees_of(evidence), set()
     for name, place, regained in _rebound(evidence.state):
         statement = statement_at(trees, place)
@@ -27,7 +27,7 @@ def find(evidence: Evidence) -> Iterator[GraphFault]:
 
 
 def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
-    """Yields the names of leaves that were bound to another tensor, the line, and whether that became a leaf later."""
+    """Yield the names of leaves that were bound to another tensor, the line, and whether that tensor became a leaf later."""
     bound: dict[tuple[str, str], int] = {}
     for step in state.finished_steps:
         for change in step.names:
@@ -40,7 +40,7 @@ def _rebound(state: RunState) -> Iterator[tuple[str, Place, bool]]:
 
 
 def _is_step(statement: ast.stmt | None, name: str) -> bool:
-    """Whether a statement is `w = w - … w.grad …`, but neither detaches on purpose nor asks for a gradient again."""
+    """Return whether a statement is `w = w - … w.grad …` without a `detach`."""
     if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.BinOp):
         return False
     if [ast.unparse(one) for one in statement.targets] != [name] or not isinstance(

@@ -1,4 +1,4 @@
-"""A `.grad` that is read and is None, because the tensor is no leaf."""
+"""Find a `.grad` that is read and is None because the tensor is not a leaf."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KIND = "gradient of a tensor that is no leaf"
 
 
 def find(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yields the lines that read the `.grad` of a tensor with history."""
+    """Yield the lines that read the `.grad` of a tensor with a graph."""
     state, told = evidence.state, set()
     for place, tracked in state.flow.missing:
         if place not in told and tracked.node is not None:

@@ -1,4 +1,4 @@
-"""Backward of something that was computed while recording was off, or backward called there."""
+"""Find calls of backward while recording is off."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KIND = "backward without recording"
 
 
 def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]:
-    """Yield the same for a program that has no `no_grad`."""
+    """Yield the faults of a program that turns recording off without `no_grad`."""
     places = {call.place for call in evidence.state.flow.calls if not call.recording}
     change = in_english("Turn recording on again before the loss is computed.")
     for place in sorted(places, key=lambda one: one.line):
@@ -22,7 +22,7 @@ def _with_recording_off(evidence: Evidence, switch: str) -> Iterator[GraphFault]
 
 
 def find(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yields the calls of backward under no_grad, one for each line."""
+    """Yield the calls of backward while recording is off, one fault per line."""
     told: set[Place] = set()
     switch = switch_of(evidence.state)
     if switch != NO_GRAD:

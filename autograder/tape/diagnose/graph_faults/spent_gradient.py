@@ -1,4 +1,4 @@
-"""A gradient that an update has used, and to which the next backward adds."""
+"""Find a gradient that an update has used and that the next backward adds to."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KIND = "gradient not cleared"
 
 
 def find(evidence: Evidence) -> Iterator[GraphFault]:
-    """Yields the calls of backward that add to gradients of an earlier update, where a later update uses the sum."""
+    """Yield the backward calls that add to gradients of an earlier update, if a later update uses the sum."""
     state, flow = evidence.state, evidence.state.flow
     flow.finish(state.writes)
     leaves: dict[Place, dict[int, TrackedTensor]] = {}

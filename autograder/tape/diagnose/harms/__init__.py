@@ -1,1 +1,1 @@
-"""Which writes explain a wrong outcome: one file for each kind of harm, and the registry that asks them in order."""
+"""Find the in-place modifications that explain a wrong outcome: a module per kind of harm, and a registry with their order."""

@@ -1,4 +1,4 @@
-"""A write into a saved tensor that the version counter shows."""
+"""A modification of a saved tensor that increased its version counter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from autograder.tape.recording.verdict_types import Harm
 
 
 def find(evidence: Evidence) -> Iterator[Harm]:
-    """Returns the harm to the saved tensors whose counter no longer is what it was at the save, so that backward refuses them."""
+    """Return the harms to saved tensors whose counter changed after the save, so that backward raises an error."""
     return harms_to_consumed_saves(evidence, stale=True)
 
 

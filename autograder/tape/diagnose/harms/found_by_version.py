@@ -1,4 +1,4 @@
-"""A write into a saved tensor that nothing shows but the two version numbers in the error."""
+"""A modification of a saved tensor that is known only by the two versions in the error."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from autograder.tape.recording.verdict_types import Harm
 
 
 def find(evidence: Evidence) -> Iterator[Harm]:
-    """Yields the writes that moved a counter from the version that backward expected to the one it found.
+    """Yield the modifications that increased a counter from the version that backward expected to the actual one.
 
-    No saved tensor says so where the write came while backward ran, or where CopySlices holds it: the node of a base whose view
-    was written does not give the function inside it to Python (PyTorch 2.13).
+    No saved tensor shows them if they were made during backward, or if CopySlices saved the tensor: the node of a base
+    whose view was modified does not expose its inner function to Python (PyTorch 2.13).
     """
     state, found = evidence.state, VERSIONS.search(message_of(evidence.plain.error))
     if not found:
         return
     versions = int(found[1]), int(found[2])
     saves = [save for save in state.graph.saves if save.stale and (save.version_now, save.version) == versions]
-    # A block that is recomputed during backward has saves of its own, which no engine call of the program's reached.
+    # A recomputed block has saved tensors that no engine call of the program reached.
     for save, writes in [(save, writes) for save in saves if (writes := writes_into(state, save))][-1:]:
         changed = any(
             one.changed and one.memory is save.memory and save.overlaps(one.start, one.stop) for one in writes
@@ -35,9 +35,9 @@ def find(evidence: Evidence) -> Iterator[Harm]:
 
 
 def _by_counter(state: RunState, now: int, then: int) -> Iterator[Harm]:
-    """Yields the harm to the counter that moved between two versions; of several, the one that was written last.
+    """Yield the harm to the counter that changed between two versions; to the last modified one of several.
 
-    A parameter that was initialised has moved as far, and harmed nobody.
+    Others may have changed as much without harm, such as that of an initialized parameter.
     """
     moved: dict[int, list[WriteEvent]] = {}
     for counter in state.tensors.counters:

@@ -1,4 +1,4 @@
-"""What a kind of harm consists of, and the words that several kinds share."""
+"""The definition of a kind of harm, and helpers of several kinds."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ class Example:
     """A short program that shows a kind of harm.
 
     Attributes:
-        outcome: what happens when it runs.
-        source: its text; `# writes` marks the line that does the harm, `# saves` the line whose operation needs the old values.
+        outcome: its outcome.
+        source: its source; `# writes` marks the line with the harmful modification, `# saves` the line whose operation
+            needs the old values.
     """
 
     outcome: Outcome
@@ -30,20 +31,20 @@ class Example:
         object.__setattr__(self, "source", dedent(self.source).lstrip("\n"))
 
     def lines(self, mark: str) -> list[int]:
-        """Returns the numbers, from 1, of the lines that end in a mark."""
+        """Return the 1-based numbers of the lines that end with a mark."""
         return [number for number, line in enumerate(self.source.splitlines(), 1) if line.endswith(f"# {mark}")]
 
 
 @dataclass(frozen=True)
 class HarmKind:
-    """One way in which a write makes backward fail or give a wrong gradient.
+    """A way in which an in-place modification makes backward fail or give a wrong gradient.
 
     Attributes:
-        name: what `explain --json` calls it.
-        sentence: what happened, for a reader who knows PyTorch.
-        outcomes: the outcomes that it can explain; it is asked for no other.
-        find: yields the harms of this kind, given the evidence of a program with such an outcome.
-        example: a program in which this kind is found.
+        name: its name in `explain --json`.
+        sentence: description for readers who know PyTorch.
+        outcomes: the outcomes that it can explain; it is skipped for others.
+        find: yields the harms of this kind in the evidence of a program.
+        example: a program with this kind of harm.
     """
 
     name: str
@@ -54,13 +55,13 @@ class HarmKind:
 
 
 def harms_to_consumed_saves(evidence: Evidence, *, stale: bool) -> Iterator[Harm]:
-    """Yields the harm to each saved tensor that a backward used although it was no longer what had been saved.
+    """Yield the harm to each saved tensor that a backward used and that had changed since it was saved.
 
-    Where backward raised, only the last call counts, and the saved tensors of the node that raised come first.
+    If backward raised, only the last call counts, and the saved tensors of the node that raised come first.
 
     Args:
-        evidence: what is known of the program.
-        stale: whether to look at the saved tensors whose version counter moved, or at the others.
+        evidence: the results of the program's runs.
+        stale: True for the saved tensors whose version counter changed, False for the others.
     """
     state = evidence.state
     saves = list(dict.fromkeys(state.consumed))
@@ -73,7 +74,7 @@ def harms_to_consumed_saves(evidence: Evidence, *, stale: bool) -> Iterator[Harm
 
 
 def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:
-    """Returns the writes that moved a saved tensor's counter or changed its bytes, from its save to its use."""
+    """Return the modifications that increased a saved tensor's counter or changed its bytes, from its save to its use."""
     found = []
     for write in state.writes[save.writes_before : save.until]:
         counted = save.checked and save.counter in write.counters
@@ -84,12 +85,12 @@ def writes_into(state: RunState, save: TrackedSave) -> list[WriteEvent]:
 
 
 def is_unreadable(save: TrackedSave) -> bool:
-    """Returns whether nobody here can read a saved tensor's values (on a GPU, on the device `meta`): a write may have changed them."""
+    """Return whether a saved tensor's values cannot be read here (on a GPU or the device `meta`), so that they may have changed."""
     return save.memory.size == 0 and save.tensor is not None
 
 
 def harm_to(state: RunState, save: TrackedSave, writes: list[WriteEvent], *, changed: bool) -> Harm:
-    """Returns the harm that some writes did to a saved tensor; `changed`: its bytes are not those that were saved."""
+    """Return the Harm of modifications to a saved tensor; `changed` is True if its bytes differ from the saved ones."""
     name = name_of_save(state, save)
     return Harm(
         name, places(writes), alias(writes, name), save.place, save.node.name, save.version, save.version_now, changed,
@@ -98,7 +99,7 @@ def harm_to(state: RunState, save: TrackedSave, writes: list[WriteEvent], *, cha
 
 
 def name_of_save(state: RunState, save: TrackedSave) -> str:
-    """Returns the name of a saved tensor, else of the tensor it is a view of, else its place in the node."""
+    """Return the name of a saved tensor, or else of its base, or else its attribute in the node."""
     unnamed = f"{save.name} of {save.node.name}"
     if save.tensor is None:
         return unnamed
@@ -113,10 +114,10 @@ def name_of_gradient(state: RunState, leaf: TrackedTensor) -> str:
 
 
 def alias(writes: list[WriteEvent], name: str) -> str | None:
-    """Returns the first other name that a write went through, if any."""
+    """Return the first other name that was modified, or None."""
     return next((write.through for write in writes if write.through and write.through != name), None)
 
 
 def places(writes: list[WriteEvent]) -> tuple[Place, ...]:
-    """Returns the lines of the writes, each once, in order."""
+    """Return the lines of the modifications without duplicates, in order."""
     return tuple(dict.fromkeys(write.place for write in writes))

@@ -1,4 +1,4 @@
-"""All kinds of harm, in the order in which they are asked."""
+"""All kinds of harm, in the order of the search."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from autograder.tape.diagnose.harms.unrecorded_write import UNRECORDED_WRITE
 from autograder.tape.diagnose.harms.write_during_backward import WRITE_DURING_BACKWARD
 from autograder.tape.recording.verdict_types import Harm
 
-# The kinds of one row are all asked, and their harms listed in this order; a row is asked only where those above found nothing.
-# Further down stand kinds that see less of the program, and could blame a line that did nothing wrong.
+# All kinds of a row are searched, and their harms are listed in this order; a row is searched only if the rows above
+# found no harm. Kinds with less information, which could blame an innocent line, are in lower rows.
 HARM_KINDS: tuple[tuple[HarmKind, ...], ...] = (
     (COUNTED_WRITE, UNCOUNTED_WRITE, UNRECORDED_WRITE),
     (FOUND_BY_VERSION, WRITE_DURING_BACKWARD),
@@ -28,7 +28,7 @@ HARM_KINDS: tuple[tuple[HarmKind, ...], ...] = (
 
 
 def find_harms(evidence: Evidence) -> tuple[Harm, ...]:
-    """Returns the writes that explain the outcome, () where it is no fault of a write; what backward refused comes first."""
+    """Return the modifications that explain the outcome, starting with the cause of an error; () if no modification explains it."""
     for row in HARM_KINDS:
         kinds = [kind for kind in row if evidence.outcome in kind.outcomes]
         if found := [_labelled(harm, kind) for kind in kinds for harm in kind.find(evidence)]:

@@ -1,4 +1,4 @@
-"""A write into a gradient buffer that the program also holds under another name."""
+"""A modification of a gradient buffer to which the program keeps another reference."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EMPTIES = (*EMPTYING, "zero_grad")
 
 
 def find(evidence: Evidence) -> Iterator[Harm]:
-    """Yields the writes into gradient buffers: those that emptied one, or else those of a later backward that added to one."""
+    """Yield the modifications of gradient buffers: those that zeroed one, or else those of a later backward that accumulated into one."""
     state = evidence.state
     writes = [write for write in state.writes if write.changed and write.memory in state.buffers]
     writes = [write for write in writes if write.operation in _EMPTIES] or writes

@@ -1,4 +1,4 @@
-"""A write into a gradient that the engine is still passing on: other nodes that were given the same tensor receive it changed."""
+"""A modification of a gradient during backward, which other nodes receive as well."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.tape.recording.verdict_types import Harm
 
 
 def find(evidence: Evidence) -> Iterator[Harm]:
-    """Yields the writes into gradients that a hook or a user's backward was given."""
+    """Yield the modifications of gradients that a hook or a custom backward received."""
     state = evidence.state
     for write in state.writes:
         if write.in_backward and write.changed and write.operation != "accumulate" and write.tracked is not None:
@@ -24,7 +24,7 @@ def find(evidence: Evidence) -> Iterator[Harm]:
 
 
 def _giver(state: RunState, write: WriteEvent) -> GraphNode | None:
-    """Returns the node that passed the gradient on: what consumed the custom node that ran, else the first with two inputs."""
+    """Return the node that passed the gradient on: the consumer of the custom node that ran, else the first node with two inputs."""
     if write.running and write.running.consumers:
         return write.running.consumers[0]
     visited = state.visited[write.call] if write.call < len(state.visited) else ()

@@ -1,4 +1,4 @@
-"""A write into what a checkpointed block reads, between its forward pass and its recomputation."""
+"""A modification of a tensor that a checkpointed block reads, between its forward and its recomputation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from autograder.tape.recording.verdict_types import Harm
 
 
 def find(evidence: Evidence) -> Iterator[Harm]:
-    """Yields the writes into what the recomputation read that is no argument of the block."""
+    """Yield the modifications of tensors that the recomputation read and that are not arguments of the block."""
     state = evidence.state
     blocks = [save.writes_before for save in state.graph.saves if save.checkpointed]
     for write in state.writes[min(blocks) :] if blocks else ():

@@ -1,4 +1,4 @@
-"""One gradient buffer that was assigned to two leaves, so that each adds to the other's gradient."""
+"""A gradient buffer that was assigned to two leaves, so that each accumulates into the other's gradient."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from autograder.tape.recording.verdict_types import Harm
 
 
 def find(evidence: Evidence) -> Iterator[Harm]:
-    """Yields the assignments to `.grad` that gave a second leaf the memory of a first."""
+    """Yield the assignments to `.grad` that gave two leaves the same memory."""
     state = evidence.state
     for place, leaf, other in state.shared_buffers:
         name, through = name_of_gradient(state, other), name_of_gradient(state, leaf)

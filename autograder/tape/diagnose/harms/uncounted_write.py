@@ -1,4 +1,4 @@
-"""A write into a saved tensor that the version check misses: through `.data`, NumPy or DLPack, or past saved-tensor hooks."""
+"""A modification of a saved tensor that the version check misses: through `.data`, NumPy or DLPack, or with saved-tensor hooks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from autograder.tape.recording.verdict_types import Harm
 
 
 def find(evidence: Evidence) -> Iterator[Harm]:
-    """Returns the harm to the saved tensors whose bytes changed while backward has no reason to refuse them."""
+    """Return the harms to saved tensors whose bytes changed although backward does not raise an error."""
     return harms_to_consumed_saves(evidence, stale=False)
 
 

@@ -1,4 +1,4 @@
-"""A write that autograd did not record into a tensor with history: the graph describes another computation."""
+"""A modification of a tensor with a graph that autograd did not record, so that the graph does not match the computation."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from autograder.tape.recording.verdict_types import Harm, told_of_line
 
 
 def find(evidence: Evidence) -> Iterator[Harm]:
-    """Yields the unrecorded writes whose values were used, where finite differences show that they matter."""
+    """Yield the unrecorded modifications whose values were used, if finite differences show that they change a gradient."""
     state, effect = evidence.state, evidence.untracked_effect
     for suspect in effect.suspects if effect.wrong else ():
         write, tracked = suspect.write, suspect.tracked
@@ -20,7 +20,7 @@ def find(evidence: Evidence) -> Iterator[Harm]:
 
 
 def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
-    """Yields a sentence for each line with an unrecorded write whose values were used, whether or not a gradient is wrong."""
+    """Yield a sentence for each line with an unrecorded modification whose values were used, even if no gradient is wrong."""
     notes = {}
     effect = evidence.untracked_effect
     for suspect in effect.suspects:
@@ -30,7 +30,8 @@ def unrecorded_write_notes(evidence: Evidence) -> Iterator[str]:
             name=name, operation=write.operation,
         )  # fmt: skip
         through = alias([write], name)
-        # The gradients are right, for values that may be meant for the alias alone; one without a name is meant as it stands.
+        # The gradients are right for the new values, which the author may have meant for the alias only. If the alias
+        # has no name, assume that the modification is intended.
         if through and through.isidentifier() and not effect.wrong:
             told = in_english(
                 "it writes through {alias} into {name}, which has the same memory: the loss was computed with the new "

@@ -1,4 +1,4 @@
-"""A write of a hook, or of a user's own backward, into what a node further down has saved."""
+"""A modification by a hook or a custom backward of a tensor that another node saved."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from autograder.tape.recording.verdict_types import Harm
 
 
 def find(evidence: Evidence) -> Iterator[Harm]:
-    """Yields the writes made while the engine ran that changed a saved tensor which was still to be used."""
+    """Yield the modifications during backward of saved tensors that were used later."""
     for write in evidence.state.writes:
         for save in write.harmed if write.in_backward and write.changed else ():
-            # What a custom Function does to its own saved tensors, it does knowingly.
+            # A custom Function may modify its own saved tensors deliberately.
             if save.used and not save.node.is_custom:
                 yield harm_to(evidence.state, save, [write], changed=True)
 
