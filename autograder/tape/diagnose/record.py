@@ -25,7 +25,7 @@ from autograder.tape.internals.compiler import eager_random_numbers
 from autograder.tape.observe.backward_trace import BackwardTrace
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
-from autograder.tape.oracle.gradient_comparison import first_difference, gradients_of
+from autograder.tape.oracle.gradient_comparison import first_difference, gradients_of, loses_gradients
 from autograder.tape.oracle.untracked_writes import UntrackedEffect, effect_of_untracked_writes
 from autograder.tape.recording import schema
 from autograder.tape.recording.schema import Recording
@@ -165,11 +165,14 @@ def _meant(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[
 
     left = budget_in_force().left
 
-    def run(most: int | None) -> tuple[ClonedSavesRun, Run]:
-        listener = ClonedSavesRun()
-        return listener, run_again(
+    def run(most: int | None, *, keeps_leaves: bool = False) -> tuple[ClonedSavesRun, Run]:
+        listener = ClonedSavesRun(keeps_leaves=keeps_leaves)
+        meant = run_again(
             program, listener, listener.around, min(seconds, SECOND * left), most, patience=min(seconds, left)
         )
+        if keeps_leaves or not loses_gradients(gradients_of(plain), gradients_of(meant)):
+            return listener, meant
+        return run(most, keeps_leaves=True)
 
     if plain.error is not None and plain.took > TWO_MORE * left:
         return ClonedSavesRun(), Run(

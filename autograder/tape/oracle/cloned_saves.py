@@ -8,7 +8,7 @@ exist. Checkpoints do not recompute values.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from copy import copy
 from typing import Any
@@ -35,9 +35,15 @@ from autograder.tape.run.storages import extent_of
 
 
 class ClonedSavesRun(Listener):
-    """The listener of a run with copies; run the program's code in the context `around`."""
+    """The listener of a run with copies; run the program's code in the context `around`.
 
-    def __init__(self, *, keep_graph: bool = False):
+    Attributes:
+        keeps_leaves: whether a leaf on ctx is left as it is: a backward that recomputes may ask for its gradient, and
+            `autograd.grad` finds a leaf only by identity.
+    """
+
+    def __init__(self, *, keep_graph: bool = False, keeps_leaves: bool = False):
+        self.keeps_leaves = keeps_leaves
         self.trace = BackwardTrace(keep_graph=keep_graph)
         self.buffers = _Buffers()
 
@@ -50,11 +56,14 @@ class ClonedSavesRun(Listener):
             stack.enter_context(replaced_hooks(_packing_copies))
             # Each saved tensor already has the hooks of this run, and PyTorch allows only one pair.
             stack.enter_context(replaced(torch.autograd.SavedTensor, "register_hooks", _ignored))
-            stack.enter_context(replaced_apply(_with_copies))
+            stack.enter_context(replaced_apply(self._with_copies))
             stack.enter_context(replaced(torch.Tensor, "register_hook", _register_with_copy))
             stack.enter_context(self.buffers)
             stack.enter_context(in_new_threads(self._thread))
             yield
+
+    def _with_copies(self, apply: Callable) -> Callable:
+        return functools.partial(_apply_with_copies, apply, functools.partial(_copy, keeps_leaves=self.keeps_leaves))
 
     @contextmanager
     def _thread(self) -> Iterator[None]:
@@ -133,13 +142,13 @@ def _addresses(tensor: torch.Tensor) -> tuple[int, int]:
     return base + start, base + stop
 
 
-def _copy(value: Any) -> object:
+def _copy(value: Any, keeps_leaves: bool) -> object:
     if isinstance(value, torch.Tensor):
-        return value.clone()
+        return value if keeps_leaves and value.is_leaf and value.requires_grad else value.clone()
     if type(value) in (list, tuple) and value and all(isinstance(item, torch.Tensor) for item in value):
-        return type(value)(item.clone() for item in value)
+        return type(value)(_copy(item, keeps_leaves) for item in value)
     if type(value) is dict and value and all(isinstance(item, torch.Tensor) for item in value.values()):
-        return {key: item.clone() for key, item in value.items()}
+        return {key: _copy(item, keeps_leaves) for key, item in value.items()}
     if type(value).__module__ == "numpy" and type(value).__name__ == "ndarray":
         return value.copy()
     return copy(value) if _is_settings(value) else value
@@ -156,11 +165,7 @@ def _copies(gradients: tuple) -> tuple:
     return tuple(None if gradient is None else gradient.clone() for gradient in gradients)
 
 
-def _with_copies(apply):
-    return functools.partial(_apply_with_copies, apply)
-
-
-def _apply_with_copies(apply, cls, *args, **kwargs):
+def _apply_with_copies(apply, copied: Callable, cls, *args, **kwargs):
     # A checkpoint would run its forward again in backward. Called directly, the forward runs once; without an input
     # that requires grad, the checkpoint records nothing anyway.
     if cls is CheckpointFunction and any(tensor.requires_grad for tensor in tensors(args)):
@@ -172,7 +177,7 @@ def _apply_with_copies(apply, cls, *args, **kwargs):
         for name, value in list(vars(node).items()):
             own = isinstance(value, torch.Tensor) and value.grad_fn is node
             with torch.enable_grad():
-                setattr(node, name, value.detach().clone() if own else _copy(value))
+                setattr(node, name, value.detach().clone() if own else copied(value))
         node.register_prehook(_copies)
         node.register_hook(lambda outgoing, _incoming: _copies(outgoing))
     return result

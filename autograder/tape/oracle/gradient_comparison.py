@@ -164,6 +164,16 @@ def first_difference(got: Gradients, true: Gradients, limit: float, pairs: dict[
     return None
 
 
+def loses_gradients(got: Gradients, true: Gradients) -> bool:
+    """Return whether a target has a gradient in a backward call of `got`, and none in the same call of `true`."""
+    pairs = aligned(got, true)
+    return any(
+        gradient is not None and index in pairs and gradient.any() and other.get(pairs[index]) is None
+        for one, other in zip(got.calls, true.calls, strict=False)
+        for index, gradient in one.items()
+    )
+
+
 def _numbers(value: object) -> torch.Tensor | None:
     if value is None:
         return None

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from autograder.tape import record
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.custom_functions import backwards_are_slopes
 from autograder.tape.oracle.finite_differences import FiniteDifferences
@@ -136,3 +137,39 @@ Triple.apply(w).sum().backward()
 def test_a_custom_backward_is_held_against_its_forward(slope, expected):
     """A backward that passes gradients straight through is a choice of the program, and no slope."""
     assert expected is backwards_are_slopes(program(CUSTOM.format(slope=slope)), 10.0)
+
+
+RECOMPUTES = """
+class Recompute(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, layer, x, *params):
+        ctx.layer, ctx.x, ctx.params = layer, x, params
+        with torch.no_grad():
+            return layer(x)
+    @staticmethod
+    def backward(ctx, grad):
+        x = ctx.x.detach().requires_grad_(True)
+        with torch.enable_grad():
+            out = ctx.layer(x)
+        return (None, *torch.autograd.grad(out, (x, *ctx.params), grad{option}))
+torch.manual_seed(0)
+layer = torch.nn.Linear(2, 2)
+h = w.sin()
+loss = Recompute.apply(layer, h, *layer.parameters()).pow(2).sum()
+{write}
+loss.backward()
+"""
+
+
+@pytest.mark.parametrize("option", ["", ", allow_unused=True"])
+@pytest.mark.parametrize(
+    ("write", "outcome"), [("", "correct"), ("h.data.mul_(2)", "silently-wrong")], ids=["right", "with a write"]
+)
+def test_a_backward_that_recomputes_has_a_reference_with_the_same_leaves(option, write, outcome):
+    """A custom checkpoint asks for gradients of the layer's own parameters; the right ones are those of the layer without it."""
+    verdict, plain = record(HEAD + RECOMPUTES.format(option=option, write=write)).verdict, {}
+    exec(HEAD + "torch.manual_seed(0)\nlayer = torch.nn.Linear(2, 2)\nlayer(w.sin()).pow(2).sum().backward()", plain)
+    found = verdict.gradients["layer.weight"]
+
+    assert outcome == verdict.outcome
+    torch.testing.assert_close(torch.tensor(found.true if write else found.got), plain["layer"].weight.grad)
