@@ -9,6 +9,7 @@ from contextlib import closing
 import pytest
 
 from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.batch.dry_run import dry_run
 from autograder.grade.batch.gradebook import StoppedError
 from autograder.grade.batch.student_submission import StudentSubmission
 from tests.cluster.small_class import make_class
@@ -55,6 +56,28 @@ def test_together_or_one_by_one_is_the_same_gradebook(known, tmp_path):
         (f"student{number:04}", cell, points) for number in range(10) for cell, points in (("t", 2.0), ("u", 1.0))
     ] == [row[:3] for row in one_by_one[1]]
     assert one_by_one == graded(known, tmp_path / "3", 3) == graded(known, tmp_path / "10", 10)
+
+
+def change_grades(folder, change, *values):
+    """Changes rows of the gradebook, as another program would."""
+    with closing(sqlite3.connect(folder / "gradebook.db")) as book, book:
+        book.execute(f"UPDATE grade SET {change}", values)
+
+
+def test_points_that_another_program_wrote_are_restored_and_named(known, tmp_path):
+    """Unlike a person's points and extra credit, they are not kept: the next run names the cells, and the run after it nothing."""
+    folder = tmp_path / "class"
+    shutil.copytree(known, folder)
+    grade_assignment("small", folder, Options(), place=StandInPlace(10))
+    change_grades(folder, "extra_credit = 0.5")
+    change_grades(folder, "auto_score = 0 WHERE auto_score = 2")
+    [moved, *_] = dry_run("small", folder, Options(), place=StandInPlace(10))
+    note = "another program had changed the points of t, which are restored"
+    assert (2.0, 4.0, (note,)) == (moved.before, moved.after, moved.reasons)
+    rows = grade_assignment("small", folder, Options(), place=StandInPlace(10))
+    assert [(4.0, (note,))] * 10 == [(row.score, row.notes) for row in rows]
+    again = grade_assignment("small", folder, Options(), place=StandInPlace(10))
+    assert [(4.0, (), True)] * 10 == [(row.score, row.notes, row.unchanged) for row in again]
 
 
 def test_a_full_disk_keeps_what_came_before_in_the_batch(known, tmp_path, monkeypatch):

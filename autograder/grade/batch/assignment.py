@@ -151,6 +151,8 @@ class _Batch:
         # A student whom the teacher removed from the gradebook still has an origin there, and no grade.
         has_grade = records.scores()
         self.known = {student: origin for student, origin in records.origins().items() if student in has_grade}
+        self.automatic = records.automatic_points()
+        self.restored: dict[str, str] = {}  # by student: a note on points that another program had changed
         self.penalties = {student: score.late_penalty for student, score in has_grade.items()}
         level, versions = terms.level.name, deciding_versions()
         # A change in any of these may change a grade, so that unchanged work is graded again.
@@ -203,8 +205,23 @@ class _Batch:
         origin = self.known.get(work.student)
         if origin is None or (origin.submission, origin.source) != (work.digest, self._source_of(work.student)):
             return False
+        if changed := self._changed_elsewhere(work.student, origin):
+            cells = ", ".join(changed)
+            self.restored[work.student] = f"another program had changed the points of {cells}, which are restored"
+            return False
         there = self.classroom.autograded(work.student).is_dir()
         return there and (origin.run == self.run.number or not self.run.forced)
+
+    def _changed_elsewhere(self, student: str, origin: GradeOrigin) -> list[str]:
+        """Return the ids of cells whose automatic points differ from those that were written with this origin."""
+        now = self.automatic.get(student, {})
+        written = msgspec.json.decode(origin.cells, type=StudentRow).cells
+        return [
+            name
+            for notebook, cells in written.items()
+            for name, grade in cells.items()
+            if now.get((notebook, name), grade.points) != grade.points
+        ]
 
     def _settle(self, works: list[StudentSubmission]) -> None:
         """Write the grades of those students whose notebooks all have theirs."""
@@ -218,7 +235,8 @@ class _Batch:
         finally:  # if a folder cannot be written, the grades before it are kept
             self.records.write(graded)
         for row in rows:
-            self._finish(row)
+            note = self.restored.get(row.student)
+            self._finish(msgspec.structs.replace(row, notes=(*row.notes, note)) if note else row)
 
     def _row(self, work: StudentSubmission) -> StudentRow:
         problem = self._write_folder(work)

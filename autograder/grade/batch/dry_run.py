@@ -35,8 +35,8 @@ def dry_run(
         trial = _copy(classroom, Path(folder))
         before = _records(trial)
         options = msgspec.structs.replace(options, feedback="off")
-        grade_classroom(trial, options, shown, place)
-        return list(_moved(before, _records(trial)))
+        notes = {row.student: row.notes for row in grade_classroom(trial, options, shown, place)}
+        return list(_moved(before, _records(trial), notes))
 
 
 def _copy(classroom: Classroom, folder: Path) -> Classroom:
@@ -80,11 +80,14 @@ def _records(classroom: Classroom) -> _Records:
         )
 
 
-def _moved(before: _Records, after: _Records) -> Iterator[MovedGrade]:
+def _moved(before: _Records, after: _Records, notes: dict[str, tuple[str, ...]]) -> Iterator[MovedGrade]:
     for student, score in sorted(after.scores.items()):
         old = before.scores.get(student)
         if old is None or old.total != score.total:
-            yield MovedGrade(student, old.total if old else None, score.total, tuple(_reasons(student, before, after)))
+            known = before.rows[student].notes if student in before.rows else ()
+            new = [note for note in notes.get(student, ()) if old and note not in known]
+            reasons = (*_reasons(student, before, after), *new)
+            yield MovedGrade(student, old.total if old else None, score.total, reasons)
 
 
 def _reasons(student: str, before: _Records, after: _Records) -> Iterator[str]:

@@ -200,6 +200,19 @@ class GradingRecords:
         with self._reading():
             return read_scores(self._book, self._assignment)
 
+    def automatic_points(self) -> dict[str, dict[tuple[str, str], float | None]]:
+        """Return each student's automatic points by notebook and cell, as the gradebook has them now."""
+        rows = self._rows(
+            "SELECT s.student_id, n.name AS notebook, c.name AS cell, g.auto_score FROM grade g "
+            "JOIN base_cell c ON c.id = g.cell_id JOIN submitted_notebook sn ON sn.id = g.notebook_id "
+            "JOIN notebook n ON n.id = sn.notebook_id JOIN submitted_assignment s ON s.id = sn.assignment_id "
+            "JOIN assignment a ON a.id = s.assignment_id WHERE a.name = :a"
+        )
+        found: dict[str, dict[tuple[str, str], float | None]] = {}
+        for row in rows:
+            found.setdefault(row.student_id, {})[row.notebook, row.cell] = row.auto_score
+        return found
+
     def rehearsal(self, notebook: str, source: str) -> str | None:
         """Return the report on a notebook as JSON if it was made with the same source, else None."""
         query = "SELECT found FROM autograder_rehearsal WHERE assignment = :a AND notebook = :n AND source = :s"
