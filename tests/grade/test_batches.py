@@ -80,6 +80,17 @@ def test_points_that_another_program_wrote_are_restored_and_named(known, tmp_pat
     assert [(4.0, (), True)] * 10 == [(row.score, row.notes, row.unchanged) for row in again]
 
 
+def test_a_cell_that_a_person_graded_does_not_wait(known, tmp_path):
+    """Also if a program has marked it again as one that a person has to grade, and after every submission is graded again."""
+    folder = tmp_path / "class"
+    shutil.copytree(known, folder)
+    grade_assignment("small", folder, Options(), place=StandInPlace(10))
+    change_grades(folder, "manual_score = 1, needs_manual_grade = 1")
+    for force in (False, True):
+        rows = grade_assignment("small", folder, Options(force=force), place=StandInPlace(10))
+        assert [(2.0, 0)] * 10 == [(row.score, row.waiting) for row in rows]
+
+
 def test_a_full_disk_keeps_what_came_before_in_the_batch(known, tmp_path, monkeypatch):
     """The fifth of ten folders that are written together cannot be: four students have their grade, and --resume adds the others."""
     folder = tmp_path / "class"

@@ -253,7 +253,8 @@ def read_scores(book: Gradebook, assignment: str) -> dict[str, Score]:
     penalty = dict(
         _sums(book, assignment, func.coalesce(func.sum(SubmittedNotebook.late_submission_penalty), 0.0)).all()
     )
-    waiting = func.sum(case((Grade.needs_manual_grade, 1), else_=0))
+    # nbgrader sets `needs_manual_grade` again for cells with manual points.
+    waiting = func.sum(case((Grade.needs_manual_grade & Grade.manual_score.is_(None), 1), else_=0))
     graded = _sums(book, assignment, func.coalesce(func.sum(Grade.score), 0.0), waiting)
     by_cell = graded.join(Grade, Grade.notebook_id == SubmittedNotebook.id)
     return {student: Score(points, penalty[student], count) for student, points, count in by_cell}
