@@ -231,7 +231,7 @@ def record_file(path: str | os.PathLike[str], function: str | None = None, *, se
 
     Args:
         path: a Python file; it can import modules from its directory, as when it is run directly.
-        function: a function without required arguments, or an attribute of the return value of the module's `make()`;
+        function: a function, called without arguments or with the return value of the module's `make()`;
             "Class.method" for a method. If it is None and the script never runs a backward, its function `run` is
             called.
         seconds: time limit of a run; there are at least four runs.

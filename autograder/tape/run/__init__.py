@@ -1,1 +1,1 @@
-"""A program, and one run of it in isolation: everything global is restored."""
+"""Run a program in isolation, and restore the global state of the process afterwards."""

@@ -1,4 +1,4 @@
-"""The time that everything done for one program may take together, and what was done in it so far."""
+"""The time budget of an explanation, shared by all its runs, and a count of these."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from autograder.locale.translations import in_english
 from autograder.tape.run.entropy import Readings
 
 SECONDS = 60.0
-QUIET = 3.0  # seconds before the first word of progress, and between two of them, for somebody who watches
-SHORTEST = 0.05  # seconds that a run has though nothing is left: a limit of 0 would be none
+QUIET = 3.0  # seconds before the first progress message, and between two messages
+SHORTEST = 0.05  # seconds of a run after the budget is spent, because a limit of 0 means no limit
 
 
 @dataclass
 class Budget:
-    """Seconds on the clock, for every run, proof and comparison that an explanation needs.
+    """A time limit in seconds for all runs, proofs and comparisons of an explanation.
 
-    Each run of a program is cut off where the budget in force ends, no matter what asked for the run.
+    Each run of a program ends when the active budget is spent.
 
     Attributes:
-        seconds: how many there are, from `began` on (by `time.monotonic`).
-        tell: is given a sentence on how far the work is, at most every few seconds; None tells nobody.
-        runs: how often a program was run.
-        stage: what is being done, in a few words.
-        quiet: seconds before the first word of progress, and between two of them.
-        kept: seconds at the end of the budget that no run may use, because the answer has to be written in them.
-        readings: what the clocks told the program in its first run, and tell it in each other one.
+        seconds: size of the budget, counted from `began` (by `time.monotonic`).
+        tell: receives a sentence on the progress, at most every few seconds; None for no messages.
+        runs: number of runs of the program.
+        stage: short description of the current work.
+        quiet: seconds before the first progress message, and between two messages.
+        kept: seconds at the end of the budget that are reserved for the output, and that no run may use.
+        readings: clock readings of the program's first run, which all other runs reuse.
     """
 
     seconds: float = math.inf
@@ -43,27 +43,27 @@ class Budget:
     readings: Readings = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Begins with a quiet time."""
+        """Start the quiet time."""
         self._told = time.monotonic()
 
     @property
     def left(self) -> float:
-        """The seconds that are left, never below 0."""
+        """The remaining seconds, at least 0."""
         return max(0.0, self.began + self.seconds - self.kept - time.monotonic())
 
     @property
     def is_spent(self) -> bool:
-        """Whether nothing is left."""
+        """Whether the budget is spent."""
         return self.left == 0.0
 
     def begin_run(self, seconds: float) -> float:
-        """Counts one more run, and returns how long it may take: at most `seconds`, and not beyond the end of the budget."""
+        """Count a run, and return its time limit: at most `seconds`, and at most the remaining budget."""
         self.runs += 1
         self.progress()
         return min(seconds, max(self.left, SHORTEST))
 
     def given(self, asked: float, limit: float) -> str:
-        """Returns the seconds that a run had, in words: what was asked for, not what was left of it; a share as one."""
+        """Return the time limit of a run in words, rounded: the requested limit, or the whole budget if that was smaller."""
         seconds = asked if limit == asked else self.seconds
         share = f"{max(0.1, round(seconds, 1)):g}"
         if seconds < self.seconds < math.inf:
@@ -71,7 +71,7 @@ class Budget:
         return in_english("{share} seconds", share=share)
 
     def progress(self, backwards: int = 0) -> None:
-        """Tells how far the work is, unless that was told a moment ago; `backwards` is how many calls the run has made."""
+        """Report the progress, unless a message was sent recently; `backwards` is the number of backward calls of the run."""
         now = time.monotonic()
         if self.tell is None or now - self._told < self.quiet:
             return
@@ -81,7 +81,7 @@ class Budget:
 
     @contextmanager
     def in_force(self) -> Iterator[Budget]:
-        """Every run inside is counted here, and cut off where this budget ends."""
+        """Count every run in the block, and end it when this budget is spent."""
         before = _IN_FORCE.set(self)
         try:
             yield self
@@ -93,5 +93,5 @@ _IN_FORCE: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
 def budget_in_force() -> Budget:
-    """Returns the budget of the explanation that is being made; one without an end where none is."""
+    """Return the active budget; a budget without a limit if no budget is active."""
     return _IN_FORCE.get() or Budget()

@@ -1,4 +1,4 @@
-"""The processes that a program starts: nobody follows what they do, but that one of them called backward is known."""
+"""Record which processes a program starts, and whether one of them calls backward; their code is not followed."""
 
 from __future__ import annotations
 
@@ -16,16 +16,17 @@ from pathlib import PurePath
 from autograder.tape.internals.entry_points import replaced, replaced_engine
 
 LAUNCHERS = ("python", "pypy", "torchrun", "accelerate", "deepspeed")
-"""How the names of commands begin that run Python programs."""
+"""Prefixes of the names of commands that run Python programs."""
 
 
 @dataclass(frozen=True)
 class Children:
-    """What is known of the processes that a run started.
+    """The processes that a run started.
 
     Attributes:
-        forked: whether `multiprocessing` or `os.fork` started one, and `called_backward` whether such a one called backward.
-        pythons: whether a command was started that runs another Python program, of which nothing is known.
+        forked: whether `multiprocessing` or `os.fork` started a process.
+        called_backward: whether such a process called backward.
+        pythons: whether a command started another Python program, about which nothing is known.
     """
 
     forked: bool = False
@@ -34,11 +35,11 @@ class Children:
 
 
 class ChildProcesses:
-    """The processes that one run starts; a child tells of its backward by a byte in a file.
+    """The processes that a run starts; a child reports a backward call with a byte in a file.
 
     Attributes:
-        process: the number of the process that runs the program.
-        processes: those that `multiprocessing` started.
+        process: id of the process that runs the program.
+        processes: processes that `multiprocessing` started.
     """
 
     def __init__(self) -> None:
@@ -49,19 +50,19 @@ class ChildProcesses:
 
     @property
     def path(self) -> str:
-        """The file; it is made when the first process is started."""
+        """The path of the file, which is created when the first process starts."""
         if self._path is None:
             handle, self._path = tempfile.mkstemp(prefix="autograder-children-")
             os.close(handle)
         return self._path
 
     def is_child(self) -> bool:
-        """Returns whether this process is one of them, forked from the one that runs the program."""
+        """Return whether this process was forked from the process that runs the program."""
         return os.getpid() != self.process
 
     @contextmanager
     def ended_here(self) -> Iterator[None]:
-        """End a child of `os.fork` where the program ends in it, so that it does not return into this package."""
+        """End a child of `os.fork` at the end of the program, so that it does not return into this package."""
         code = 1
         try:
             yield
@@ -74,15 +75,15 @@ class ChildProcesses:
                 os._exit(code)
 
     def note_command(self, command: object) -> None:
-        """Notes a command that a shell or the system is given."""
+        """Note a command that the program passes to a shell or to the system."""
         try:
             words = shlex.split(command) if isinstance(command, str) else list(command)  # type: ignore[call-overload]
             self.pythons = self.pythons or PurePath(os.fsdecode(words[0])).name.startswith(LAUNCHERS)
-        except (TypeError, ValueError, IndexError):  # nothing that can be run
+        except (TypeError, ValueError, IndexError):  # not a valid command
             pass
 
     def join(self) -> None:
-        """Waits for them as Python does at the end of a program."""
+        """Wait for the processes, as Python does at the end of a program."""
         for process in self.processes:
             if not process.daemon:
                 process.join()
@@ -90,10 +91,11 @@ class ChildProcesses:
     def end_daemons(self) -> None:
         """End those that Python ends with the program, such as the workers of a `DataLoader`.
 
-        Its iterator would wait 5 s for each when it is collected, which may be in another run (PyTorch 2.13).
+        The iterator of a `DataLoader` waits 5 s for each when it is garbage-collected, possibly in another run (PyTorch
+        2.13).
         """
         for process in self.processes:
-            with suppress(ValueError):  # it is closed
+            with suppress(ValueError):  # the process object is closed
                 if process.daemon and process.is_alive():
                     process.terminate()
                     process.join(1)
@@ -108,7 +110,7 @@ class ChildProcesses:
 
 
 def tell_of_backward(path: str) -> None:
-    """Leaves word of a backward in a child; where the run is over, nobody asks any more."""
+    """Report a backward call of a child; do nothing if the run is over and the file removed."""
     try:
         with open(path, "r+b") as file:
             file.write(b"b")
@@ -117,13 +119,13 @@ def tell_of_backward(path: str) -> None:
 
 
 class Told:
-    """The `run` of a process that starts from nothing (spawn, forkserver): it brings along what a fork would have had."""
+    """The `run` method of a process that does not inherit memory (spawn, forkserver): it wraps the engine again."""
 
     def __init__(self, process: BaseProcess, path: str):
         self.process, self.path = process, path
 
     def __call__(self) -> None:
-        """Runs what the process was made for."""
+        """Run the process's own `run`."""
         with replaced_engine(self._telling):
             type(self.process).run(self.process)
 
@@ -137,7 +139,7 @@ class Told:
 
 @contextmanager
 def told_of_children() -> Iterator[ChildProcesses]:
-    """Yields what is known of the processes that are started inside, by `multiprocessing`, `os` or `subprocess`."""
+    """Yield a record of the processes that `multiprocessing`, `os` or `subprocess` start in the block."""
     children, start, popen, system = ChildProcesses(), BaseProcess.start, subprocess.Popen.__init__, os.system
     met: list[tuple[object, str, Callable]] = []
 
@@ -168,7 +170,7 @@ def told_of_children() -> Iterator[ChildProcesses]:
 
 def _forking(children: ChildProcesses, original: Callable[[], int]) -> Callable[[], int]:
     def fork() -> int:
-        assert children.path  # made before there are two processes that would make it
+        assert children.path  # create the file before the fork, because each process would create its own
         return original()
 
     return fork

@@ -1,4 +1,4 @@
-"""What is global in a process, seeded before a run and restored after it: generators, modes, arguments, folder, streams."""
+"""Seed the global state of a process before a run and restore it afterwards: generators, modes, arguments, directory, streams."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SEED = 0
 
 
 class Printed(NamedTuple):
-    """What a program wrote so far."""
+    """The output of a program so far."""
 
     output: io.StringIO
     errors: io.StringIO
@@ -28,12 +28,13 @@ class Printed(NamedTuple):
 
 @contextmanager
 def closed_world(seeded: bool = True, readings: Readings | None = None) -> Iterator[Printed]:
-    """Seeds every generator and restores what a program may have changed: generators, modes, dtype, arguments, folder, streams.
+    """Seed all generators and restore global state that a program may change: generators, modes, dtype, arguments, directory, streams.
 
-    Yields what is printed in the meantime.
+    Yields the output of the block.
 
     Args:
-        readings: what the clocks said in earlier runs.
+        seeded: whether to seed the generators.
+        readings: clock readings of earlier runs.
     """
     python, torch_state, numpy = random.getstate(), torch.get_rng_state(), sys.modules.get("numpy")
     numpy_state = numpy.random.get_state() if numpy else None
@@ -43,7 +44,8 @@ def closed_world(seeded: bool = True, readings: Readings | None = None) -> Itera
     arguments, path, folder = sys.argv, list(sys.path), os.getcwd()
     if seeded:
         random.seed(SEED)
-        # Without a device, `torch.manual_seed` notes for each kind of device, with a traceback, what to do should one appear: 1 ms.
+        # Without an accelerator, `torch.manual_seed` takes 1 ms, because it stores a callback with a traceback for each
+        # device type.
         (torch.manual_seed if torch.accelerator.is_available() else torch.default_generator.manual_seed)(SEED)
         if numpy:
             numpy.random.seed(SEED)
@@ -68,7 +70,7 @@ def closed_world(seeded: bool = True, readings: Readings | None = None) -> Itera
         torch.set_default_dtype(dtype)
         torch.autograd.set_detect_anomaly(anomaly, checks_nan)
         if torch.are_deterministic_algorithms_enabled() != deterministic:
-            torch.use_deterministic_algorithms(deterministic)  # it imports the compiler, which takes a second
+            torch.use_deterministic_algorithms(deterministic)  # imports the compiler, which takes a second
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
         sys.argv, sys.path[:] = arguments, path
@@ -77,7 +79,7 @@ def closed_world(seeded: bool = True, readings: Readings | None = None) -> Itera
 
 @contextmanager
 def _silence() -> Iterator[Printed]:
-    """Shows nothing of what the program prints, which is yielded, and gives it no input."""
+    """Capture the output of the block, yield it, and give the block an empty input."""
     stdin, sys.stdin = sys.stdin, io.StringIO("")
     try:
         with (

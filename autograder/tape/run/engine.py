@@ -1,4 +1,4 @@
-"""Every call of the engine: `torch.autograd.backward`, `grad`, and whatever is built on them."""
+"""Listen to every call of the autograd engine, by `torch.autograd.backward`, `grad`, and functions that use them."""
 
 from __future__ import annotations
 
@@ -22,25 +22,30 @@ from autograder.tape.run.storages import fingerprint
 
 
 class LastCall(BaseException):
-    """Ends a run before the backward call that need not be run; no `Exception`, so that the program does not swallow it."""
+    """Ends a run before a backward call that is not needed; not an `Exception`, so that the program does not catch it."""
 
 
 @dataclass
 class Backward:
-    """One call of the engine by the program.
+    """A call of the engine by the program.
 
     Attributes:
-        roots: the tensors it starts from; `asked` the `inputs` it stops at, if any; `weights` the gradients at the roots.
-        targets: the tensors it has a gradient for: the leaves it reaches, or the `inputs` it was asked for; let go when the run ends.
-        numbers: for each target, a number that tells it from the others of the run.
-        returns: whether the gradients come back as values (`autograd.grad`) and not in `.grad`.
-        keys: for each target, its shape and values now: what finds it again in another run.
-        gradients: each target's gradient right after the call, copied (sampled beyond SAMPLED elements); None for a missing one.
+        roots: the tensors that it starts from.
+        asked: its `inputs`, if any.
+        weights: gradients of the roots.
+        targets: the tensors that receive a gradient: the leaves of the graph, or the `inputs`; emptied when the run
+            ends.
+        numbers: for each target, an identifier within the run.
+        returns: whether the call returns the gradients (`autograd.grad`) instead of accumulating them in `.grad`.
+        keys: for each target, its shape and values, to find it in another run.
+        gradients: copy of each target's gradient after the call (sampled beyond SAMPLED elements); None for a missing
+            one.
         is_summed: whether only sums of its gradients are kept.
-        nodes: how many nodes its graph has; `oldest` is the sequence number of the one made first, `ended` that of the next node
-            made after the call.
-        error: what it raised.
-        thread: which thread it was in: 0 the one that runs the program, then in the order in which they were started.
+        nodes: number of nodes in its graph.
+        oldest: sequence number of the oldest of these nodes.
+        ended: sequence number of the next node created after the call.
+        error: the error that it raised, or None.
+        thread: index of its thread: 0 for the thread that runs the program, then in order of their start.
     """
 
     roots: tuple
@@ -62,40 +67,40 @@ class Backward:
 
 
 class Listener:
-    """What a run does around each backward; every method may be overridden, none may change what the engine does."""
+    """Base class of listeners around each backward; overridden methods must not change the work of the engine."""
 
     def before_backward(self, call: Backward) -> None:
         """Called just before the engine starts."""
 
     def after_backward(self, call: Backward) -> None:
-        """Called when the engine has stopped, even if it raised."""
+        """Called after the engine has stopped, even if it raised an error."""
 
     def ended_early(self) -> None:
-        """Called where the run ends because its next backward need not be run."""
+        """Called if the run ends because its next backward is not needed."""
 
     def is_enough(self, calls: int) -> bool:
-        """Returns whether the run may end before its next backward call, after so many."""
+        """Return whether the run may end before its next backward call, after `calls` calls."""
         return False
 
     def keep_graph(self, asked: bool) -> bool:
-        """Returns whether the engine keeps the graph; `asked` is what the program asked for."""
+        """Return whether the engine keeps the graph; `asked` is the program's choice."""
         return asked
 
     @contextmanager
     def inside_engine(self) -> Iterator[None]:
-        """The context in which the engine runs."""
+        """Return the context in which the engine runs."""
         yield
 
 
-# A training loop calls backward thousands of times. Of a large gradient some evenly spread entries are kept, and of those of
-# later calls only sums, so that what is kept of all calls stays small beside the program.
+# A training loop calls backward thousands of times. To save memory, only evenly spaced elements of large gradients are
+# kept, and only sums of the gradients of later calls.
 SAMPLED = 4096
 EARLY = 32
 SUMS = 64
 
 
 def copied(gradient: torch.Tensor | None) -> torch.Tensor | None:
-    """Returns a copy that no later write changes, of at most SAMPLED entries."""
+    """Return a copy of a gradient, or of at most SAMPLED of its elements."""
     if gradient is None:
         return None
     gradient = _dense(gradient)
@@ -107,7 +112,7 @@ def copied(gradient: torch.Tensor | None) -> torch.Tensor | None:
 
 
 def summed(gradient: torch.Tensor | None, parts: int = SUMS) -> torch.Tensor | None:
-    """Returns the sums of so many parts of a gradient, in double precision; a copy of one that has not more entries."""
+    """Return the sums of `parts` parts of a gradient in double precision, or a copy if it has no more elements than that."""
     if gradient is None or gradient.numel() <= parts:
         return copied(gradient)
     flat = _dense(gradient).flatten()
@@ -125,9 +130,10 @@ def _dense(gradient: torch.Tensor) -> torch.Tensor:
 def watched(
     listener: Listener, most: int | None = None, children: ChildProcesses | None = None
 ) -> Iterator[list[Backward]]:
-    """Yields the list of backward calls that the program makes inside; a backward inside a backward belongs to the outer one.
+    """Yield the list of the program's backward calls in the block; a nested backward belongs to the outer one.
 
-    A fork of this process only leaves word. After `most` calls, or when the listener has enough, the next raises LastCall.
+    A forked process only reports its calls. After `most` calls, or when the listener has enough, the next call raises
+    LastCall.
     """
     calls: list[Backward] = []
     here, threads, children = _EngineOfThread(), itertools.count(1), children or ChildProcesses()
@@ -199,7 +205,7 @@ def _told(
             with unheard():
                 call.gradients = call.gradients or _filled(call, (), keep)
                 listener.after_backward(call)
-            call.roots = call.weights = ()  # a kept root would keep its whole graph
+            call.roots = call.weights = ()  # a reference to a root would keep its whole graph
             call.ended = next_sequence_number()
 
     return run
@@ -218,7 +224,7 @@ def _started(outputs, grads, keep_graph, create_graph, inputs, options: dict) ->
 
 
 def _add_targets(call: Backward, targets: list[torch.Tensor]) -> None:
-    """Adds what a backward fills; checkpoint's own backward, inside another, fills the leaves of the part that it recomputes."""
+    """Add targets to a call; the nested backward of a checkpoint fills the leaves of the recomputed part."""
     with unheard():
         known = {id(target) for target in call.targets}
         for target in targets:

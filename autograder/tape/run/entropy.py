@@ -1,4 +1,4 @@
-"""What the system gives a program that did not ask for a seed: random bytes, seeds and the time of day, the same in each run."""
+"""Make a program's unseeded random bytes, seeds and clock readings equal in each run."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from unittest.mock import patch
 import torch
 
 Readings = dict[tuple[str, str, str], list[Any]]
-"""What each clock said in the first run, by its name and the file and function that asked; later runs read the same."""
+"""Readings of each clock in the first run, by name of the clock, file and function of the caller; later runs reuse them."""
 
 CLOCKS = ("time", "time_ns", "perf_counter", "perf_counter_ns")
 CALENDARS = {datetime.datetime: ("now", "utcnow", "today"), datetime.date: ("today",)}
-READINGS = 10_000  # of one clock in one function that are kept: a loop that waits may ask millions of times
+# maximum number of stored readings per clock and function, because a loop that waits may read it millions of times
+READINGS = 10_000
 _seed = random.Random.seed
 
 
 @contextmanager
 def same_entropy(seed: int, readings: Readings) -> Iterator[None]:
-    """A block in which a generator without a seed, `os.urandom`, the clocks and the calendar give what they gave in the first run.
+    """Make unseeded generators, `os.urandom`, clocks and dates return the same values in the block as in the first run.
 
-    `random.SystemRandom`, `secrets`, `uuid.uuid4` and NumPy's `default_rng()` draw from `os.urandom`. Not so `torch.Generator.seed`,
-    which asks the system by itself.
+    `random.SystemRandom`, `secrets`, `uuid.uuid4` and NumPy's `default_rng()` use `os.urandom`. `torch.Generator.seed`
+    does not and is not covered.
     """
     source = random.Random(seed)
 
@@ -56,7 +57,7 @@ def same_entropy(seed: int, readings: Readings) -> Iterator[None]:
 
 
 def _clock(read: Callable[[], Any], readings: Readings) -> Callable[[], Any]:
-    """Returns a clock that says in each run what `read` said in the first, and goes on from there."""
+    """Return a clock that repeats the readings of the first run, and continues with `read` after the last one."""
     asked: dict[tuple[str, str, str], int] = {}
 
     def told(*args: Any, **kwargs: Any) -> Any:
@@ -75,7 +76,7 @@ def _clock(read: Callable[[], Any], readings: Readings) -> Callable[[], Any]:
 
 
 class _Calendar(type):
-    """The type of a stand-in: what its own class makes, C code among them, counts as made by it."""
+    """The metaclass of a replaced date class, so that objects of the original class, for example from C code, are instances of it."""
 
     def __instancecheck__(cls, one: object) -> bool:
         return isinstance(one, cls.__base__) if cls.__base__ in CALENDARS else super().__instancecheck__(one)
@@ -85,6 +86,6 @@ class _Calendar(type):
 
 
 def _calendar(kind: type[datetime.date], readings: Readings) -> type:
-    """Returns a stand-in for `datetime.datetime` or `datetime.date`, of which nothing can be replaced; its clock repeats."""
+    """Return a subclass of `datetime.datetime` or `datetime.date` with repeated clock readings; attributes of these cannot be replaced."""
     clocks = {name: staticmethod(_clock(getattr(kind, name), readings)) for name in CALENDARS[kind]}
     return _Calendar(kind.__name__, (kind,), {"__module__": kind.__module__, "__slots__": (), **clocks})

@@ -1,4 +1,4 @@
-"""What one run of a program did."""
+"""The result of a run of a program."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from autograder.tape.run.engine import Backward
 
 @dataclass
 class Run:
-    """What one run did: its backwards, what it returned or raised, and where.
+    """The result of a run: its backward calls, its return value or error, and the line of the error.
 
     Attributes:
-        final: the gradient in each target's `.grad` at the end (by the target's number), copied: the buffer may be emptied later.
+        final: copy of each target's `.grad` at the end, by the target's number.
         compiled: whether functions made by `torch.compile` ran compiled.
-        gave_up_compiling: whether they would have, had compiling not taken too long.
-        is_cut: whether it was ended before the program was at its end; `calls` are those that were complete.
-        took: the seconds it took.
+        gave_up_compiling: whether they ran eagerly because compilation took too long.
+        is_cut: whether the run ended before the program did; `calls` are the complete backward calls.
+        took: duration in seconds.
         children: the processes that it started.
     """
 
@@ -40,7 +40,7 @@ class Run:
 
     @property
     def problem(self) -> Problem | None:
-        """Returns the exception as plain data."""
+        """The exception as plain data."""
         if self.error is None:
             return None
         return Problem(type(self.error).__name__, message_of(self.error), self.line, self.file)

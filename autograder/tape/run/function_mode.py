@@ -1,4 +1,4 @@
-"""Every PyTorch function that the program calls, with its arguments and results."""
+"""Listen to every PyTorch function that the program calls, with its arguments and results."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from autograder.tape.internals.heard_calls import FACTS, function_name
 
 
 def tensors(value: object, depth: int = 3) -> Iterator[torch.Tensor]:
-    """Yields the tensors among a call's arguments or results, through lists, tuples and dictionaries."""
+    """Yield the tensors among a call's arguments or results, including those in lists, tuples and dictionaries."""
     if isinstance(value, torch.Tensor):
         yield value
     elif depth and isinstance(value, (list, tuple)):
@@ -26,7 +26,7 @@ def tensors(value: object, depth: int = 3) -> Iterator[torch.Tensor]:
 
 
 class Hearing(TorchFunctionMode):
-    """A function mode that can go on listening inside a call it handles."""
+    """A function mode that can continue to listen inside a call that it handles."""
 
     def __init__(self):
         super().__init__()
@@ -34,7 +34,7 @@ class Hearing(TorchFunctionMode):
 
     @contextmanager
     def handled(self) -> Iterator[None]:
-        """Stands around the handling of one call."""
+        """Mark the handling of a call."""
         self._handling += 1
         try:
             yield
@@ -43,7 +43,10 @@ class Hearing(TorchFunctionMode):
 
     @contextmanager
     def hearing(self) -> Iterator[None]:
-        """Listens inside too: PyTorch switches a mode off while it handles a call, and a user's hooks run inside `backward`."""
+        """Listen to the calls in the block, even while a call is handled.
+
+        PyTorch disables a mode while it handles a call, and a user's hooks run inside `backward`.
+        """
         if not self._handling:
             yield
             return
@@ -56,13 +59,13 @@ class Hearing(TorchFunctionMode):
 
 
 class Functions(Hearing):
-    """Tells `before(name, tensors)` and `after(name, tensors, result, count)` about each call.
+    """A function mode that calls `before(name, tensors)` and `after(name, tensors, result, count)` around each call.
 
-    A function mode changes neither versions nor the graph (torch 2.13).
+    A function mode changes neither version counters nor the graph (torch 2.13).
 
     Attributes:
-        count: how many calls there were; the same in each run of a program that repeats.
-        numbers: the fractions among the arguments of the last call.
+        count: number of calls, which is the same in each run of a deterministic program.
+        numbers: floats among the arguments of the last call.
         is_asleep: whether calls are only counted.
     """
 
@@ -74,7 +77,7 @@ class Functions(Hearing):
         self.is_asleep = False
 
     def __torch_function__(self, func, _types, args=(), kwargs=None):
-        """Runs the function, then reports it."""
+        """Run the function and report the call."""
         self.count += 1
         if self.is_asleep:
             with self.handled():
@@ -92,7 +95,7 @@ class Functions(Hearing):
 
     @contextmanager
     def overhearing(self) -> Iterator[None]:
-        """Also hears `Tensor.set_`, the one function that writes and that no function mode receives (PyTorch 2.13)."""
+        """Also report `Tensor.set_`, an in-place function that no function mode receives (PyTorch 2.13)."""
         original = torch.Tensor.set_
 
         @wraps(original)

@@ -1,4 +1,4 @@
-"""The graph below some tensors: which nodes a backward would visit, and which leaves it would fill."""
+"""Find the nodes that a backward would visit, and the leaves that it would fill."""
 
 from __future__ import annotations
 
@@ -10,28 +10,29 @@ from autograder.tape.internals.tensor_fields import base_of
 
 
 def node_of(root: Any) -> Any:
-    """Returns the node that made a tensor, or that a gradient edge names; None for a leaf."""
+    """Return the `grad_fn` of a tensor, or the node of a gradient edge; None for a leaf."""
     try:
         return root.grad_fn if isinstance(root, torch.Tensor) else root.node
-    except RuntimeError:  # a view made under no_grad whose base was written with grad enabled has no node to give
+    except RuntimeError:  # a view made under no_grad has no readable node after its base was modified with grad enabled
         return None
 
 
 def standing(tensor: torch.Tensor) -> tuple[bool, bool]:
-    """Returns whether a tensor requires grad, and whether it is a leaf."""
+    """Return whether a tensor requires grad, and whether it is a leaf."""
     try:
-        # A view made under no_grad says that it is a leaf and requires grad, like its base (PyTorch 2.13); it fills no `.grad`.
+        # A view made under no_grad claims to be a leaf that requires grad, like its base (PyTorch 2.13), but receives
+        # no `.grad`.
         base = base_of(tensor)
         borrowed = base is not None and base.requires_grad and tensor.requires_grad and tensor.grad_fn is None
         return tensor.requires_grad, tensor.is_leaf and not borrowed
-    except RuntimeError:  # the same view again: it is no leaf, and its node cannot be read
+    except RuntimeError:  # the same kind of view: not a leaf, and its node cannot be read
         return True, False
 
 
 def nodes_below(roots: tuple, asked: tuple = ()) -> list:
-    """Returns the nodes that backward would visit from these tensors or gradient edges, each once, in a fixed order.
+    """Return the nodes that backward would visit from these tensors or gradient edges, without duplicates, in a fixed order.
 
-    With `asked` (the `inputs` of `autograd.grad`) only those that lead to one of them.
+    With `asked` (the `inputs` of `autograd.grad`), return only nodes that lead to one of them.
     """
     stack = [node for node in map(node_of, roots) if node is not None]
     found = dict.fromkeys(stack)
@@ -50,7 +51,7 @@ def _leading_to(asked: tuple, nodes: list) -> list:
     for node in nodes:
         for below, _ in node.next_functions:
             consumers.setdefault(below, []).append(node)
-    # The engine stops at `inputs`: it does not run the nodes that made them.
+    # The engine stops at `inputs` and does not run the nodes that created them.
     stack, needed = [above for node in leads for above in consumers.get(node, ())], set()
     while stack:
         node = stack.pop()
@@ -61,11 +62,11 @@ def _leading_to(asked: tuple, nodes: list) -> list:
 
 
 def leaves_below(roots: tuple) -> list[torch.Tensor]:
-    """Returns the leaves that backward from these tensors would fill, in a fixed order."""
+    """Return the leaves that backward from these tensors would fill, in a fixed order."""
     return leaves_among(roots, nodes_below(roots))
 
 
 def leaves_among(roots: tuple, nodes: list) -> list[torch.Tensor]:
-    """Returns the leaves among the roots, and those that the nodes fill."""
+    """Return the leaves among the roots, and those that the nodes fill."""
     leaves = [root for root in roots if isinstance(root, torch.Tensor) and root.is_leaf and root.requires_grad]
     return leaves + [node.variable for node in nodes if hasattr(node, "variable")]

@@ -1,4 +1,4 @@
-"""What a run leaves in memory until Python looks for it: a module, its functions and its tensors hold each other."""
+"""Free the memory of a run: a module, its functions and its tensors form reference cycles, which Python frees late."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-MUCH = 1 << 28  # bytes that a run may leave; to look for them takes a tenth of a second
+MUCH = 1 << 28  # limit for the bytes that a run may leave; a garbage collection takes a tenth of a second
 _PAGES = Path("/proc/self/statm")
 
 
 @contextmanager
 def memory_given_back() -> Iterator[None]:
-    """What was used inside and is held by nobody is free again afterwards, where it is much."""
+    """Collect garbage after the block if it left much memory."""
     before = resident_bytes()
     try:
         yield
@@ -24,7 +24,7 @@ def memory_given_back() -> Iterator[None]:
 
 
 def resident_bytes() -> int:
-    """Returns how much memory this process has; 0 where the system does not tell, which only Linux does in this way."""
+    """Return the resident memory of this process in bytes; 0 if the system does not provide it (only Linux does)."""
     try:
         return int(_PAGES.read_text().split()[1]) * mmap.PAGESIZE
     except OSError:

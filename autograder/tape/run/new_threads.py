@@ -1,4 +1,4 @@
-"""The threads that a program starts: modes, hooks and tracing belong to one thread, and have to be set in each."""
+"""Run code in each thread that a program starts; modes, hooks and tracing are set per thread."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ from autograder.tape.internals.entry_points import replaced
 
 @contextmanager
 def in_new_threads(around: Callable[[], AbstractContextManager]) -> Iterator[None]:
-    """Inside, all that a new thread does stands in a context that `around()` makes in that thread.
+    """Run each new thread that starts in the block in a context that `around()` creates in that thread.
 
-    `Thread._bootstrap_inner` is what a thread made by `threading` runs first; `_thread` starts others (CPython 3.11 to 3.14).
+    `Thread._bootstrap_inner` runs first in threads of `threading`; `_thread` starts other threads (CPython 3.11 to
+    3.14).
     """
     first, start = threading.Thread._bootstrap_inner, _thread.start_new_thread  # type: ignore[attr-defined]
 

@@ -1,4 +1,4 @@
-"""One run of a program: seeded, silent, limited in time, and with everything global restored afterwards."""
+"""Run a program once: seeded, with captured output and a time limit, and restore global state afterwards."""
 
 from __future__ import annotations
 
@@ -25,10 +25,14 @@ from autograder.tape.run.refused_runs import refuse, refuse_exit
 from autograder.tape.run.snapshot import Snapshot
 from autograder.tape.run.time_limit import TimeUp, time_limit
 
-# Python drops what a handler raises in the callback of a weak reference, and a recording has many: so the limit raises again.
+# Python ignores exceptions in callbacks of weak references, which a recording uses often, so the limit raises
+# repeatedly.
 REPEAT_SECONDS = 0.1
-LARGE, FINAL = 1 << 22, 1 << 16  # of a gradient with more elements, so many sums are kept of what is left at the end
-SECONDS = 60.0  # a run that takes longer is cut off: lessons need milliseconds, a training script rarely more
+LARGE, FINAL = (
+    1 << 22,
+    1 << 16,
+)  # number of sums to keep of a gradient at the end of a run if it has more than LARGE elements
+SECONDS = 60.0  # time limit of a run; lessons need milliseconds, and training scripts rarely more than this
 
 
 def run_once(
@@ -45,17 +49,19 @@ def run_once(
     """Return the record of one run of `program`; its changes to this process are undone.
 
     Args:
-        around: builds the context that the program's own code runs in.
-        compiles: whether what `torch.compile` made runs compiled, in the run that decides the outcome; else it runs eagerly, because
-            nobody can look into compiled code.
-        seconds: how long it may take; it is cut off earlier where the budget in force ends.
-        calls: after so many backward calls it ends before the next.
-        partial: where the time is up after some backward calls, these are what the run did.
-        patience: how long it may take while no backward call is complete, where that is more than `seconds`.
+        program: the program.
+        listener: called around each backward.
+        around: creates the context for the program's code.
+        compiles: whether `torch.compile` functions run compiled, as in the run that determines the outcome; else they
+            run eagerly, because compiled code cannot be observed.
+        seconds: time limit; the run also ends when the active budget is spent.
+        calls: number of backward calls after which the run ends, before the next one; None for no limit.
+        partial: whether to return the complete backward calls if the time is over after some of them.
+        patience: time limit while no backward call is complete, if that is larger than `seconds`.
 
     Raises:
-        ProgramError: it cannot be run here (it reads input, leaves with a status, never ends, needs a device or memory
-            that is not there).
+        ProgramError: if the program cannot be run here (it reads input, exits with a status, does not end, or needs a
+            device or memory that is not available).
     """
     budget = budget_in_force()
     limit, waits = budget.begin_run(seconds), min(patience, budget.left)
@@ -77,7 +83,7 @@ def run_once(
 
 @contextmanager
 def _restored(program: Program) -> Iterator[None]:
-    """What the program can reach in this process is as it was, afterwards."""
+    """Restore the objects of this process that the program can reach."""
     world = Snapshot(program.roots, program.space)
     try:
         yield
@@ -98,7 +104,7 @@ def run_live(
     with told_of_children() as children, watched(listener or Listener(), most, children) as calls:
         run.calls = calls
         try:
-            # The limit is inside: once raised in the program, it must not be raised again in the code that cleans up.
+            # The limit is the inner context, so that it raises in the program only, and not in the code that cleans up.
             clock = _until_backward(calls, seconds or 0.0, patience)
             limit = time_limit(seconds, repeat_seconds=REPEAT_SECONDS, clock=clock) if seconds else nullcontext()
             with around(), limit, _ended_early(run), children.ended_here():
@@ -112,12 +118,12 @@ def run_live(
             close_checkpoints(run.error)
         children.end_daemons()
         run.children, run.took = children.known(), time.monotonic() - began
-        # Threads may take turns in another order in each run; what one thread does keeps its order.
+        # The order of calls in different threads varies between runs; the order within a thread does not.
         run.calls = sorted(calls, key=lambda call: call.thread)
         left = {number: target for call in calls for number, target in zip(call.numbers, call.targets, strict=True)}
         run.final = {number: _left_in(target) for number, target in left.items()}
         for call in calls:
-            call.targets = []  # a leaf may be as large as all that the next run needs
+            call.targets = []  # a leaf may be large, and the next run needs the memory
     return run
 
 
@@ -131,7 +137,7 @@ def _behind_exit(error: BaseException, calls: list[Backward]) -> BaseException:
 
 
 def _until_backward(calls: list[Backward], seconds: float, patience: float) -> Callable[[], float]:
-    """Returns a clock that stands still just before `seconds` until a backward call is complete, or `patience` seconds are over."""
+    """Return a clock that stops just before `seconds` until a backward call is complete or `patience` seconds are over."""
     began = time.monotonic()
 
     def clock() -> float:
@@ -143,7 +149,7 @@ def _until_backward(calls: list[Backward], seconds: float, patience: float) -> C
 
 
 def _let_go(error: BaseException | None) -> None:
-    """Takes an error's tracebacks away: they hold the variables of every function that it came through."""
+    """Remove an error's tracebacks, which refer to the local variables of every function on the stack."""
     while error is not None:
         error.__traceback__ = None
         error = error.__cause__ or error.__context__
@@ -151,7 +157,7 @@ def _let_go(error: BaseException | None) -> None:
 
 @contextmanager
 def _ended_early(run: Run) -> Iterator[None]:
-    """Ends the program, as if it were at its end, where its next backward need not be run."""
+    """End the program as if it were complete if its next backward is not needed."""
     try:
         yield
     except LastCall:
@@ -159,7 +165,7 @@ def _ended_early(run: Run) -> Iterator[None]:
 
 
 def _keep_complete(run: Run) -> None:
-    """Makes of a run that ran out of time what it did until then, if there was a complete backward call."""
+    """Reduce a run that ran out of time to its complete backward calls, if it has any."""
     complete = [call for call in run.calls if not isinstance(call.error, TimeUp)]
     if complete:
         run.calls, run.error, run.is_cut = complete, None, True
@@ -184,9 +190,9 @@ def _copied(value: object) -> object:
 
 
 def where(error: BaseException, program: Program) -> tuple[str, int | None, bool]:
-    """Returns the file and the innermost line of the user's own code, and whether a backward call was under way.
+    """Return the file and the innermost line of the user's code in a traceback, and whether a backward call was active.
 
-    The backward of the compiler, which it traces while it compiles a forward, is none of the program's.
+    The backward that the compiler traces while it compiles a forward is not a backward call of the program.
     """
     file, line, in_backward, compiling = "", None, False, False
     for frame, number in traceback.walk_tb(error.__traceback__):

@@ -1,4 +1,4 @@
-"""What is said of a run that says nothing about gradients: it left, it never ended, it needs what is not here."""
+"""Raise errors for runs that do not allow a statement about gradients: the program exited, did not end, or lacks a resource."""
 
 from __future__ import annotations
 
@@ -13,25 +13,29 @@ from autograder.tape.run.time_limit import TimeUp
 
 
 class CompilingTookTooLong(ProgramError):
-    """The time was up while the compiler ran."""
+    """The time limit was reached while the compiler ran."""
 
 
 def time_was_up() -> ProgramError:
-    """Returns the error of a run for which there was no time."""
+    """Return the error of a run for which there was no time."""
     error = ProgramError(in_english("the time was up"))
     error.__cause__ = TimeUp()
     return error
 
 
 def is_out_of_time(error: BaseException | None) -> bool:
-    """Whether a run ended because its time was up, and had no complete backward call to keep."""
+    """Return whether a run ended at its time limit without a complete backward call."""
     return isinstance(error, ProgramError) and isinstance(error.__cause__, TimeUp)
 
 
 def refuse_exit(run: Run, program: Program, printed: Printed) -> None:
-    """Raises ProgramError where the program left with a status other than 0, or before any backward call.
+    """Check that the program did not exit with a status other than 0, or before any backward call.
 
-    With status 0 and after a backward call, that is an ordinary end. Why it left, argparse says in what it prints.
+    Exit status 0 after a backward call counts as the end of the program. The last line of its error output, for example
+    from argparse, is part of the message.
+
+    Raises:
+        ProgramError: if it did.
     """
     error, at = run.error, _place(run, program)
     if not isinstance(error, SystemExit):
@@ -67,12 +71,17 @@ def _place(run: Run, program: Program) -> str:
 
 
 def refuse(run: Run, program: Program, given: str, in_compiler: bool, partial: bool) -> None:
-    """Raises ProgramError where the run says nothing about gradients.
+    """Check that the run allows a statement about gradients.
 
     Args:
-        given: how long it was allowed to take.
-        in_compiler: whether the time was up while the compiler ran.
-        partial: whether one backward call would have been enough.
+        run: the run.
+        program: the program.
+        given: its time limit in words.
+        in_compiler: whether the time limit was reached while the compiler ran.
+        partial: whether a single backward call would have been sufficient.
+
+    Raises:
+        ProgramError: if it does not.
     """
     error, at = run.error, _place(run, program)
     gradients = [gradient for call in run.calls for gradient in call.gradients if gradient is not None]

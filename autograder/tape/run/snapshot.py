@@ -1,4 +1,4 @@
-"""What a program finds when it starts, kept so that it can be run from there again."""
+"""Save the objects that a program can reach before it starts, so that it can be run again from the same state."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import torch
 
 from autograder.tape.internals.tensor_fields import set_version, unheard, version_of
 
-MOST = 50_000  # objects looked at; beyond that a program shares more than a second run could be given back
+MOST = 50_000  # maximum number of visited objects; a program that shares more cannot be restored completely
 
 
 class Snapshot:
-    """The tensors, containers and objects reachable from some roots, and the random generators; `restore` puts them back.
+    """The tensors, containers and objects that are reachable from some roots, and the random generators; `restore` restores them.
 
-    Tensors keep their identity: their bytes, `.grad`, `requires_grad` and versions are restored in the same objects (`tensors`). What
-    lives outside Python's objects (files, sockets, an iterator's position) is not.
+    Tensors keep their identity: bytes, `.grad`, `requires_grad` and versions are restored in the same objects
+    (`tensors`). State outside of Python objects (files, sockets, the position of an iterator) is not restored.
     """
 
     def __init__(self, roots: tuple, space: dict | None = None):
@@ -30,7 +30,7 @@ class Snapshot:
         self._seen: set[int] = set()
         self._storages: set[int] = set()
         self._generators()
-        if space is not None:  # its bindings, without following what a notebook holds for itself
+        if space is not None:  # only the bindings of the namespace, without the internal objects of the notebook
             self._container(space, dict(space), dict.update, [])
         waiting = list(roots)
         with unheard(), torch.no_grad():
@@ -49,7 +49,7 @@ class Snapshot:
             self._undo.append(functools.partial(numpy.random.set_state, numpy.random.get_state()))
 
     def restore(self) -> None:
-        """Restores everything."""
+        """Restore the saved state."""
         with unheard(), torch.no_grad():
             for undo in self._undo:
                 undo()
@@ -81,7 +81,7 @@ class Snapshot:
 
     def _container(self, value, before, refill: Callable, inside: list) -> list[object]:
         def undo():
-            # Refilling an unchanged dictionary would change its order while something iterates over it.
+            # Refilling an unchanged dictionary would change its order during an iteration over it.
             if len(value) != len(before) or not _same_items(value, before):
                 value.clear()
                 refill(value, before)
@@ -108,7 +108,7 @@ class Snapshot:
             if tensor.is_leaf:
                 tensor.grad = gradient
                 tensor.requires_grad_(requires_grad)
-            if version is not None:  # the copying above is ours, not a write of the program
+            if version is not None:  # restore the counter, which the copy increased
                 set_version(tensor, version)
 
         self._undo.append(undo)
@@ -134,6 +134,6 @@ def _named_in(function: types.FunctionType | types.MethodType) -> list[object]:
     for cell in plain.__closure__ or ():
         try:
             found.append(cell.cell_contents)
-        except ValueError:  # not yet filled
+        except ValueError:  # the closure variable is not set yet
             continue
     return found

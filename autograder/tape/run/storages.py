@@ -1,4 +1,4 @@
-"""Stretches of memory: which tensors share them, and whether their bytes changed since the last look."""
+"""Storages: which tensors share memory, and whether its bytes have changed since the last check."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import torch
 
 from autograder.tape.internals.tensor_fields import has_values
 
-# What a look costs (torch 2.13, one core): copy and compare 44 µs per MiB, checksum 240 µs per MiB, 0.3 µs for a few bytes.
-# So storages are copied while the copies stay small beside the program, then checksummed, and beyond that
-# only sampled: 64 lines of 4 KiB, evenly spread. A write that misses all of them goes unseen, and the verdict says so.
+# Cost of a check (torch 2.13, one core): 44 µs per MiB to copy and compare, 240 µs per MiB for a checksum, 0.3 µs for a
+# few bytes. So small storages are copied, larger ones get a checksum, and the largest are sampled: 64 evenly spaced
+# blocks of 4 KiB. A modification outside these blocks is not detected, and the verdict reports that storages were
+# sampled.
 COPIED = 1 << 20
 CHECKSUMMED = 1 << 26
 SAMPLES, SAMPLE_BYTES = 64, 4096
@@ -22,14 +23,17 @@ SAMPLES, SAMPLE_BYTES = 64, 4096
 
 @dataclass(eq=False)
 class Memory:
-    """One storage: an address interval and what it held at the last look.
+    """A storage: an address interval and its content at the last check.
 
     Attributes:
-        content: its bytes (up to COPIED), else a checksum; None before the first look.
-        generation: how many changes were found.
-        exposed: a foreign alias (NumPy, DLPack, a raw pointer) exists, through which a write goes unseen; `capsule`: by DLPack.
-        saves: the saved tensors in it (`TrackedSave`) that are still what was saved.
-        witnesses: functions that return a living tensor in it, or None; only with one may the address be read.
+        content: its bytes (up to COPIED), or a checksum; None before the first check.
+        generation: number of detected changes.
+        exposed: whether it has a foreign alias (NumPy, DLPack, a raw pointer), whose modifications autograd does not
+            detect.
+        capsule: whether it was exposed through DLPack.
+        saves: the saved tensors in it (`TrackedSave`) that are unchanged.
+        witnesses: functions that return a tensor in it, or None if it was freed; the address may be read only if a
+            tensor exists.
     """
 
     id: int
@@ -46,11 +50,11 @@ class Memory:
 
     @property
     def sampled(self) -> bool:
-        """Whether it is so large that only samples of it are looked at."""
+        """Whether it is so large that only samples are checked."""
         return self.size > CHECKSUMMED
 
     def alive(self) -> bool:
-        """Returns whether some tensor still lives at this very address; forgets the witnesses that do not."""
+        """Return whether a tensor still has this address; remove the witnesses of freed or moved tensors."""
         while self.witnesses:
             tensor = self.witnesses[-1]()
             if tensor is not None and address_of(tensor) == (self.address, self.size):
@@ -59,7 +63,7 @@ class Memory:
         return False
 
     def read(self) -> bytes | int:
-        """Returns the content now; call it only while `alive()`."""
+        """Return the current content; call it only while `alive()`."""
         if self.size <= COPIED:
             return ctypes.string_at(self.address, self.size)
         if not self.sampled:
@@ -70,7 +74,7 @@ class Memory:
         return sum_
 
     def look(self) -> tuple[int, int] | None:
-        """Returns the bytes [start, stop) that changed since the last look (all of it where only a checksum is kept), or None."""
+        """Return the range [start, stop) of bytes that changed since the last check (everything for a checksum), or None."""
         now, before = self.read(), self.content
         if now == before or before is None:
             self.content = now
@@ -83,15 +87,15 @@ class Memory:
 
 
 def changed_interval(before: bytes, now: bytes) -> tuple[int, int]:
-    """Returns the smallest [start, stop) outside which the two are equal; they have one length and differ."""
+    """Return the smallest range [start, stop) that contains all differences of two unequal byte strings of the same length."""
     difference = int.from_bytes(before, "little") ^ int.from_bytes(now, "little")
     return ((difference & -difference).bit_length() - 1) // 8, (difference.bit_length() + 7) // 8
 
 
 def fingerprint(tensor: torch.Tensor, memory: Memory | None = None) -> bytes | int:
-    """Returns a tensor's own values in a form that two looks can be compared by: all bytes up to COPIED, else a checksum.
+    """Return a tensor's values in a form for comparison: all bytes up to COPIED, else a checksum.
 
-    Where it is all of `memory`, the bytes that are kept there already are used.
+    If the tensor covers all of `memory`, the stored content is used.
     """
     place = address_of(tensor)
     if place is None:
@@ -103,13 +107,13 @@ def fingerprint(tensor: torch.Tensor, memory: Memory | None = None) -> bytes | i
             return memory.content
         start = address + int(tensor.storage_offset()) * tensor.element_size()
         return Memory(0, start, own).read()
-    if own > 4 * size:  # expanded: the few values stand for all
+    if own > 4 * size:  # an expanded tensor; its few values are sufficient
         return Memory(0, address, size).read()
     return _in_parts(tensor.detach())
 
 
 def _in_parts(tensor: torch.Tensor) -> bytes | int:
-    """Returns the fingerprint of a tensor whose elements do not follow each other; of a large one no copy is made as a whole."""
+    """Return the fingerprint of a tensor that is not contiguous, without copying a large one as a whole."""
     own = tensor.numel() * tensor.element_size()
     if own > COPIED and len(tensor) > 1:
         half = len(tensor) // 2
@@ -119,9 +123,9 @@ def _in_parts(tensor: torch.Tensor) -> bytes | int:
 
 
 def address_of(tensor: torch.Tensor) -> tuple[int, int] | None:
-    """Returns the address and size of a tensor's storage, or None where it has none that can be read (CUDA, sparse, functorch)."""
+    """Return the address and size of a tensor's storage, or None if it cannot be read (CUDA, sparse, functorch)."""
     try:
-        # The first fake tensor of a process gives the address 0 with a warning, and only the next ones raise (PyTorch 2.13).
+        # The first fake tensor of a process returns the address 0 with a warning; only later ones raise (PyTorch 2.13).
         if tensor.device.type != "cpu" or tensor.layout != torch.strided or not has_values(tensor):
             return None
         storage = tensor.untyped_storage()
@@ -131,7 +135,7 @@ def address_of(tensor: torch.Tensor) -> tuple[int, int] | None:
 
 
 def extent_of(tensor: torch.Tensor) -> tuple[int, int]:
-    """Returns the bytes [start, stop) of its storage that a tensor spans."""
+    """Return the range [start, stop) of bytes in its storage that a tensor spans."""
     start = int(tensor.storage_offset()) * tensor.element_size()
     if tensor.numel() == 0:
         return start, start
@@ -140,7 +144,7 @@ def extent_of(tensor: torch.Tensor) -> tuple[int, int]:
 
 
 class Memories:
-    """All storages of one run, by address."""
+    """All storages of a run, by address."""
 
     def __init__(self):
         self.all: list[Memory] = []
@@ -148,7 +152,7 @@ class Memories:
         self.nowhere: Memory | None = None
 
     def of(self, tensor: torch.Tensor, *, foreign: bool = False) -> Memory:
-        """Returns the storage that a tensor lives in; `foreign` says that its memory may start inside another's."""
+        """Return the storage of a tensor; `foreign` means that its memory may start inside another storage."""
         place = address_of(tensor)
         if place is None or place[1] == 0:
             self.nowhere = self.nowhere or self._new(0, 0)
@@ -159,7 +163,7 @@ class Memories:
             known = next((m for m in self.at.values() if m.address < address < m.address + m.size and m.alive()), None)
             if known is not None:
                 return known
-        # An address is given again when the memory was freed: the same number is then another storage.
+        # The address of freed memory may be reused by another storage.
         if known is None or not known.alive():
             known = self._new(address, size)
         elif known.size < size:
@@ -175,7 +179,7 @@ class Memories:
         return memory
 
     def covering(self, address: int) -> Memory | None:
-        """Returns the living storage that a raw address points into."""
+        """Return the storage that a raw address points into, or None."""
         known = self.at.get(address)
         if known is None:
             known = next((m for m in self.at.values() if m.address <= address < m.address + m.size), None)

@@ -1,4 +1,4 @@
-"""The one timer of a process: an exception in a block of code that runs too long."""
+"""A time limit for a block of code, by the timer of the process: it raises an exception."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from types import FrameType
 
-SHORTEST = 0.01  # seconds; what is left of a limit that the timer was a little early for
+SHORTEST = 0.01  # minimum of remaining seconds for which a timer that fired early is set again
 
 
 class TimeUp(BaseException):
-    """The time limit of a run. It is no `Exception`, so that `except Exception` in the program does not swallow it."""
+    """The time limit of a run was reached. Not an `Exception`, so that `except Exception` in the program does not catch it."""
 
 
 def time_limit(
@@ -23,17 +23,17 @@ def time_limit(
     repeat_seconds: float = 0.0,
     clock: Callable[[], float] = time.monotonic,
 ) -> AbstractContextManager[None]:
-    """Returns a context that raises an exception in its block when the time is up.
+    """Return a context that raises an exception in its block when the time limit is reached.
 
-    A process has one such timer (`signal.ITIMER_REAL`). If another limit is running (a test runner's, an outer block's), it is
-    paused and continues afterwards; if it would end before this one, it stays in force and this one is not set. Outside
-    the main thread, and on Windows, where no such signal arrives, there is no limit.
+    A process has a single timer (`signal.ITIMER_REAL`). If another limit is active (of a test runner or an outer
+    block), it is paused and continued afterwards; if it ends before this limit, it stays active and this limit is not
+    set. Outside the main thread, and on Windows, which has no such signal, there is no limit.
 
     Args:
-        seconds: from the start of the block.
-        error: makes the exception.
-        repeat_seconds: raise again at this interval while the block is still running; 0 raises once.
-        clock: counts the seconds; one that stands still at times gives the block more of them.
+        seconds: time limit, from the start of the block.
+        error: creates the exception.
+        repeat_seconds: interval at which the exception is raised again while the block runs; 0 raises it once.
+        clock: returns the time in seconds; a clock that pauses extends the limit.
     """
     is_possible = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
     other = signal.getitimer(signal.ITIMER_REAL) if is_possible else (0.0, 0.0)
@@ -44,10 +44,10 @@ def time_limit(
 
 @dataclass
 class _TimeLimit:
-    """The limit of one block; `other` is what was left of another one, and its interval.
+    """The limit of a block; `other` is the remaining time of another limit, and its interval.
 
-    A signal may come between any two instructions, on a busy machine several in a row. Raised where the timer is set or put back,
-    an exception would leave it running, to be raised once more anywhere later.
+    A signal may arrive between any two instructions, several in a row on a busy machine. If the exception were raised
+    while the timer is set or restored, the timer would keep running and raise an exception somewhere else.
     """
 
     seconds: float
@@ -64,7 +64,7 @@ class _TimeLimit:
     def __exit__(self, *_raised: object) -> None:
         self.is_over = True
         signal.setitimer(signal.ITIMER_REAL, 0)
-        # Another thread may be about to receive the last signal: where signals are ignored, the system drops it.
+        # Another thread may be about to receive the last signal; the system drops it while signals are ignored.
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         signal.signal(signal.SIGALRM, self.before)
         left, interval = self.other
@@ -86,9 +86,9 @@ class _TimeLimit:
 
 
 def _is_importing_torch(frame: FrameType | None) -> bool:
-    """Returns whether a part of PyTorch is being imported, as its compiler is by the first optimizer (torch 2.13).
+    """Return whether a part of PyTorch is being imported, such as the compiler by the first optimizer (torch 2.13).
 
-    Cut off in between, it would leave modules in `sys.modules` that no later import completes.
+    An interrupted import would leave modules in `sys.modules` that no later import completes.
     """
     while frame is not None:
         if frame.f_code.co_name == "_find_and_load" and str(frame.f_locals.get("name")).startswith("torch."):

@@ -1,1 +1,1 @@
-"""What can be run, as text, function, file, module or cell, and how Python would start it."""
+"""Programs that can be run: a text, function, file, module or cell, started as Python would start it."""

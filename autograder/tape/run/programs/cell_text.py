@@ -1,4 +1,4 @@
-"""The code of a notebook cell as Python, line by line: IPython's magics, `!commands` and `?` are replaced."""
+"""Convert the code of a notebook cell to Python, line by line: IPython's magics, `!commands` and `?` are replaced."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import tokenize
 from collections.abc import Iterator
 from itertools import pairwise
 
-# Magics that run Python in the notebook's own names, each with a pattern of its options. `%%explain` is ours.
+# Magics that run Python in the namespace of the notebook, with patterns of their options. `%%explain` is defined here.
 _OPTIONS = {
     "time": r"--no-raise-error",
     "timeit": r"-(?:[tcqov]*[nrp]\s*[\d_]+|[tcqov]+)",
@@ -18,10 +18,10 @@ _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 
 
 def python_of_cell(source: str) -> str:
-    """Return the cell as Python, with each statement on its own line numbers.
+    """Return the cell as Python, with each statement on its original line numbers.
 
-    The code in `%time`, `%timeit`, `%prun` and in cells under `%%time`, `%%timeit`, `%%capture`, `%%prun` runs once. Other magics
-    and `!commands` become comments; assigned, they are None and [].
+    The code in `%time`, `%timeit`, `%prun` and in cells under `%%time`, `%%timeit`, `%%capture`, `%%prun` runs once.
+    Other magics and `!commands` become comments; if they are assigned, their values are None and [].
     """
     lines = source.replace("\r\n", "\n").split("\n")
     first = next((number for number, line in enumerate(lines) if line.strip()), 0)
@@ -65,7 +65,7 @@ def _first_tokens(lines: list[str]) -> list[tokenize.TokenInfo]:
     tokens: list[tokenize.TokenInfo] = []
     try:
         for token in tokenize.generate_tokens(iter([f"{line}\n" for line in lines]).__next__):
-            # Python 3.11 gives a space before `!` and `?` a token.
+            # Python 3.11 produces a token for a space before `!` and `?`.
             if token.type not in (tokenize.INDENT, tokenize.DEDENT) and token.string != " ":
                 tokens.append(token)
             if token.type == tokenize.NEWLINE:
@@ -76,7 +76,7 @@ def _first_tokens(lines: list[str]) -> list[tokenize.TokenInfo]:
 
 
 def _assigned_magic(tokens: list[tokenize.TokenInfo]) -> tuple[int, int] | None:
-    """Return the place of the `!` or `%` that begins the right side of an assignment."""
+    """Return the position of the `!` or `%` that begins the right side of an assignment, or None."""
     depth = 0
     for token, following in pairwise(tokens):
         if token.type != tokenize.OP:
@@ -88,7 +88,7 @@ def _assigned_magic(tokens: list[tokenize.TokenInfo]) -> tuple[int, int] | None:
 
 
 def _replaced(lines: list[str], target: str) -> list[str]:
-    """Return the Python of a magic or command that begins behind `target`, which ends in `=` or is empty."""
+    """Return the Python of a magic or command that begins after `target`, which ends with `=` or is empty."""
     count = 1
     while lines[count - 1].endswith("\\") and count < len(lines):
         count += 1
@@ -106,13 +106,13 @@ def _replaced(lines: list[str], target: str) -> list[str]:
 
 
 def _code_in(magic: str, argument: str) -> str | None:
-    """Return the Python that a magic runs, None if it does not run Python."""
+    """Return the Python that a magic runs; None if it does not run Python."""
     code = re.sub(rf"^(?:{_OPTIONS[magic]}\s+)*(?:--\s+)?", "", f"{argument} ").strip()
     return code if code and code[0] not in "%!?" else None
 
 
 def _comments(lines: list[str]) -> list[str]:
-    """Return the lines as comments; the first of an indented block becomes a statement that does nothing."""
+    """Return the lines as comments; the first line of an indented block becomes `pass`."""
     indents = [line[: len(line) - len(line.lstrip())] for line in lines[:1]]
     if not any(indents):
         return [f"# {line}" for line in lines]
@@ -131,7 +131,7 @@ class SilentShell:
 
 
 def display(*_values: object, **_options: object) -> None:
-    """Show nothing."""
+    """Do nothing."""
 
 
 NOTEBOOK_NAMES: dict[str, object] = {"get_ipython": SilentShell, "display": display}

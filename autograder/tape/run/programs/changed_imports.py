@@ -1,4 +1,4 @@
-"""Project files that are imported with another text than the one that lies on disk."""
+"""Import files of the project with a changed source, without writing files."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from autograder.tape.run.programs.source_text import compiled
 
 @contextmanager
 def changed_imports(texts: dict[str, str]) -> Iterator[None]:
-    """Inside, these texts are loaded instead of the files; nothing is written, and afterwards the files count again.
+    """Load these sources instead of the files in the block.
 
-    The loader of Python files is changed, not `sys.meta_path`: `importlib.util.spec_from_file_location`, by which programs load a
-    file by its path, asks no finder (docs.python.org, `importlib`).
+    Replace a method of the loader for Python files instead of adding a finder to `sys.meta_path`, because
+    `importlib.util.spec_from_file_location`, which programs use to load a file by path, calls no finder
+    (docs.python.org, `importlib`).
 
     Args:
-        texts: the texts by the files' paths.
+        texts: the sources by path of the file.
     """
     changed = {os.path.realpath(path): text for path, text in texts.items()}
     lines = {path: linecache.cache.get(path) for path in changed}

@@ -1,4 +1,4 @@
-"""How Python would be started on a program: its arguments, and the module's place in its packages."""
+"""Emulate how Python starts a program: its arguments, and the module's package."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from autograder.tape.run.programs.source_text import ProgramError
 
 @dataclass(frozen=True)
 class CommandLine:
-    """What stands behind `python` on a command line.
+    """The arguments of a `python` command.
 
     Attributes:
-        arguments: the words after the program, as in `sys.argv[1:]`.
-        module: the module's full name where it is run with `-m`, else None.
-        scratch: the copy of the working folder that each run starts in; None where that is the working folder itself.
+        arguments: arguments of the program, as in `sys.argv[1:]`.
+        module: full name of the module for `-m`, else None.
+        scratch: copy of the working directory in which each run starts; None for the working directory itself.
     """
 
     arguments: tuple[str, ...] = ()
@@ -31,7 +31,7 @@ class CommandLine:
 
     @contextlib.contextmanager
     def given_to(self, first: str) -> Iterator[None]:
-        """A block in which `sys.argv` and the working folder are what the program would see; `first` is the first word."""
+        """Set `sys.argv` and the working directory for the program in the block; `first` is the first argument."""
         before, sys.argv = sys.argv, [first, *self.arguments]
         try:
             with self.scratch.entered() if self.scratch else contextlib.nullcontext():
@@ -44,10 +44,10 @@ NO_ARGUMENTS = CommandLine()
 
 
 def module_file(name: str) -> tuple[str, str]:
-    """Returns the full name and the file of the module that `python -m name` would run; nothing is imported.
+    """Return the full name and the file of the module that `python -m name` would run, without importing it.
 
     Raises:
-        ProgramError: there is no such module, or it is not written in Python.
+        ProgramError: if there is no such module, or if it is not written in Python.
     """
     folders, found = [os.getcwd(), *sys.path], None
     for part in name.split("."):
@@ -67,7 +67,7 @@ def module_file(name: str) -> tuple[str, str]:
 
 
 def packaged_name(path: str) -> tuple[str, list[str]]:
-    """Returns the full name of the module in a file, and the folders from which it and its neighbours can be imported."""
+    """Return the full name of the module in a file, and the directories from which it and its neighbors can be imported."""
     own, name = os.path.split(os.path.splitext(path)[0])
     root = own
     while os.path.exists(os.path.join(root, "__init__.py")):
@@ -77,7 +77,7 @@ def packaged_name(path: str) -> tuple[str, list[str]]:
 
 
 def place_in_package(module: ModuleType, name: str, file: str) -> None:
-    """Tells a module which package it belongs to, so that its relative imports work."""
+    """Set the package of a module, so that its relative imports work."""
     package = name.rpartition(".")[0]
     if package:
         module.__package__ = package

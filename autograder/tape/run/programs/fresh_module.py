@@ -1,4 +1,4 @@
-"""A program's module, made for one run and forgotten after it."""
+"""Create a program's module for one run, and remove it afterwards."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ from autograder.errors import message_of
 from autograder.locale.translations import in_english
 from autograder.tape.run.programs.source_text import ProgramError, is_own_file
 
-_OURS = {"autograder", "torch"}  # running already, whatever the program's files are called
+_OURS = {"autograder", "torch"}  # already imported, even if files of the program have these names
 
 
-class importable:  # noqa: N801 - reads as a statement
-    """The module can be found by its name, its neighbours can be imported, and afterwards all are forgotten."""
+class importable:  # reads as a statement  # noqa: N801
+    """Make the module importable by its name, and its neighbors too; remove all of them from `sys.modules` at the end."""
 
     def __init__(self, module: types.ModuleType, folders: list[str]):
         self.module, self.folders = module, folders
 
     def __enter__(self):
         self.before = dict(sys.modules)
-        # Python would find the program's own `secrets.py` first; here the standard library's is imported already.
+        # Python would find the program's own `secrets.py` first, but this process has already imported the standard
+        # library's.
         self.hidden = {name: sys.modules.pop(name) for name in _shadowed(self.folders)}
         sys.modules[self.module.__name__] = self.module
         sys.path[:0] = self.folders
@@ -35,7 +36,7 @@ class importable:  # noqa: N801 - reads as a statement
         sys.modules[self.module.__name__] = self.before.get(self.module.__name__, self.module)
         if self.module.__name__ not in self.before:
             del sys.modules[self.module.__name__]
-        # A neighbour that kept its state would make the second run differ from the first.
+        # A neighboring module that keeps its state would make the second run differ from the first.
         for name in set(sys.modules) - set(self.before):
             if is_own_file(getattr(sys.modules[name], "__file__", None) or "<none>"):
                 del sys.modules[name]
@@ -43,7 +44,7 @@ class importable:  # noqa: N801 - reads as a statement
 
 
 def _shadowed(folders: Iterable[str]) -> list[str]:
-    """Returns the modules that are imported, but that a program started in these folders would import from its own files."""
+    """Return the imported modules that a program started in these directories would import from its own files instead."""
     own = {top: folder for folder in folders for top in _importable_names(folder or os.curdir)}
     tops = {name.partition(".")[0] for name in sys.modules}
     hidden = {top for top in own.keys() & tops - _OURS if _comes_later(sys.modules.get(top), own[top])}
@@ -63,8 +64,8 @@ def _importable_names(folder: str) -> list[str]:
 
 
 def _comes_later(module: types.ModuleType | None, folder: str) -> bool:
-    """Returns whether Python would search `folder` before it found this module, and has not found it there."""
-    # What is frozen or built in is imported before any file is searched (sys.meta_path).
+    """Return whether Python would search `folder` before it finds this module, and the module is not in `folder`."""
+    # Frozen and built-in modules are imported before any file is searched (sys.meta_path).
     origin = getattr(getattr(module, "__spec__", None), "origin", None)
     file = getattr(module, "__file__", None)
     return bool(file and origin not in ("frozen", "built-in")) and not os.path.realpath(str(file)).startswith(
@@ -73,7 +74,7 @@ def _comes_later(module: types.ModuleType | None, folder: str) -> bool:
 
 
 def run_module(code: types.CodeType, module: types.ModuleType, shown: str, *, guarded: bool) -> None:
-    """Runs a module's text. An ImportError becomes a ProgramError; if `guarded`, any other error too."""
+    """Run a module's code. Raise a ProgramError for an ImportError and, if `guarded`, for any other error."""
     try:
         exec(code, module.__dict__)
     except ImportError as error:
@@ -125,7 +126,7 @@ def run_chosen(module: types.ModuleType, function: str | None, shown: str, backw
 
 
 def _called(function: Callable, module: types.ModuleType, shown: str) -> object:
-    """Calls `function` with nothing, or with what the module's `make()` returns, unpacked to match its parameters."""
+    """Call `function` without arguments, or with the return value of the module's `make()`, unpacked to match its parameters."""
     needed = [
         parameter.name
         for parameter in inspect.signature(function).parameters.values()

@@ -1,4 +1,4 @@
-"""A change of a notebook's joined code, made in the notebook itself."""
+"""Apply a change of a notebook's joined code to the notebook itself."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _HEADER = re.compile(rf"^{re.escape(HEADER)}(\d+)\]\n", re.MULTILINE)
 
 
 def changed_notebook(content: str, text: str) -> str:
-    """Returns a notebook, as JSON, whose cells hold what a changed text of `notebook_text` has under their numbers.
+    """Return a notebook, as JSON, whose cells contain the parts of a changed `notebook_text` with their numbers.
 
-    Magics stay as they are, and so does all else in the notebook.
+    Magics and all other content of the notebook stay unchanged.
     """
     notebook = json.loads(content)
     cells = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
@@ -32,7 +32,7 @@ def changed_notebook(content: str, text: str) -> str:
 
 
 def place_in_cell(text: str, line: int) -> str:
-    """Returns which line of which code cell a line of `notebook_text` is, in words."""
+    """Return the cell and the line in it of a line of `notebook_text`, in words."""
     headers = [at for at, one in enumerate(text.split("\n"), 1) if one.startswith(HEADER) and at < line]
     if not headers:
         return in_english("line {line}", line=line)
@@ -54,18 +54,18 @@ def _with_magics(before: str, after: str) -> str:
 
 
 def _like(raw: str, old: str, new: str) -> str:
-    """Return a changed line behind the magic that ran it, if there is one, such as `%time `."""
+    """Return a changed line after the magic of the original line, such as `%time `, if it has one."""
     code = old.strip()
     return raw.removesuffix(code) + new.strip() if raw != old and raw.endswith(code) else new
 
 
 def _as_before(old: Any, source: str) -> Any:
-    """Returns a source as one text or as a list of lines, whichever the notebook has."""
+    """Return a source as a string or a list of lines, as in the notebook."""
     return source if isinstance(old, str) else source.splitlines(keepends=True)
 
 
 def _written_like(content: str, notebook: Any) -> str:
-    """Returns the notebook as JSON in the layout of `content`, so that only what was changed differs."""
+    """Return the notebook as JSON in the layout of `content`, so that unchanged parts stay the same."""
     before, end = json.loads(content), content[len(content.rstrip("\n")) :]
     layouts: list[dict[str, Any]] = [
         {"indent": indent, "ensure_ascii": escaped} for indent in (1, 2, 4, None) for escaped in (False, True)

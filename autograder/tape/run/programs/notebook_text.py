@@ -9,21 +9,21 @@ from autograder.locale.translations import in_english
 from autograder.tape.run.programs.cell_text import python_of_cell
 from autograder.tape.run.programs.source_text import ProgramError
 
-HEADER = "# In ["  # begins the line above each cell's code, which ends in the cell's number and "]"
+HEADER = "# In ["  # start of the line above each cell's code; the cell's number and "]" follow
 
 
 def notebook_text(content: str, file: str, cell: str | None = None) -> str:
-    """Returns the text of the code cells up to and including `cell`, each under a comment with its number.
+    """Return the text of the code cells up to and including `cell`, each below a comment with its number.
 
     `python_of_cell` replaces magics and `!commands`.
 
     Args:
         content: the notebook, as JSON (nbformat 4).
-        file: its name, for messages.
-        cell: a code cell's number from 1, counted from the top, or its id; None for all cells.
+        file: name of the notebook, for messages.
+        cell: 1-based number of a code cell, or its id; None for all cells.
 
     Raises:
-        ProgramError: it is no notebook, or it has no such cell.
+        ProgramError: if the content is not a notebook, or has no such cell.
     """
     cells = _code_cells(content, file)
     last = len(cells) if cell is None else _number(cells, cell, file)
@@ -58,6 +58,6 @@ def _number(cells: list[dict[str, Any]], cell: str, file: str) -> int:
 
 
 def source_of(cell: dict[str, Any]) -> str:
-    """Returns a cell's source as one text."""
+    """Return a cell's source as a string."""
     source = cell.get("source", "")
     return source if isinstance(source, str) else "".join(source)

@@ -1,4 +1,4 @@
-"""What can be run: source text, a function, a file or a notebook's cell, each time from the same start."""
+"""Programs that can be run repeatedly from the same start: source text, a function, a file or a notebook cell."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ from autograder.tape.run.programs.source_text import code_of, compiled, is_own_f
 
 @dataclass(frozen=True)
 class Program:
-    """Something that can be run again and again, each time from the same start.
+    """A program that can be run repeatedly, each time from the same start.
 
     Attributes:
-        file: the name shown to the reader; `code_file` is the name its code objects carry.
-        source: its whole text.
-        call: runs it once and returns what it returned; it is given a function that says how many backwards ran so far.
-        roots: the objects of this process that it can reach and may change; () for a program that is only text.
-        space: the names it binds, where they are not its own.
-        seeded: whether each run starts from our seed; a notebook's cell starts from where the generators are.
-        scratch: the copy of the working folder that it runs in, if there is one.
-        folder: the working folder, from which files are named.
+        file: name in reports.
+        code_file: file name of its code objects.
+        source: its whole source.
+        call: runs it once and returns its result; receives a function that returns the number of backward calls so far.
+        roots: objects of this process that it can reach and may change; () for a program that is only text.
+        space: the namespace that it binds names in, if that is not its own.
+        seeded: whether each run starts from a fixed seed; a notebook cell starts from the current state of the
+            generators.
+        scratch: copy of the working directory in which it runs, if there is one.
+        folder: the working directory, to which file names in reports are relative.
     """
 
     file: str
@@ -43,11 +45,11 @@ class Program:
     folder: str = field(default_factory=os.getcwd, compare=False)
 
     def owns(self, filename: str) -> bool:
-        """Returns whether a code object's file belongs to the user."""
+        """Return whether the file of a code object belongs to the user."""
         return filename == self.code_file or is_own_file(filename)
 
     def shown(self, filename: str) -> str:
-        """Returns the name that a reader sees for a code object's file."""
+        """Return the name in reports for the file of a code object."""
         if filename == self.code_file:
             return self.file
         if self.scratch:
@@ -63,9 +65,9 @@ def from_source(
     function: str | None = None,
     started: CommandLine | None = None,
 ) -> Program:
-    """Returns the program that is this text, or one function of it; each run starts from an empty module and copies of `names`.
+    """Return the program of a text, or of a function in it; each run starts with an empty module and copies of `names`.
 
-    With `started`, it finds its arguments and the modules of the working folder as a text given to `python -c` would.
+    With `started`, it finds its arguments and the modules of the working directory as with `python -c`.
     """
     code = compiled(source, file)
     folders = [os.getcwd()] if started else []
@@ -81,7 +83,7 @@ def from_source(
 
 
 def fresh_names(names: dict | None) -> dict:
-    """Returns the globals a run starts from; tensors and modules in `names` are copied, so that no run sees another's writes."""
+    """Return the initial globals of a run; tensors and modules in `names` are copied, so that runs do not affect each other."""
     import copy
 
     memo: dict = {}
@@ -90,12 +92,12 @@ def fresh_names(names: dict | None) -> dict:
         try:
             space[name] = copy.deepcopy(value, memo)
         except Exception:
-            space[name] = value  # a module, a lock, a tensor with history: shared, as Python itself would
+            space[name] = value  # a Python module, a lock, or a tensor with a graph cannot be copied and is shared
     return space
 
 
 def from_function(function: Callable, file: str = "<program>", names: dict | None = None) -> Program:
-    """Returns the program that calls `function` with `names` as its keyword arguments (with none, it takes no argument)."""
+    """Return the program that calls `function` with `names` as keyword arguments."""
     code = code_of(function)
     source = "".join(linecache.getlines(code.co_filename))
     shown = os.path.basename(code.co_filename) if file == "<program>" and source else file
@@ -108,12 +110,12 @@ def from_function(function: Callable, file: str = "<program>", names: dict | Non
 
 
 def from_file(path: str | os.PathLike, function: str | None = None, started: CommandLine = NO_ARGUMENTS) -> Program:
-    """Returns the program that runs a script as `__main__`, or imports it and runs one function of it.
+    """Return the program that runs a script as `__main__`, or imports it and runs one of its functions.
 
-    Where no function is named and the script itself never runs a backward, its `run` is called, with what `make` returns.
+    If `function` is None and the script does not run a backward, its `run` is called with the return value of `make`.
 
     Raises:
-        ProgramError: there is no such file, or it is not Python.
+        ProgramError: if the file does not exist or is not Python.
     """
     return from_file_text(read_source(path), path, function, started)
 
@@ -125,10 +127,10 @@ def from_file_text(
     started: CommandLine = NO_ARGUMENTS,
     names: Mapping[str, object] = MappingProxyType({}),
 ) -> Program:
-    """Returns the program that a file would be if it held `source`, whose globals start with `names`.
+    """Return the program of a file with the content `source`, whose globals start with `names`.
 
     Raises:
-        ProgramError: the text is not Python.
+        ProgramError: if the source is not valid Python.
     """
     shown, absolute = os.fspath(path), os.path.abspath(path)
     compiled(source, shown)
@@ -151,7 +153,7 @@ def from_file_text(
 
 
 def from_cell(source: str, space: dict, file: str = "<cell>") -> Program:
-    """Returns the program that runs this text in `space`, a notebook's own names, and gives the value of its last expression."""
+    """Return the program that runs a text in `space`, the namespace of a notebook, and returns the value of its last expression."""
     code = compiled(source, file)
     body = ast.parse(source)
     last = body.body.pop() if body.body and isinstance(body.body[-1], ast.Expr) else None

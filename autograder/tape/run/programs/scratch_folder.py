@@ -1,4 +1,4 @@
-"""A copy of the working folder in which a program may write: each run finds there what the first one found."""
+"""A copy of the working directory for a program that writes files, so that each run finds the same files."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from pathlib import Path
 
 from autograder.locale.translations import in_english
 
-MOST_FILES = 5_000  # a folder with more is not copied
+MOST_FILES = 5_000  # larger directories are not copied
 LARGE, MOST_BYTES = (
     32 << 20,
     256 << 20,
-)  # a file with more bytes, and what exceeds so many together, is a link to the file itself
+)  # limits in bytes for a copied file and for all copied files; the others are linked
 TOO_MANY = in_english(
     "The working folder holds more than {count} files, so it was not copied: where the program writes files, each run wrote "
     "them there. Start in a smaller folder.", count=f"{MOST_FILES:,}",
 )  # fmt: skip
 
 Look = tuple[int, int, int]
-"""A file's kind, size and time of its last change; of folders and links the kind alone."""
+"""Type, size and modification time of a file; only the type of a directory or link."""
 
 
 @dataclass
 class ScratchFolder:
-    """A copy of one folder, with links to what lies beside it and beside its parents, so that `..` leads where it did.
+    """A copy of a directory, with links to the siblings of it and of its parents, so that `..` works.
 
-    Hidden folders and virtual environments in it are links, too.
+    Hidden directories and virtual environments are linked instead of copied.
 
     Attributes:
-        root: an empty folder; in it the copy has the path that the original has from `/`.
-        original: the folder that is copied.
-        is_copied: whether there is a copy; there is none of a folder with too many files, nor on Windows.
+        root: an empty directory; the copy has the same path in it as the original has in `/`.
+        original: the directory to copy.
+        is_copied: whether there is a copy; False for directories with too many files, and on Windows.
     """
 
     root: str
@@ -47,7 +47,7 @@ class ScratchFolder:
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
-        """A block in which the working folder is the copy, as it was made."""
+        """Use the copy, in its original state, as the working directory in the block."""
         if self.is_copied and not self._looks:
             self.is_copied = self._count() <= MOST_FILES
         if self.is_copied:
@@ -59,7 +59,7 @@ class ScratchFolder:
             os.chdir(self.original)
 
     def notes(self) -> Iterator[str]:
-        """Yields what the program may have changed in the folder itself, as sentences."""
+        """Yield sentences on possible changes of the original directory by the program."""
         if not self.is_copied and os.name == "posix":
             yield TOO_MANY
         for path, before in self._linked.items():
@@ -78,7 +78,7 @@ class ScratchFolder:
         return count
 
     def _walk(self) -> Iterator[tuple[str, list[str], list[str]]]:
-        """Yields each folder of the original with its folders and files; what is to be a link counts as a file."""
+        """Yield each directory of the original with its subdirectories and files; entries to be linked count as files."""
         for folder, folders, files in os.walk(self.original):
             linked = {name for name in folders if self._is_left_out(Path(folder, name))}
             folders[:] = [name for name in folders if name not in linked]
@@ -89,7 +89,7 @@ class ScratchFolder:
         return special or folder.is_symlink()
 
     def _restore(self) -> None:
-        """Takes away what a run has made or changed, and makes what is not there."""
+        """Remove files that a run has created or changed, and create missing ones."""
         for folder, folders, files in os.walk(self.root, topdown=False):
             for path in (os.path.join(folder, name) for name in (*files, *folders)):
                 if self._looks.get(path) != look_at(path):
@@ -132,7 +132,7 @@ class ScratchFolder:
 
 
 def look_at(path: str) -> Look:
-    """Returns by what a changed file is known; of one that is not there, zeros."""
+    """Return the properties that show a change of a file; zeros if it does not exist."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:
@@ -142,7 +142,7 @@ def look_at(path: str) -> Look:
 
 
 def remove(path: str) -> None:
-    """Removes a file, a link or an empty folder."""
+    """Remove a file, a link or an empty directory."""
     if os.path.isdir(path) and not os.path.islink(path):
         os.rmdir(path)
     else:

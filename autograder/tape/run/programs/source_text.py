@@ -1,4 +1,4 @@
-"""The text of a program: read, compiled, and told apart from the files of libraries."""
+"""Read and compile the source of a program, and distinguish the user's files from those of libraries."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ _LIBRARIES = tuple(
 
 
 class ProgramError(InputError):
-    """The program could not be run; the message is one sentence that says what was seen and what to do.
+    """The program could not be run; the message gives the reason and the next step in one sentence.
 
     Attributes:
-        recording: what was recorded until then, or None.
+        recording: the recording up to the error, or None.
     """
 
     recording: object = None
 
 
 def compiled(source: str, file: str) -> types.CodeType:
-    """Returns the code object of `source`.
+    """Return the code object of `source`.
 
     Raises:
-        ProgramError: it is not Python; the message gives the line.
+        ProgramError: if it is not valid Python; the message contains the line.
     """
     try:
         code = compile(source, file, "exec", dont_inherit=True)
     except (SyntaxError, ValueError) as error:
-        # A null byte is a SyntaxError without a line, or a ValueError, as the release of Python has it (3.11.4).
+        # A null byte raises a SyntaxError without a line or a ValueError, depending on the release of Python (3.11.4).
         line = getattr(error, "lineno", None)
         known = {"file": file, "reason": getattr(error, "msg", str(error)), "line": line}
         raise ProgramError(
@@ -54,16 +54,16 @@ def compiled(source: str, file: str) -> types.CodeType:
             if line is None
             else in_english("{file} is not Python: {reason} on line {line}. Correct that line.", **known)
         ) from None
-    # inspect.getsource and tracebacks find the text of a program that stands in no file.
+    # inspect.getsource and tracebacks read linecache for a program that is not in a file.
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     return code
 
 
 def read_source(path: str | os.PathLike) -> str:
-    """Returns the text of a Python file, decoded as Python decodes it: by its coding line or byte-order mark, else UTF-8.
+    """Return the text of a Python file, decoded as Python does: by its encoding declaration or byte-order mark, else as UTF-8.
 
     Raises:
-        ProgramError: it cannot be read so.
+        ProgramError: if it cannot be read.
     """
     try:
         with tokenize.open(path) as file:
@@ -76,8 +76,8 @@ def read_source(path: str | os.PathLike) -> str:
 
 
 def is_own_file(filename: str) -> bool:
-    """Returns whether a code object's file was written by the user: not the standard library, not a package, not autograder."""
-    # A notebook's cells have names of files that do not exist; their text is in linecache.
+    """Return whether the user wrote a code object's file, which excludes the standard library, packages, and autograder."""
+    # The file names of notebook cells do not exist as files; their text is in linecache.
     if (filename.startswith("<") and not filename.startswith("<ipython-input")) or filename.startswith("<frozen"):
         return False
     if filename not in linecache.cache and not os.path.exists(filename):
@@ -85,14 +85,16 @@ def is_own_file(filename: str) -> bool:
     return not _real(filename).startswith(_LIBRARIES) and f"{os.sep}site-packages{os.sep}" not in filename
 
 
-_real = functools.lru_cache(maxsize=1000)(os.path.realpath)  # asked for every call that a program makes
+_real = functools.lru_cache(maxsize=1000)(
+    os.path.realpath
+)  # cached, because it is called for every call of the program
 
 
 def code_of(function: Callable) -> types.CodeType:
-    """Returns the code of a function or method, beneath its decorators.
+    """Return the code of a function or method inside its decorators.
 
     Raises:
-        ProgramError: it has none, such as a module or a `functools.partial`.
+        ProgramError: if it has no Python code, such as a module or a `functools.partial`.
     """
     code = getattr(inspect.unwrap(function), "__code__", None)
     if not isinstance(code, types.CodeType):
