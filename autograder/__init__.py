@@ -1,6 +1,6 @@
-"""See what autograd holds, fix what breaks it: lessons, explanations and grades for PyTorch's in-place operations.
+"""A course about PyTorch's in-place operations, explanations of autograd errors, and a grader for nbgrader courses.
 
-Importing this package loads no torch; `autograder.explain`, `autograder.watch` and `%load_ext autograder` do when they are used.
+PyTorch is imported when `autograder.explain`, `autograder.watch` or `%load_ext autograder` is first used.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def __getattr__(name: str) -> object:
 
 
 def load_ipython_extension(shell: Any) -> None:
-    """Makes the cell magic `%%explain` known; IPython calls it for `%load_ext autograder`."""
+    """Register the magics `%%explain` and `%explain`; IPython calls this for `%load_ext autograder`."""
     from autograder import graded
     from autograder.installation.requirements import require
 

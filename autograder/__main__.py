@@ -1,7 +1,8 @@
-"""`python3 -m autograder VERB`: runs the command, making the environment first where it is missing.
+"""`python3 -m autograder VERB`: create the environment if it is missing, and run the command in it.
 
-Only the standard library may be imported here, and no syntax newer than Python 3.6: an old Python has to get as far as
-the sentence that says which one to use.
+This module may import only the standard library and use only the syntax of Python 3.6, so that an old Python can print
+the
+required version.
 """
 
 import os
@@ -13,7 +14,7 @@ if sys.version_info < (3, 11):
         "`python3.12 -m autograder`." % sys.version_info[:2]
     )
 
-# `-m` puts the working folder first, where a file `uuid.py` of the user's would take the place of the standard library's.
+# `-m` puts the working folder first, where a user's file such as `uuid.py` would shadow the standard library's.
 if sys.path[0] == os.getcwd() != os.path.dirname(os.path.dirname(os.path.abspath(__file__))):
     del sys.path[0]
 

@@ -1,4 +1,4 @@
-"""What `autograder.explain`, the cell magic `%%explain` and the command `explain` give: an `Explanation`."""
+"""The result of `autograder.explain`, the cell magic `%%explain` and the command `explain`: an `Explanation`."""
 
 from __future__ import annotations
 
@@ -31,10 +31,10 @@ _FORMATS: dict[str, Callable[[Recording], str]] = {".html": view.as_html, ".svg"
 
 
 class Explanation:
-    """What autograd held while a program ran; shows itself as a picture in a notebook, and as text elsewhere.
+    """The explanation of a program's run, displayed as a picture in a notebook and as text elsewhere.
 
     Attributes:
-        recording: the data behind it, which can be kept as JSON and drawn without PyTorch.
+        recording: the underlying data, which can be stored as JSON and drawn without PyTorch.
     """
 
     def __init__(self, recording: Recording):
@@ -42,34 +42,37 @@ class Explanation:
 
     @property
     def outcome(self) -> Outcome:
-        """What happened: "raises-forward", "raises-backward", "correct" or "silently-wrong"."""
+        """The outcome: "raises-forward", "raises-backward", "correct" or "silently-wrong"."""
         return self.recording.verdict.outcome
 
     @property
     def harms(self) -> tuple[Harm, ...]:
-        """The tensors that backward needed and that were overwritten, each with the lines that did it."""
+        """The saved tensors that were modified before backward used them, each with the lines that modified it."""
         return self.recording.verdict.harms
 
     @property
     def gradients(self) -> dict[str, Gradient]:
-        """Each leaf's gradient by name, as the program got it (`got`) and as it should be (`true`)."""
+        """The gradient of each leaf by name, with the program's value (`got`) and the right one (`true`)."""
         return self.recording.verdict.gradients
 
     @property
     def fixes(self) -> tuple[Fix, ...]:
-        """The changes of the source that were run and give the right gradients, the smallest change first."""
+        """The source changes that were run and give the right gradients, the smallest change first."""
         return self.recording.verdict.fixes
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What else is to be known, such as why no fix was found."""
+        """Further remarks, such as the reason why there is no fix."""
         return self.recording.verdict.notes
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a page (`.html`) or picture (`.svg`) that needs no network, or the recording (`.json`).
+        """Write a page (`.html`) or picture (`.svg`) that does not use the network, or the recording (`.json`).
+
+        Args:
+            path: the file; its suffix determines the format.
 
         Raises:
-            InputError: the suffix is none of these.
+            InputError: the suffix is not one of these.
             UnfinishedError: the file cannot be written.
         """
         suffix = os.path.splitext(path)[1].lower()
@@ -86,7 +89,7 @@ class Explanation:
 
     @property
     def steps(self) -> str:
-        """The long form: everything that was found, and every step of the program in words."""
+        """The long form: the whole verdict, and every step of the program as text."""
         return view.as_text(self.recording)
 
     def __repr__(self) -> str:
@@ -97,10 +100,10 @@ class Explanation:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Writes a file as UTF-8.
+    """Write a file as UTF-8.
 
     Raises:
-        UnfinishedError: it cannot be written; the message says why.
+        UnfinishedError: the file cannot be written; the message gives the reason.
     """
     try:
         with open(path, "w", encoding="utf-8") as file:
@@ -124,19 +127,25 @@ def explain(
     """Return the tensors that autograd saved while `program` ran, the line that breaks it, the right gradients, and fixes.
 
     Args:
-        program: a function, source text, or the path of a Python file or notebook (a `pathlib.Path`). It runs several times, each
-            time from the same seed, and prints nothing; a file runs in a copy of the working folder. Or an exception that left a
-            backward under `autograder.watch()`: then nothing is run, and the harms are those that the watch saw.
-        function: which function of the text or file to run, as in `FILE::FUNCTION`; of a notebook, the last cell to run.
-        repair: look for changes of the source that repair it, and try each; this takes up to 20 seconds. A function's repairs are
-            changes of the file or cell that defines it; `notes` says where its text cannot be had.
-        check_gradients: compare every gradient with finite differences of its loss, in double precision: leaf by leaf along a random
-            direction, and entry by entry where one is wrong and small.
-        names: tensors and other values it starts from, as globals of a text or arguments of a function; each run gets copies.
+        program: a function, source text, or the path of a Python file or notebook (a `pathlib.Path`). It runs several
+            times, each
+            time with the same seed, and its output is not shown; a file runs in a copy of the working folder. If it is
+            an exception that
+            a backward raised under `autograder.watch()`, nothing is run, and the harms are those that the watch
+            detected.
+        function: the function of the text or file to run, as in `FILE::FUNCTION`; for a notebook, the last cell to run.
+        repair: whether to search for source changes that fix the program, and run each; this takes up to 20 seconds. A
+            function is
+            fixed in the file or cell that defines it; if its source is not available, `notes` contains the reason.
+        check_gradients: whether to compare every gradient with finite differences of its loss, in double precision:
+            leaf by leaf along
+            a random direction, and entry by entry if a gradient is wrong and small.
+        names: tensors and other values for the program, as globals of a text or arguments of a function; each run gets
+            copies.
 
     Raises:
-        ProgramError: it could not be run; the message says why in one sentence.
-        InputError: it is an exception that no watch saw.
+        ProgramError: the program could not be run; the message gives the reason in one sentence.
+        InputError: `program` is an exception that was not raised under a watch.
     """
     if isinstance(program, BaseException):
         return Explanation(recording_of_error(program))
@@ -153,9 +162,11 @@ def explain(
 
 
 def load_magic(shell: Any) -> None:
-    """Registers `%%explain`: the cell runs once, in the notebook's own names, and is explained below what it printed.
+    """Register the magics `%%explain` and `%explain` in an IPython shell.
 
-    And `%explain`, which explains the last error of a cell that ran under `autograder.watch()`.
+    `%%explain` runs the cell once, in the notebook's namespace, and shows the explanation below its output. `%explain`
+    explains the
+    last error of a cell that ran under `autograder.watch()`.
     """
 
     def explain_magic(line: str, cell: str) -> None:
@@ -169,7 +180,7 @@ def load_magic(shell: Any) -> None:
         source = shell.transform_cell(cell)
         try:
             recording, value = explain_cell(source, shell.user_ns, repair="--no-repair" not in words)
-        except UnknownOutcomeError as error:  # the cell has run, and those below it go on
+        except UnknownOutcomeError as error:  # the cell has run, so continue with the next cells
             print(error, file=sys.stderr)
             return
         shell.user_ns.update(dict.fromkeys(names, Explanation(recording)))

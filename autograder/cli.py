@@ -1,4 +1,4 @@
-"""The command line: which words belong to which command, and the tests; `autograder/commands` has the rest."""
+"""The command line: the parser, and the commands `test` and `doctor`; the other commands are in `autograder/commands`."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from autograder.commands.translated_help import TranslatedHelpParser
 from autograder.locale.translations import translated
 
 NOT_OURS = ("unrecognized", "explicit argument", "not allowed with")
-"""What argparse says of words that are the program's own, where they stand before `--`."""
+"""Parts of argparse's messages about words that belong to the explained program but precede `--`."""
 
 
 class _Parser(TranslatedHelpParser):
-    """Says what was wrong in one sentence, without the usage block."""
+    """Prints an error in one sentence, without the usage block."""
 
     def error(self, message: str) -> NoReturn:
         more = f"`{self.prog} --help` shows what there is"
@@ -37,9 +37,10 @@ class _Parser(TranslatedHelpParser):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the exit code: 0 all is well, 1 the answer is no, 2 the command could not be carried out."""
+    """Return the exit code: 0 for success, 1 for a negative result, 2 if the command could not be run."""
     words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["test"] and not {"-h", "--help"} & set(words):  # other arguments are pytest's, options included
+    # other arguments, including options, are passed to pytest
+    if words[:1] == ["test"] and not {"-h", "--help"} & set(words):
         return carried_out(argparse.Namespace(run=lambda _: _test(words[1:])), "test")
     words, arguments = _split(words) if words[:1] == ["explain"] else (words, [])
     given = argparse.Namespace(arguments=arguments, words=words)
@@ -52,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _split(words: list[str]) -> tuple[list[str], list[str]]:
-    """Return our arguments, before `--`, and the program's own arguments after it."""
+    """Return the arguments before `--`, and those after it, which belong to the explained program."""
     end = words.index("--") if "--" in words else len(words)
     return words[:end], words[end + 1 :]
 
@@ -86,13 +87,13 @@ def _add_test(verbs: Any) -> None:
     chosen.add_argument("--all", action="store_true", help=translated("run all tests"))
 
 
-# What `test` chooses, by the markers in pyproject.toml. Nothing is both in `test` and in `test --slow`; `--all` is the two together.
+# Markers of pyproject.toml for each choice. `test` and `test --slow` do not overlap; together they are `test --all`.
 TESTS = {
     "--quick": "not slow and not thorough",
     "--slow": "slow",
     "--all": "",
 }
-# Both cores work. `loadscope` keeps together what tests/conftest.py says, the longest first: so the order stays as collected.
+# `loadscope` keeps the groups of tests/conftest.py together; without reordering, the longest group remains first.
 ON_BOTH_CORES = ["-n", "2", "--dist", "loadscope", "--no-loadscope-reorder"]
 
 

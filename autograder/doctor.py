@@ -1,4 +1,4 @@
-"""`doctor`: what this machine has for the course, and how to get what it lacks."""
+"""`doctor`: report the installed software that the course uses, and how to install the rest."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
 from autograder.grade.sandbox.isolation.machine_walls import Wall, walls
 from autograder.installation.requirements import CLONE, install_command, torch_advice
 
-# Package -> the extra that brings it; torch comes with every installation.
+# Package -> the extra that installs it; every installation includes torch.
 PACKAGES = {"jupyterlab": "course", "nbgrader": "course", "ipywidgets": "course", "matplotlib": "course"}
 
 
 class Finding(NamedTuple):
-    """One line of the report; `advice` says how to get what is missing, and is empty where nothing is."""
+    """One line of the report; `advice` describes how to install a missing part, and is "" otherwise."""
 
     what: str
     found: str
@@ -24,7 +24,7 @@ class Finding(NamedTuple):
 
 
 def examine() -> list[Finding]:
-    """Return the findings on this machine, each measured now."""
+    """Return the findings on this machine."""
     python = Finding("Python", platform.python_version())
     packages = [_package(name, install_command(extra)) for name, extra in PACKAGES.items()]
     return [python, _torch(), *packages, _browser(), _isolation(), *map(_wall, walls())]

@@ -1,43 +1,45 @@
-"""The exceptions whose message is one sentence for the user: what was seen, what was expected, what to do.
+"""The exceptions whose message is one sentence for the user: the problem, the expectation, and what to do.
 
-Code that shows errors to a user (the command line, a notebook) catches `AutograderError`; any other exception is a fault of
-this package or of the program that it runs. Verdicts on a learner's answer are not errors: see `autograder.check.message`.
+Code that shows errors to a user (the command line, a notebook) catches `AutograderError`; any other exception is a bug
+in
+this package or in the program that it runs. Verdicts on a student's answer are not errors: see
+`autograder.check.message`.
 """
 
 from __future__ import annotations
 
 
 class AutograderError(Exception):
-    """Any error that a user can do something about.
+    """Any error that a user can correct.
 
     Attributes:
-        words: what the user's own program printed, where that tells why; shown above the message.
+        words: the output of the user's own program, if it explains the error; it is shown above the message.
     """
 
     words = ""
 
 
 class InputError(AutograderError, ValueError):
-    """What was given cannot be used: a program, a notebook, a recording, a course or an option."""
+    """A program, notebook, recording, course or option that the user gave cannot be used."""
 
 
 class SetupError(AutograderError, RuntimeError):
-    """This machine or this installation lacks something that the command needs."""
+    """This machine or installation lacks something that the command needs."""
 
 
 class UnfinishedError(AutograderError, RuntimeError):
-    """The work began and could not be finished; the message says what was kept."""
+    """The work began and could not be finished; the message describes the stored part."""
 
 
 def as_utf8(text: str) -> str:
-    """Returns the text with letters that are none replaced: half of a surrogate pair can be neither sent nor stored."""
+    """Return the text with lone surrogates replaced, because they can be neither sent nor stored as UTF-8."""
     return text.encode("utf-8", "replace").decode()
 
 
 def message_of(error: BaseException | None) -> str:
-    """Returns an exception's message; "" for none, and where its own `__str__` raises, as that of somebody's program may.
+    """Return an exception's message; "" for None, or if its `__str__` raises an exception.
 
-    Letters that are none, as in the name of a file that is not UTF-8, are replaced.
+    Lone surrogates, as in the name of a file that is not UTF-8, are replaced.
     """
     try:
         return "" if error is None else as_utf8(str(error))

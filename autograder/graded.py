@@ -1,6 +1,6 @@
-"""What the package shows while a hand-in is graded: its cells run, and nothing is explained.
+"""Replacements for `explain` while a submission is graded: its cells run, but are not explained.
 
-Nobody is there to read or to play, and an explanation would hold the repairs, which the grader keeps from every submission.
+An explanation would contain fixes, which must not be available to a submission.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 from autograder.locale.translations import in_english
 
 EXECUTION, AUTOGRADE = "NBGRADER_EXECUTION", "autograde"
-"""What nbgrader sets for the notebooks that `nbgrader autograde` runs (0.9.6), and `autograder grade` as well."""
+"""The environment variable and the value that `nbgrader autograde` (0.9.6) and `autograder grade` set for notebooks."""
 
 
 def is_graded() -> bool:
-    """Returns whether a hand-in is graded in this process."""
+    """Return whether this process grades a submission."""
     return os.environ.get(EXECUTION) == AUTOGRADE
 
 
 @contextlib.contextmanager
 def being_graded() -> Iterator[None]:
-    """A block in which this process grades; the process of a test suite goes on to other things after it."""
+    """Mark this process as grading inside the block, and restore the previous state afterwards."""
     before = os.environ.get(EXECUTION)
     os.environ[EXECUTION] = AUTOGRADE
     try:
@@ -36,12 +36,12 @@ def being_graded() -> Iterator[None]:
 
 
 def explain(*_: object, **__: object) -> None:
-    """Says in one line that nothing is explained here."""
+    """Print that explanations are not available while a submission is graded."""
     print(in_english("While a hand-in is graded, nothing is explained."))
 
 
 def load_magic(shell: Any) -> None:
-    """Lets a cell that begins with `%%explain` run as if that line were not there, so that what it defines is there to be graded."""
+    """Make a cell that begins with `%%explain` run without that line, so that its definitions can be graded."""
     shell.input_transformers_cleanup.append(_without_magic)
     shell.register_magic_function(lambda line: explain(), magic_kind="line", magic_name="explain")
 

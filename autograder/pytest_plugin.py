@@ -1,7 +1,8 @@
-"""pytest: the fixture and the marker `autograd_guard`, which watch the backwards of a test.
+"""pytest plug-in: the fixture and the marker `autograd_guard`, which watch the backward calls of a test.
 
-An error of backward gets a note with the line that wrote in place. A test in which a saved tensor changed unnoticed fails, with the
-sentence that says where. A test that was meant to raise (`pytest.raises`) passes as before.
+An error in backward gets a note with the line that modified a tensor in place. A test in which a saved tensor was
+modified without
+an error fails, with a sentence that names the line. A test that expects an error (`pytest.raises`) passes as before.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ NAME = "autograd_guard"
 
 
 def pytest_configure(config: Any) -> None:
-    """Makes the marker known."""
+    """Register the marker."""
     config.addinivalue_line(
         "markers", f'{NAME}(check="bytes"): fail where a tensor that backward needs was written into, and say where'
     )
@@ -24,7 +25,7 @@ def pytest_configure(config: Any) -> None:
 
 @pytest.fixture
 def autograd_guard(request: pytest.FixtureRequest) -> Iterator[Any]:
-    """Watches the test; what it gives has `harms`, the writes that were found so far."""
+    """Watch the test; the value has `harms`, the modifications that were found so far."""
     from autograder.tape.watch.job_watch import watch
 
     marker = request.node.get_closest_marker(NAME)
@@ -35,7 +36,7 @@ def autograd_guard(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
-    """Fails a test that passed although a saved tensor changed unnoticed."""
+    """Fail a test that passed although a saved tensor was modified without an error."""
     passed = yield
     watching: Any = pyfuncitem.funcargs.get(NAME)
     if watching is not None:
@@ -48,7 +49,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> Iterator[None]:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Gives each test that has the marker the fixture."""
+    """Add the fixture to each test that has the marker."""
     for item in items:
         names = getattr(item, "fixturenames", None)
         if names is not None and item.get_closest_marker(NAME) and NAME not in names:

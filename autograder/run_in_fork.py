@@ -1,4 +1,4 @@
-"""Work done in a process of its own, for programs that may end theirs. Imports nothing that takes time."""
+"""Execution in a separate process, for programs that may end their process. Imports only fast modules."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from autograder.errors import UnfinishedError
 
 
 class EndedError(UnfinishedError):
-    """The process ended before its work was done; the message says how."""
+    """The process ended before its work was done; the message gives the reason."""
 
 
 class LateError(UnfinishedError):
-    """The process was ended because its time was up."""
+    """The process was killed because its time was up."""
 
 
 def run_in_fork(work: Callable[[], int], seconds: float = math.inf) -> int:
     """Return the result of `work`, run in a fork of this process; without `fork` (Windows), in this process.
 
-    After `seconds` the fork is ended, whatever it is at: a signal handler of its own would wait for the end of a long call of PyTorch.
+    After `seconds`, the fork is killed: its own signal handler would run only after the end of a long PyTorch call.
 
     Raises:
-        EndedError: `os._exit`, a crash or somebody's signal ended it first.
+        EndedError: `os._exit`, a crash or a signal ended the process first.
         LateError: its time was up.
     """
     if not hasattr(os, "fork"):
@@ -36,14 +36,14 @@ def run_in_fork(work: Callable[[], int], seconds: float = math.inf) -> int:
     if child == 0:
         _do(work, writing)
     os.close(writing)
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the work, which says what it was at
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is handled by the work, which reports its state
     watch = _Watch(child, seconds)
     try:
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     finally:
         watch.stop()
         signal.signal(signal.SIGINT, before)
-    # A process that the work left behind may hold the pipe open: what is not there by now does not come.
+    # A process started by the work may keep the pipe open, so read only the data that is already there.
     os.set_blocking(reading, False)
     try:
         done = os.read(reading, 1)
@@ -58,7 +58,7 @@ def run_in_fork(work: Callable[[], int], seconds: float = math.inf) -> int:
 
 
 class _Watch:
-    """Ends a process when its time is up."""
+    """Kills a process when its time is up."""
 
     def __init__(self, process: int, seconds: float):
         self.has_ended_it = False
@@ -72,13 +72,13 @@ class _Watch:
         os.kill(process, signal.SIGKILL)
 
     def stop(self) -> None:
-        """The process has ended: its number may be another's now."""
+        """Stop the timer after the process has ended, because its id may be reused."""
         if self._timer:
             self._timer.cancel()
 
 
 def _do(work: Callable[[], int], writing: int) -> None:
-    """Never returns."""
+    """Run the work, send a byte if it ends normally or raises, and exit this process."""
     code = 1
     try:
         code = work()

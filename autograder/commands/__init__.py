@@ -1,4 +1,4 @@
-"""The commands: a module for each, or for a few of one kind, with its options, what it prints and its exit code.
+"""The commands: each module defines the options, the output and the exit code of one or several of them.
 
-Each module adds its verbs to the parser by `add_to`; the work is done in the rooms, which are imported when a command runs.
+`add_to` adds the commands of a module to the parser. The subpackages that do the work are imported when a command runs.
 """

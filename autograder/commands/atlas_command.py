@@ -1,4 +1,4 @@
-"""The command `atlas`: what an operation of PyTorch keeps."""
+"""The command `atlas`: the tensors that an operation of PyTorch saves for backward."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from autograder.locale.translations import translated
 
 
 def add_to(verbs: Any) -> None:
-    """Adds the command and its options to the parser's verbs."""
+    """Add the command and its options to the parser."""
     atlas = verbs.add_parser("atlas", help=translated("say what an operation of PyTorch keeps for backward"))
     which = atlas.add_mutually_exclusive_group()
     which.add_argument("operation", nargs="?", metavar="OP", help="such as exp, torch.exp, Tensor.exp_, F.relu, @")

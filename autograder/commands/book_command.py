@@ -1,4 +1,4 @@
-"""The command `book`: its options, and how they reach the room that makes it."""
+"""The command `book` and its options."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.locale.translations import translated
 
 
 def add_to(verbs: Any) -> None:
-    """Adds the command and its options to the parser's verbs."""
+    """Add the command and its options to the parser."""
     book = verbs.add_parser(
         "book", help=translated("write the lessons as a static site that needs no kernel and no network")
     )

@@ -1,4 +1,4 @@
-"""How every command ends: its exit code, and one sentence where it could not be carried out."""
+"""The end of every command: its exit code, and one sentence if it failed."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ INTERRUPTED = {
 
 
 class CommandError(UnfinishedError):
-    """A command could not do its last step; the message says which and why."""
+    """The last step of a command failed; the message gives the reason."""
 
 
 def carried_out(chosen: argparse.Namespace, verb: str) -> int:
-    """Returns the exit code of a command; what went wrong has been said in one sentence by then."""
+    """Run a command and return its exit code; an error is printed in one sentence."""
     try:
         require(verb)
         code = chosen.run(chosen)
         sys.stdout.flush()
         return code
     except BrokenPipeError:
-        # Who read our output has seen enough, as with `| head`; at its end Python would complain once more.
+        # The reader closed the pipe (`| head`); this avoids a second BrokenPipeError at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return WRONG_USE
     except KeyboardInterrupt:

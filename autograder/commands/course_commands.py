@@ -1,4 +1,4 @@
-"""The commands for a learner, and for a teacher's first course: `lab`, `errors`, `check` and `new`."""
+"""The commands for students, and for a teacher's first course: `lab`, `errors`, `check` and `new`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from autograder.locale.translations import known_language, translatable, transla
 from autograder.printable import printable
 
 STATUSES = (translatable("correct"), translatable("incorrect"), translatable("not attempted"))
-"""Of an exercise, as `check` prints them."""
+"""The results of an exercise, as `check` prints them."""
 
 TOTAL = translatable("{points} of {most} points, for the notebook as it was saved")
 
 
 def add_to(verbs: Any) -> None:
-    """Adds the commands and their options to the parser's verbs."""
+    """Add the commands and their options to the parser."""
     lab = verbs.add_parser("lab", help=translated("open JupyterLab at the course"))
     lab.add_argument("lesson", nargs="?", help=translated("a lesson's name, or its beginning, such as 02"))
     lab.add_argument("--port", type=int, help=translated("where to serve (default: the first free port from 8888)"))
@@ -72,7 +72,7 @@ def _check(chosen: argparse.Namespace) -> int:
 
 
 def _show_cell(number: int, cells: int) -> None:
-    """Says in one line of a terminal, which each call writes over, which cell of a notebook runs."""
+    """Show the number of the running cell in one line of the terminal, which each call overwrites."""
     if sys.stderr.isatty():
         end = "\r\033[K" if number == cells else ""
         told = translated("running cell {number} of {cells} in a new kernel", number=number, cells=cells)

@@ -1,4 +1,4 @@
-"""The commands of the teacher's desk: their options, and how they reach the rooms."""
+"""The commands for teachers that exchange data with platforms, and their options."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PLATFORMS = ("auto", "canvas", "moodle", "blackboard", "gradescope", "nbgrader")
 
 
 def add_to(verbs: Any) -> None:
-    """Adds the commands and their options to the parser's verbs."""
+    """Add the commands and their options to the parser."""
     collect = verbs.add_parser("collect", help=translated("put a platform's download where nbgrader looks"))
     collect.add_argument("download", type=Path, metavar="ZIP", help="the platform's zip, or a folder")
     _add_class(collect)
@@ -195,7 +195,7 @@ def _harness(chosen: argparse.Namespace) -> int:
         reports = write_harness(
             target,
             chosen.assignment,
-            chosen.course or (CLASS if CLASS.is_dir() else ROOT),  # a lesson of the clone's needs no class
+            chosen.course or (CLASS if CLASS.is_dir() else ROOT),  # a lesson of the clone does not need a class
             isolation=chosen.isolation,
             hidden_tests=chosen.feedback,
             visibility=chosen.hidden_tests,

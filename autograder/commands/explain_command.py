@@ -1,4 +1,4 @@
-"""The command `explain`: its options, and the process of its own in which the program runs."""
+"""The command `explain`: its options, and the separate process in which the program runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ OWN_WORDS = "Words for the program itself stand behind `--`: `autograder explain
 
 
 def add_to(verbs: Any) -> None:
-    """Adds the command and its options to the parser's verbs."""
+    """Add the command and its options to the parser."""
     explain = verbs.add_parser(
         "explain",
         help=translated("say what autograd held in a program, where it breaks, what repairs it"),
@@ -109,7 +109,7 @@ def _explain(chosen: argparse.Namespace) -> int:
 
 
 def _watched(chosen: argparse.Namespace, here: argparse.Namespace, partial: PartialAnswer) -> int:
-    """Returns the exit code of a command that runs in a process of its own, which is ended when its time is up."""
+    """Run the command in a separate process, which is killed when the time is up, and return the exit code."""
     try:
         return run_in_fork(lambda: carried_out(here, "explain"), chosen.budget)
     except LateError:
@@ -126,7 +126,7 @@ def _watched(chosen: argparse.Namespace, here: argparse.Namespace, partial: Part
 
 
 def _answered_late(chosen: argparse.Namespace, partial: PartialAnswer) -> int:
-    """Prints what was known when the time was up."""
+    """Print the preliminary answer when the time is up."""
     found = partial.found()
     if found is None:
         raise CommandError(

@@ -1,4 +1,4 @@
-"""What `explain` prints, at once and in the end."""
+"""The output of `explain`: a preliminary answer and progress on stderr, and the final answer."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from autograder.tape.recording.schema import Recording
     from autograder.tape.repair.trial.program_factory import ProgramFactory
 
-MARGIN = 0.1  # of the time: for what is still to be written when nothing more may be run
-SOON = 5.0  # seconds within which the whole answer is expected, so that no first one is printed before it
-LOGGED = 10.0  # seconds between two words of progress where they go to a file, and nobody waits for the next
+MARGIN = 0.1  # fraction of the time that is reserved for writing the answer
+SOON = 5.0  # seconds within which the final answer is expected; before that, the preliminary answer is not printed
+LOGGED = 10.0  # seconds between progress messages if they go to a file
 UNFINISHED = in_english("The time was up before all changes had been tried; --budget gives more.")
 
 
@@ -32,10 +32,11 @@ class ExplainRun:
 
     Attributes:
         chosen: the options.
-        partial: keeps the answer without repairs, for the case that this process is ended while it looks for them.
-        root: an empty folder for the copy of the working folder that the program runs in.
-        began, ready: when the command began, and when PyTorch was loaded, by `time.monotonic`.
-        untold: what is known and was not told yet.
+        partial: stores the answer without fixes, in case this process is killed during the search.
+        root: an empty folder for the copy of the working folder in which the program runs.
+        began: the time when the command began, by `time.monotonic`.
+        ready: the time when PyTorch was loaded.
+        untold: the preliminary answer, if it has not been printed yet.
     """
 
     chosen: argparse.Namespace
@@ -46,7 +47,7 @@ class ExplainRun:
     untold: str = ""
 
     def run(self) -> int:
-        """Returns the exit code: 0 for a correct program, 1 for any other."""
+        """Return the exit code: 0 for a correct program, 1 for any other."""
         with loading():
             from autograder import view
             from autograder.api import write_text
@@ -99,7 +100,7 @@ class ExplainRun:
         return view.as_text(recording) if self.chosen.steps else view.as_screen(recording)
 
     def first_answer(self, recording: Recording) -> None:
-        """Tells the outcome and the line before any repair is looked for, and leaves that answer for the case of a sudden end."""
+        """Store the outcome and the line as the preliminary answer, before the search for fixes."""
         from msgspec.structs import replace
 
         from autograder.view.text.first_answer import first_answer
@@ -114,7 +115,7 @@ class ExplainRun:
             self.tell("")
 
     def tell(self, progress: str) -> None:
-        """Prints how far the work is, after the first answer if that is there and was not told."""
+        """Print the preliminary answer, if it was not printed yet, and the progress."""
         for text in filter(None, (self.untold, progress)):
             print(f"autograder: {self.factory.file}: {text}", file=self.stream)
         self.untold = ""
@@ -122,7 +123,7 @@ class ExplainRun:
 
 @contextmanager
 def _standard_output_closed() -> Iterator[None]:
-    """Processes that the program starts write nowhere: what is printed is the answer alone."""
+    """Discard the standard output of processes that the program starts, so that only the answer is printed."""
     sys.stdout.flush()
     kept, nowhere = os.dup(1), os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -146,7 +147,7 @@ def _exit_code(recording: Recording) -> int:
 
 
 def _named_program(chosen: argparse.Namespace, root: str) -> ProgramFactory:
-    """Returns the program that the command names."""
+    """Return the program that the options name."""
     from autograder.tape.repair.trial.program_factory import factory_of_file, factory_of_module, factory_of_text
     from autograder.tape.run.programs.command_line import CommandLine
     from autograder.tape.run.programs.scratch_folder import ScratchFolder

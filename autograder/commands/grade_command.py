@@ -1,4 +1,4 @@
-"""The command `grade`: its options, and how they reach the grader."""
+"""The command `grade` and its options."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIMIT_OPTIONS = {name: field for name, field in limit_fields().items() if field.
 
 
 def add_to(verbs: Any) -> None:
-    """Adds the command and its options to the parser's verbs."""
+    """Add the command and its options to the parser."""
     grade = verbs.add_parser("grade", help=translated("grade a class: isolated, into nbgrader's gradebook"))
     grade.add_argument("assignment", help="a lesson's name")
     grade.add_argument(
@@ -80,10 +80,11 @@ def add_to(verbs: Any) -> None:
 
 
 def has_pending_work(course: Path, assignment: str) -> bool:
-    """Returns whether some student's work was never graded or is newer than its grade.
+    """Return whether a student's submission was never graded or is newer than its grade.
 
-    Only decides whether the host starts early, while the grader itself is still being imported; what is graded is decided by
-    the contents of the files.
+    This only decides whether the host process starts early, while the grader is being imported. The grader itself
+    compares the
+    contents of the files.
     """
     return any(_is_pending(folder) for folder in course.glob(f"submitted/*/{glob.escape(assignment)}"))
 
@@ -113,7 +114,7 @@ def _grade(chosen: argparse.Namespace) -> int:
     level = require_level(chosen.isolation)
     with HostProcess(level) as host:
         if chosen.force or has_pending_work(course, chosen.assignment):
-            host.start()  # it imports PyTorch while this process imports nbgrader
+            host.start()  # the host imports PyTorch while this process imports nbgrader
         _known_class(course, chosen.assignment)
         from autograder.grade.where.local_processes import LocalBackend
 
@@ -124,7 +125,7 @@ def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
     require("grade --cluster")
     from autograder.grade.cluster.dask_cluster import choose_cluster
 
-    # A misspelt assignment, or one that another client grades, must not start a cluster's machines first.
+    # Check the assignment's name and lock before a cluster's machines are started.
     classroom = _known_class(course, chosen.assignment)
     from autograder.grade.batch.gradebook import only_client
 
@@ -135,11 +136,11 @@ def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
 
 
 def _known_class(course: Path, assignment: str) -> Classroom:
-    """Returns the class; its policy.toml was read, and names nobody who is not known."""
+    """Return the class, after checking the names in its policy.toml."""
     with loading():
         from autograder.grade.sandbox.warmup import import_nbformat
 
-        import_nbformat()  # before nbgrader, which imports it as it is
+        import_nbformat()  # must precede nbgrader, which imports nbformat too
         from autograder.desk.policy_names import checked_policy
         from autograder.grade.batch.classroom import open_class
     classroom = open_class(course, assignment)
@@ -149,7 +150,7 @@ def _known_class(course: Path, assignment: str) -> Classroom:
 
 @contextlib.contextmanager
 def _shown(announced: list[str]) -> Iterator[Shown]:
-    """Yield what shows the steps of validation, then its findings, then the class; adds the findings to a list."""
+    """Yield the callbacks that show the steps of validation, its findings, and the class; append the findings to `announced`."""
     from autograder.grade.batch.assignment import Shown
     from autograder.grade.batch.student_rows import progress_bar
     from autograder.grade.validation.validate import finding_lines, note_lines, shown_steps
@@ -158,7 +159,7 @@ def _shown(announced: list[str]) -> Iterator[Shown]:
     with contextlib.ExitStack() as bar, contextlib.ExitStack() as steps:
 
         def announce(reports: list[SourceReport]) -> None:
-            steps.close()  # one bar at a time
+            steps.close()  # one progress bar at a time
             announced.extend(finding_lines(reports))
             print(
                 "".join(f"{line}\n" for line in [*note_lines(reports), *announced]), end="", file=sys.stderr, flush=True

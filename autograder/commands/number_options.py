@@ -1,4 +1,4 @@
-"""Numbers that an option of the command line can have."""
+"""Parsers for numeric options of the command line."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def positive(form: type[Number]) -> Callable[[str], Number]:
 
 
 def count(words: str) -> int:
-    """Returns a number of things, 0 among them."""
+    """Return a whole number from 0 up."""
     with contextlib.suppress(ValueError):
         if (number := int(words)) >= 0:
             return number

@@ -1,4 +1,4 @@
-"""An answer that a process leaves for the one that started it, in case that it is ended before it has a better one."""
+"""A preliminary answer that a process stores for its parent, in case it is killed before the final one."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from types import TracebackType
 
 
 class PartialAnswer:
-    """A file without a name that both processes hold open; `with` closes it."""
+    """A temporary file that both processes share; use it in a `with` block."""
 
     def __enter__(self) -> PartialAnswer:
         self._file = tempfile.TemporaryFile("w+", encoding="utf-8")
@@ -18,14 +18,14 @@ class PartialAnswer:
         self._file.close()
 
     def leave(self, code: int, text: str) -> None:
-        """Leaves an exit code and what is to be printed with it, in place of what was left before."""
+        """Replace the stored answer by an exit code and the text to print."""
         self._file.seek(0)
         self._file.truncate()
         json.dump([code, text], self._file)
         self._file.flush()
 
     def found(self) -> tuple[int, str] | None:
-        """Returns the exit code and the text that were left; None where nothing was, or not all of it."""
+        """Return the stored exit code and text; None if they are missing or incomplete."""
         self._file.seek(0)
         try:
             code, text = json.loads(self._file.read())

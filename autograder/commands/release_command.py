@@ -1,4 +1,4 @@
-"""The command `release`: the lessons' notebooks from their sources, or a notebook of their own for each student of a class."""
+"""The command `release`: build the lessons' notebooks from their sources, or a variant for each student."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def add_to(verbs: Any) -> None:
-    """Adds the command and its options to the parser's verbs."""
+    """Add the command and its options to the parser."""
     release = verbs.add_parser(
         "release", help=translated("make notebooks/ from solutions/, or a notebook for each student")
     )

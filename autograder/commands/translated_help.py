@@ -1,4 +1,4 @@
-"""The help of a command in the reader's language: argparse's own words, and lines that break in any language."""
+"""The help of a command in the reader's language, including argparse's own headings, with line breaks for any language."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ ARGPARSE_SAYS = (
     translatable("options:"),
     translatable("show this help message and exit"),
 )
-"""What argparse writes into each help itself (Python 3.11)."""
+"""The texts that argparse adds to each help (Python 3.11)."""
 
 
 class _HelpFormatter(argparse.HelpFormatter):
-    """Breaks lines of any language; argparse's own knows blanks only."""
+    """Breaks lines in any language; argparse's formatter breaks only at spaces."""
 
     def _split_lines(self, text: str, width: int) -> list[str]:
         return wrap_text(text, width)
@@ -28,13 +28,13 @@ class _HelpFormatter(argparse.HelpFormatter):
 
 
 class TranslatedHelpParser(argparse.ArgumentParser):
-    """A parser whose help is in the reader's language; argparse's own sentences stay English."""
+    """A parser whose help is in the reader's language; argparse's error messages remain in English."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=_HelpFormatter, **options)
 
     def format_help(self) -> str:
-        """Returns the help."""
+        """Return the help."""
         told = super().format_help()
         for words in ARGPARSE_SAYS:
             told = told.replace(words, translated(words))

@@ -1,4 +1,4 @@
-"""The command `validate-source`: how the tests of a source will be judged, and which of them are weak."""
+"""The command `validate-source`: report how the tests of a source will be judged, and which of them are weak."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from autograder.locale.translations import translated
 
 
 def add_to(verbs: Any) -> None:
-    """Add the command and its options to the parser's verbs."""
+    """Add the command and its options to the parser."""
     validate = verbs.add_parser(
         "validate-source",
         aliases=["rehearse"],

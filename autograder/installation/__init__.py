@@ -1,4 +1,4 @@
-"""What has to be installed: the clone's own environment, what each command needs, and another Python for a course.
+"""Installation: the clone's own environment, the requirements of each command, and another Python for a course.
 
-`bootstrap` and `pip_output` run before anything is installed, and import the standard library alone.
+`bootstrap` and `pip_output` run before any package is installed, and import only the standard library.
 """

@@ -1,4 +1,4 @@
-"""Goes on with a command in another Python, so that submissions are run with the packages that are installed there."""
+"""Restart of a command in another Python, so that submissions run with the packages that are installed there."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.installation.requirements import CLONE
 
 OLDEST = (3, 11)
 START = "import sys; from autograder.cli import main; sys.exit(main())"
-# What must be true of it, in words that an old Python understands; what is wrong is printed.
+# Checks the other Python, in syntax that old versions understand, and prints the problem.
 EXAMINATION = f"""
 import sys
 if sys.version_info < {OLDEST}:
@@ -33,11 +33,11 @@ print("ready")
 
 
 class PythonError(SetupError):
-    """The Python that was named cannot run the command; the message says what it lacks."""
+    """The chosen Python cannot run the command; the message gives the reason."""
 
 
 def continue_in(python: str, words: Sequence[str]) -> None:
-    """Replaces this process by the same command in another Python; returns if it runs there already.
+    """Replace this process by the same command in another Python; return if this is that Python.
 
     Args:
         python: its path, or its name in PATH, such as "python3.12".
@@ -51,7 +51,8 @@ def continue_in(python: str, words: Sequence[str]) -> None:
         raise PythonError(
             f"--python {python!r}: there is no such program. Name a Python, such as course/.venv/bin/python"
         )
-    path = os.path.abspath(found)  # not resolved: an environment's `python` is often a link to the one it was made by
+    # not resolved: an environment's `python` is often a link to the Python that created it
+    path = os.path.abspath(found)
     if path == sys.executable:
         return
     environment = _environment()
@@ -61,7 +62,7 @@ def continue_in(python: str, words: Sequence[str]) -> None:
 
 
 def _environment() -> dict[str, str]:
-    # An installed package must not bring its neighbours, so it has to be installed in the other Python as well.
+    # Only the clone is added: adding the folder of an installed package would add its other packages too.
     clone = {"PYTHONPATH": str(CLONE)} if CLONE else {}
     return {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | clone
 

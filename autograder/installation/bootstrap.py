@@ -1,4 +1,4 @@
-"""Makes `.venv` beside this package and goes on inside it. Standard library only: nothing else is there yet."""
+"""Creates `.venv` next to this package and restarts the command in it. Uses only the standard library."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ from autograder.installation.pip_output import reason, stage
 ROOT = Path(__file__).resolve().parents[2]
 ENVIRONMENT = ROOT / ".venv"
 READY = ENVIRONMENT / "ready"
-# The environment takes 1.8 GB with the CPU build of torch; downloads and unpacking come on top.
+# The environment takes 1.8 GB with the CPU build of torch; downloads and unpacking need additional space.
 NEEDED_BYTES = 4 * 10**9
-# PyTorch's own index of CPU builds (https://pytorch.org/get-started/locally/), taken where AUTOGRADER_TORCH=cpu asks for it.
+# PyTorch's own index of CPU builds (https://pytorch.org/get-started/locally/), used if AUTOGRADER_TORCH=cpu is set.
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 
 
 class Lock(NamedTuple):
-    """The packages of the environment, as requirements/ names them.
+    """The packages of the environment, from requirements/.
 
     Attributes:
-        file: pip's requirements with hashes: everything but torch.
-        torch: torch's own requirement, such as "torch==2.13.0". It has no hash, because its file differs from index to index.
-        versions: package → version, torch among them, and packages of other systems too.
+        file: pip's requirements with hashes: all packages except torch.
+        torch: torch's own requirement, such as "torch==2.13.0". It has no hash because its file differs between
+            indexes.
+        versions: package → version, including torch and packages of other systems.
     """
 
     file: Path
@@ -43,13 +44,13 @@ class Lock(NamedTuple):
 
 
 def ensure_environment(arguments: list[str]) -> None:
-    """Returns where the running Python has the locked packages; else installs them into `.venv` and runs the command there.
+    """Return if the running Python has the locked packages; else install them into `.venv` and run the command there.
 
     Args:
         arguments: the command line after `python3 -m autograder`.
 
     Raises:
-        SystemExit: with one sentence where the environment cannot be made, or with the command's own exit code.
+        SystemExit: with one sentence if the environment cannot be created, or with the command's own exit code.
     """
     if not (ROOT / "requirements" / "lock.txt").is_file():  # an installed package: the user has chosen the environment
         return
@@ -69,7 +70,7 @@ def read_lock(folder: Path) -> Lock:
 
 
 def imported_packages(pyproject: Path) -> list[str]:
-    """Returns the packages that the commands import themselves, by name: the requirements and two of the extras."""
+    """Return the names of the packages that the commands import directly: the requirements and two of the extras."""
     project = tomllib.loads(pyproject.read_text("utf-8"))["project"]
     extras = project["optional-dependencies"]
     names = [re.split(r"[^\w.-]", line)[0] for line in [*project["dependencies"], *extras["course"], *extras["grade"]]]
@@ -77,10 +78,10 @@ def imported_packages(pyproject: Path) -> list[str]:
 
 
 def install(lock: Lock) -> None:
-    """Makes or completes `.venv`; interrupted at any point, the next call goes on from there.
+    """Create or complete `.venv`; after an interruption, the next call continues.
 
     Raises:
-        SystemExit: with one sentence, where venv, the network, disk space or a package is missing.
+        SystemExit: with one sentence, if venv, the network, disk space or a package is missing.
     """
     torch_from_cpu_index = _wants_cpu_index()
     _make_room()
@@ -88,7 +89,7 @@ def install(lock: Lock) -> None:
     forget_incomplete(ENVIRONMENT)
     size = "2 GB, or several more where torch comes with CUDA"
     print(f"autograder: installing into {ENVIRONMENT} (once; 2 to 10 minutes; {size})", flush=True)
-    # The lock is complete, so pip need not resolve; torch comes last and finds there whatever it needs on every system.
+    # The lock is complete, so pip need not resolve dependencies; torch is installed last, when its dependencies are present.
     hashed = ["--no-deps", "--require-hashes", "--requirement", str(lock.file)]
     _pip(*hashed, title="packages", total=len(lock.versions) - 1)
     _install_torch(lock.torch, torch_from_cpu_index)
@@ -127,10 +128,11 @@ def _install_or_say_why(lock: Lock) -> None:
 
 
 def forget_incomplete(environment: Path) -> None:
-    """Removes the metadata of packages whose files are not all there, so that pip installs these again.
+    """Remove the metadata of packages with missing files, so that pip installs them again.
 
-    pip 23 to 25 takes a package for installed as soon as its metadata folder exists; one that was interrupted while its
-    files were copied would stay broken for ever.
+    pip 23 to 25 considers a package installed as soon as its metadata folder exists; a package whose installation was
+    interrupted
+    would otherwise stay broken.
     """
     for metadata in _installed_in(environment):
         files = importlib.metadata.Distribution.at(metadata).files
@@ -139,7 +141,7 @@ def forget_incomplete(environment: Path) -> None:
 
 
 def _installed_in(environment: Path) -> list[Path]:
-    """Returns the metadata folders of an environment's packages; it lays them elsewhere on Windows."""
+    """Return the metadata folders of an environment's packages, which are in another folder on Windows."""
     return [found for lib in ("lib/python*", "Lib") for found in environment.glob(f"{lib}/site-packages/*.dist-info")]
 
 
@@ -164,7 +166,7 @@ def _python() -> Path:
 
 
 def _environment() -> dict[str, str]:
-    """Returns the process environment with the user's own configuration out of reach and every write inside the clone."""
+    """Return the environment without the user's own pip configuration and site-packages, and with all writes inside the clone."""
     empty = ENVIRONMENT / "pip.conf"
     # pip reads ~/.config/pip/pip.conf unless PIP_CONFIG_FILE names an existing file; site-packages in the home folder
     # shadow locked ones unless PYTHONNOUSERSITE is set (pip's and Python's documentation).
@@ -214,7 +216,7 @@ def _pip(*arguments: str, title: str, total: int = 0) -> None:
 
 
 def _run_pip(*arguments: str, title: str, total: int = 0) -> str | None:
-    """Runs `pip install`, keeping the progress line up to date; returns what pip said where it failed, else None."""
+    """Run `pip install` with a progress line; return pip's output if it failed, else None."""
     temporary = ENVIRONMENT / "tmp"
     temporary.mkdir(exist_ok=True)
     (ENVIRONMENT / "pip.conf").touch()
@@ -234,7 +236,7 @@ def _run_pip(*arguments: str, title: str, total: int = 0) -> str | None:
 
 @contextlib.contextmanager
 def _progress(lines: list[str], title: str, total: int) -> Iterator[None]:
-    """Keeps one line up to date while pip works: what it is doing, how far it is, and for how long."""
+    """Show one line with the current stage of pip, its progress, and the elapsed time."""
     started, done, before = time.monotonic(), threading.Event(), len(_installed_in(ENVIRONMENT))
 
     def tell() -> None:

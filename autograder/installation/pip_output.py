@@ -1,4 +1,4 @@
-"""What pip and venv print, in words for somebody who waits. Standard library only, as the bootstrap."""
+"""Short descriptions of pip's and venv's output. Uses only the standard library, as the bootstrap does."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def stage(lines: list[str], total: int = 0, unpacked: int = 0) -> str:
 
     Args:
         lines: pip's output so far (pip 23 to 26, without its progress bar).
-        total: how many packages it was given; 0 where that is not worth saying.
-        unpacked: how many packages it has installed so far; of these pip says nothing.
+        total: the number of packages to install; 0 omits it from the text.
+        unpacked: the number of packages installed so far, which pip does not print.
     """
     unpacking = [line for line in lines if line.startswith("Installing collected packages:")]
     if unpacking:
         count = unpacking[0].count(",") + 1
         return "unpacking" + (f" {min(unpacked, count)} of {count}" if count > 1 else ", up to two minutes")
-    total -= sum(line.startswith("Ignoring ") for line in lines)  # needed on other systems only
+    total -= sum(line.startswith("Ignoring ") for line in lines)  # needed only on other systems
     found = sum(line.startswith(("Collecting ", "Requirement already satisfied")) for line in lines)
     counted = f" {min(found, total)} of {total}" if total > 0 else ""
     sizes = [
@@ -31,11 +31,11 @@ def stage(lines: list[str], total: int = 0, unpacked: int = 0) -> str:
 
 
 def reason(output: str, environment: Path) -> str | None:
-    """Returns the sentence for a failure that a user can do something about, None for any other.
+    """Return the sentence for a failure that a user can correct, or None.
 
     Args:
-        output: everything that pip or venv printed.
-        environment: the folder that was to be made.
+        output: the complete output of pip or venv.
+        environment: the folder to create.
     """
     if "No space left on device" in output:
         return f"the disk is full. Free some space at {environment.parent} {AGAIN}"

@@ -1,4 +1,4 @@
-"""What each command needs to be installed, and the sentence that says how to get it."""
+"""The packages that each command needs, and the message about a missing one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.locale.translations import in_english
 PACKAGE = Path(__file__).resolve().parents[1]
 """The folder of this package."""
 OLDEST_TORCH = (2, 6)
-# Extra -> the packages by their import names; "" is what every installation brings.
+# Extra -> the packages by their import names; "" are the packages of every installation.
 MODULES = {
     "": ("igraph", "libcst", "msgspec", "rich"),
     "course": ("anywidget", "IPython", "ipywidgets", "jupyterlab", "matplotlib", "nbclient", "nbgrader"),
@@ -47,11 +47,11 @@ WITHOUT_TORCH = ("atlas", "collect", "demo-class", "errors", "report", "return",
 
 
 class RequirementError(SetupError):
-    """A package is missing or too old, or the sources are elsewhere; the message says what to do."""
+    """A package is missing or too old, or the sources are missing; the message contains instructions."""
 
 
 def find_clone(package: Path = PACKAGE) -> Path | None:
-    """Returns the clone that a package lies in, None where it was installed from a wheel."""
+    """Return the clone that contains a package; None if it was installed from a wheel."""
     above = package.parent
     return above if (above / "solutions").is_dir() and (above / "pyproject.toml").is_file() else None
 
@@ -60,13 +60,13 @@ CLONE = find_clone()
 
 
 def require(command: str) -> None:
-    """Makes sure that what a command works on and imports is here; imports nothing itself.
+    """Check that the packages and files that a command needs are present, without importing them.
 
     Args:
         command: such as "explain" or "grade".
 
     Raises:
-        RequirementError: something is missing, or PyTorch is older than 2.6, or there is no clone around the package.
+        RequirementError: a package is missing, PyTorch is older than 2.6, or the package is not in a clone.
     """
     if command in ALWAYS:
         return
@@ -88,10 +88,10 @@ def require(command: str) -> None:
 
 
 def require_clone(command: str) -> None:
-    """Makes sure that the command runs in a clone; `command` may have its options, such as "lab --teacher".
+    """Check that the command runs in a clone; `command` may include an option, such as "lab --teacher".
 
     Raises:
-        RequirementError: this is an installed package, which holds no sources and no tests.
+        RequirementError: this is an installed package, which does not contain sources and tests.
     """
     if CLONE is None:
         raise RequirementError(
@@ -104,18 +104,18 @@ def require_clone(command: str) -> None:
 
 
 def install_command(extra: str) -> str:
-    """Return pip's command for an extra; "" without an extra."""
+    """Return pip's command for an extra; without an extra, for the package alone."""
     return f'pip install "autograd-er[{extra}]"' if extra else "pip install autograd-er"
 
 
 def torch_advice() -> str:
-    """Returns which PyTorch is needed, what is here instead and how to get it; "" where all is well."""
+    """Return the required version of PyTorch, the installed one and how to update it; "" if it is recent enough."""
     oldest = ".".join(map(str, OLDEST_TORCH))
     if importlib.util.find_spec("torch") is None:
         return f"PyTorch {oldest} or later, which is not installed here. Install it with `pip install torch`."
     try:
         version = importlib.metadata.version("torch")
-    except importlib.metadata.PackageNotFoundError:  # built from source, and imported from where it was built
+    except importlib.metadata.PackageNotFoundError:  # built from source, and imported from its build folder
         return ""
     found = re.match(r"(\d+)\.(\d+)", version)
     if found is None or tuple(map(int, found.groups())) >= OLDEST_TORCH:

@@ -1,1 +1,1 @@
-"""The course's words in other languages: PO files, and what replaces a text by its translation."""
+"""Translations of the course's texts: PO files, and functions that look up a text."""

@@ -1,4 +1,4 @@
-"""Which language the learner reads: chosen by `lab --language`, or written into the notebook that is open."""
+"""The reader's language, which is set by `lab --language` or by the metadata of the open notebook."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ SOURCE = "en"
 LANGUAGES = {SOURCE: "English", "zh-CN": "简体中文"}
 VARIABLE = "AUTOGRADER_LANGUAGE"
 METADATA = "autograder_language"
-"""The key in a notebook's metadata, so that a hand-in says in which language its feedback is to be."""
+"""The key in a notebook's metadata, from which a submission's feedback takes its language."""
 
 LOOKS, PAUSE = 20, 0.05
-"""How often a notebook that is cut off is looked at, and the seconds in between."""
+"""The number of attempts to read a notebook that is incomplete, and the seconds between them."""
 
 _spoken: ContextVar[str | None] = ContextVar("spoken", default=None)
 
 
 def language() -> str:
-    """Returns the language in which this process speaks to its reader; English where none is chosen."""
+    """Return the language of this process's texts; English by default."""
     return _spoken.get() or _chosen()
 
 
 @contextlib.contextmanager
 def speaking(name: str) -> Iterator[None]:
-    """Makes everything within speak this language, which is one of `LANGUAGES`."""
+    """Use this language, which is one of `LANGUAGES`, inside the block."""
     token = _spoken.set(name)
     try:
         yield
@@ -39,7 +39,7 @@ def speaking(name: str) -> Iterator[None]:
 
 
 def language_of(metadata: object) -> str:
-    """Returns the language that a notebook's metadata names; English where it names none that is known."""
+    """Return the language in a notebook's metadata; English if it is missing or unknown."""
     found = metadata.get(METADATA) if isinstance(metadata, dict) else None
     return found if isinstance(found, str) and found in LANGUAGES else SOURCE
 
@@ -49,12 +49,12 @@ def _chosen() -> str:
     wanted = os.environ.get(VARIABLE, "")
     if wanted in LANGUAGES:
         return wanted
-    # Jupyter Server (2.x) names the notebook in the environment of its kernel; in an editor without it, English is spoken.
+    # Jupyter Server (2.x) puts the notebook's name into the kernel's environment; in editors that do not, texts are in English.
     return language_of_file(Path(os.environ.get("JPY_SESSION_NAME", "")))
 
 
 def language_of_file(notebook: Path) -> str:
-    """Returns the language that a notebook names; English where it names none, or cannot be read."""
+    """Return the language of a notebook; English if it is missing or the file cannot be read."""
     if notebook.suffix != ".ipynb":
         return SOURCE
     stored = _stored(notebook)
@@ -64,7 +64,8 @@ def language_of_file(notebook: Path) -> str:
 def _stored(notebook: Path) -> object:
     """Return the JSON value in a notebook's file; None if it cannot be read.
 
-    Jupyter Server (2.x) saves into the file itself, so a kernel that looks while it does finds it cut off: it looks again.
+    Jupyter Server (2.x) saves in place, so the file may be incomplete while it is being saved; reading is repeated in
+    that case.
     """
     for _ in range(LOOKS):
         try:

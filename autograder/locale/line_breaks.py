@@ -1,4 +1,4 @@
-"""Lines of at most so many columns, in any language: Chinese has no blanks to break at, and its letters are two columns wide."""
+"""Line breaks in any language: Chinese has no spaces, and its letters are two columns wide."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from collections.abc import Iterable, Iterator
 WIDE = "\u2e80-\u2fff\u3040-\ua4cf\uac00-\ud7a3\uf900-\ufaff"
 OPENING, CLOSING = "（《“「【", "，。、；：！？）》”」】…"
 PIECE = re.compile(rf"[{OPENING}]*(?:[{WIDE}]|[^\s{WIDE}{OPENING}{CLOSING}]+)?[{CLOSING}]*\s*")
-"""What no line may break inside: a letter or a word, with the punctuation around it and the blank behind it."""
+"""A piece without line breaks: a letter or a word, with adjacent punctuation and the following space."""
 
 FULL_WIDTH = "（《「【，。、；：！？）》」】"
 BLANK = re.compile(rf" (?=[{FULL_WIDTH}])|(?<=[{FULL_WIDTH}]) |(?<=[{WIDE}]) (?=[{WIDE}])")
 
 SEAM = re.compile(rf"((?<=[{CLOSING}])|(?<=[{WIDE}])(?=\n *[{WIDE}{OPENING}]))\n *(?![\s|#<>]|[-+*] |\d+[.)] |```)")
-"""A line end inside a paragraph of Markdown where no blank may stand: beside full-width punctuation, or between wide letters."""
+"""A line end inside a Markdown paragraph that must not become a space: next to full-width punctuation or between wide letters."""
 
 
 def columns(words: str) -> int:
-    """Returns the width of a text in columns: two for a wide (East Asian) letter, none for a combining mark."""
+    """Return the width of a text in columns: two for a wide (East Asian) letter, zero for a combining mark."""
     if words.isascii():
         return len(words)
     return sum(
@@ -30,10 +30,12 @@ def columns(words: str) -> int:
 
 
 def wrap_text(text: str, width: int, first: str = "", rest: str = "") -> list[str]:
-    """Returns a text as lines of at most `width` columns; a longer word is broken.
+    """Return a text as lines of at most `width` columns; a longer word is broken.
 
     Args:
-        first, rest: what the first line and the others begin with.
+        text: the text.
+        width: the maximum number of columns.
+        first, rest: the indentation of the first line and of the others.
     """
     if columns(first + text) == len(first + text):
         return textwrap.wrap(text, width, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False)
@@ -46,16 +48,16 @@ def wrap_text(text: str, width: int, first: str = "", rest: str = "") -> list[st
 
 
 def _pieces(text: str, width: int) -> Iterator[str]:
-    """Yields the parts of a text between which a line may break; of a word that is wider than a line, its letters."""
+    """Yield the pieces of a text between which a line may break; a word wider than a line is split into letters."""
     for piece in filter(None, PIECE.findall(text)):
         yield from piece if columns(piece.rstrip()) > width else [piece]
 
 
 def join_lines(lines: Iterable[str]) -> str:
-    """Returns wrapped lines as one text: no blank stands between two wide letters, or beside full-width punctuation."""
+    """Return wrapped lines as one text, without spaces between wide letters or next to full-width punctuation."""
     return BLANK.sub("", " ".join(line.strip() for line in lines))
 
 
 def join_wide(markdown: str) -> str:
-    """Returns a paragraph or a list of Markdown, with its wide lines joined; items, rows, headings and tags stay apart."""
+    """Return a Markdown paragraph or list with its wide lines joined; items, rows, headings and tags stay separate."""
     return SEAM.sub("", markdown)

@@ -1,4 +1,4 @@
-"""A notebook's texts, paragraph by paragraph, and the notebook with each of them translated; its code stays the same program."""
+"""Translation of a notebook's texts, paragraph by paragraph and comment by comment, without a change of its code."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ TAG = re.compile(r"<[^>]*>")
 DIRECTIVE = re.compile(r"#\s*(YOUR CODE HERE|noqa|type:|fmt:|ruff:)|###")
 
 UNWRITTEN = "YOUR ANSWER HERE"
-"""What nbgrader puts in place of a written answer; it takes any other text for an attempt (0.9.6, `ClearSolutions.text_stub`)."""
+"""nbgrader's placeholder for a written answer; nbgrader counts any other text as an attempt (0.9.6, `ClearSolutions.text_stub`)."""
 
 
 class _Comment(NamedTuple):
-    """One comment, or several lines of them below each other: where it begins and its text without the signs."""
+    """A comment, or a block of full-line comments: its position, and its text without the signs."""
 
     row: int
     column: int
@@ -40,7 +40,7 @@ class _Comment(NamedTuple):
 
 
 def texts(notebook: NotebookNode) -> Iterator[str]:
-    """Yields each paragraph and each comment that a reader would want in their own language, in order."""
+    """Yield each paragraph and each comment to translate, in order."""
     for cell in notebook.cells:
         if cell.cell_type == "markdown":
             yield from (block for block in _blocks(cell.source) if _is_prose(block))
@@ -49,9 +49,9 @@ def texts(notebook: NotebookNode) -> Iterator[str]:
 
 
 def translate_notebook(notebook: NotebookNode, spoken: str, translate: Translate) -> NotebookNode:
-    """Returns a copy in another language, which its metadata names.
+    """Return a copy in another language, which is stored in its metadata.
 
-    Cells that nbgrader locks get the checksum of their new text, so that it does not take them for changed (nbgrader 0.9.6).
+    Locked cells get the checksum of their new text, so that nbgrader does not report them as changed (0.9.6).
     """
     found = copy.deepcopy(notebook)
     found.metadata[METADATA] = spoken
@@ -66,24 +66,24 @@ def translate_notebook(notebook: NotebookNode, spoken: str, translate: Translate
 
 
 def in_language(notebook: NotebookNode, spoken: str) -> NotebookNode:
-    """Returns the notebook in one of the course's languages; what is not translated stays English."""
+    """Return the notebook in one of the course's languages; texts without a translation remain in English."""
     with speaking(spoken):
         return translate_notebook(notebook, spoken, translated)
 
 
 def markdown_texts(markdown: str) -> list[str]:
-    """Returns the paragraphs of a page that are translated; fenced code is not."""
+    """Return the paragraphs of a page to translate; fenced code is not translated."""
     return [block for block in _blocks(markdown) if _is_prose(block)]
 
 
 def markdown_in_language(markdown: str, spoken: str) -> str:
-    """Returns a page in one of the course's languages; what is not translated stays English."""
+    """Return a page in one of the course's languages; texts without a translation remain in English."""
     with speaking(spoken):
         return _translated_markdown(markdown, translated)
 
 
 def _translated_markdown(markdown: str, translate: Translate) -> str:
-    """Returns Markdown with its paragraphs translated; a browser would show a line end between Chinese words as a blank."""
+    """Return Markdown with its paragraphs translated and joined, because a browser shows a line end between Chinese words as a space."""
     blocks = [join_wide(translate(block)) if _is_prose(block) else block for block in _blocks(markdown)]
     return "\n".join(blocks)
 
@@ -93,7 +93,7 @@ def _is_prose(block: str) -> bool:
 
 
 def _blocks(source: str) -> list[str]:
-    """Splits Markdown into paragraphs, the empty lines between them, and fenced code; joined by line ends they are the source."""
+    """Split Markdown into paragraphs, the empty lines between them, and fenced code; joined by line ends, they are the source."""
     blocks: list[list[str]] = []
     fence = ""
     for line in source.split("\n"):
@@ -113,7 +113,7 @@ def _blocks(source: str) -> list[str]:
 
 
 def _comments(source: str) -> list[_Comment]:
-    """Returns the comments of a cell; none of one that is not Python below its magic."""
+    """Return the comments of a cell; an empty list if the code below its magic is not Python."""
     above, code = _magic(source)
     try:
         tokens = list(tokenize.generate_tokens(io.StringIO(code).readline))
@@ -141,7 +141,7 @@ def _comments(source: str) -> list[_Comment]:
 
 
 def _magic(source: str) -> tuple[int, str]:
-    """Returns how many lines a cell's magic has, and the code below."""
+    """Return the number of lines of a cell's magic, and the code below."""
     first, _, rest = source.partition("\n")
     return (1, rest) if first.startswith("%%") else (0, source)
 
@@ -154,7 +154,7 @@ def _with_comments(source: str, translate: Translate) -> str:
     lines = source.split("\n")
     for comment in reversed(
         _comments(source)
-    ):  # from below, so that a longer translation moves nothing that is still to come
+    ):  # from below, so that a longer translation does not move the other comments
         if not WORD.search(comment.text):
             continue
         first, *others = translate(comment.text).split("\n")

@@ -1,4 +1,4 @@
-"""Templates of pages, whose texts stand in `_( … )` in English."""
+"""Jinja templates of pages, whose English texts are marked by `_( … )`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from autograder.locale.translations import translated
 
 
 def translated_templates(folder: Path, **options: Any) -> jinja2.Environment:
-    """Returns a folder's templates; what they are given is escaped, and `_` says a text in the language that is spoken then.
+    """Return a folder's templates; values are escaped, and `_` translates a text into the current language.
 
     Args:
-        options: more of Jinja's own.
+        folder: the folder of the templates.
+        options: further options of Jinja's environment.
     """
     templates = jinja2.Environment(loader=jinja2.FileSystemLoader(folder), autoescape=True, trim_blocks=True, **options)
     templates.globals["_"] = translated

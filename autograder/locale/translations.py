@@ -1,4 +1,4 @@
-"""A text's translation, read from the PO files next to this module; the English text if there is no translation."""
+"""Translation of texts by the PO files next to this module; a text without a translation remains in English."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ SENTENCES = "sentences.po"
 """The file with the texts of `in_english`."""
 
 SEAMS = (re.compile(r"(?<=\.)( )"), re.compile("(; )"))
-"""What stands between two sentences, and between two parts of one."""
+"""The separators of two sentences, and of two parts of a sentence."""
 
 BLANKS = re.compile(r"\{\w*\}")
 
 
 class Completeness(NamedTuple):
-    """How much of a language's texts is translated; fuzzy ones were translated from an older text."""
+    """The number of a language's texts and of those translated; fuzzy ones were translated from an older text."""
 
     texts: int
     translated: int
@@ -38,14 +38,15 @@ class Completeness(NamedTuple):
 
 
 class LanguageError(InputError):
-    """A language that the course does not have."""
+    """The course does not have this language."""
 
 
 def translated(text: str, /, **values: object) -> str:
-    """Returns the text in the reader's language, with these values in place of their names in braces.
+    """Return the text in the reader's language, with the values in place of their names in braces.
 
-    A text that has no translation, or one that was made for an older version of it, stays English. Without values, braces
-    are braces. A translation need not know what its values begin and end with: blanks beside full-width punctuation go.
+    A text without a translation, or with one of an older version, remains in English. Without values, braces are
+    literal. Spaces
+    next to full-width punctuation are removed, so a translation need not depend on how its values begin and end.
     """
     found = texts_in(language()).get(text)
     if found is None:
@@ -54,29 +55,29 @@ def translated(text: str, /, **values: object) -> str:
 
 
 def translatable(text: str) -> str:
-    """Returns the text as it is: it is translated where it is shown, and a translator finds it here."""
+    """Return the text unchanged, and mark it for translators; it is translated where it is shown."""
     return text
 
 
 def in_english(text: str, /, **values: object) -> str:
-    """Returns the text with these values, in English: for what is kept, or crosses to another process, before it is shown.
+    """Return the text with these values in English, if it is stored or sent to another process before it is shown.
 
-    `retold` says it in the reader's language. Values may be such texts themselves.
+    `retold` translates it into the reader's language. Values may be such texts themselves.
     """
     return text.format(**values) if values else text
 
 
 def counted_in_english(count: int, one: str, many: str, **values: object) -> str:
-    """Returns the one of two texts of `in_english` that fits a number, such as "{count} node" and "{count} nodes"."""
+    """Return one of two texts of `in_english`, depending on a number, such as "{count} node" and "{count} nodes"."""
     return in_english(one if count == 1 else many, count=f"{count:,}", **values)
 
 
 def retold(english: str) -> str:
-    """Return a text that `in_english` made, perhaps long ago, in the reader's language; any other text unchanged."""
+    """Return a text of `in_english` in the reader's language; other texts are returned unchanged."""
     spoken = language()
     if spoken == SOURCE or not english:
         return english
-    if " " in english and english in texts_in(spoken):  # a name of a kind of change, for one
+    if " " in english and english in texts_in(spoken):  # for example, the name of a kind of change
         return texts_in(spoken)[english]
     if found := _retold(english, spoken) or _retold(english.removesuffix("."), spoken, "{sentence}."):
         return found
@@ -93,7 +94,7 @@ def _interleaved(parts: list[str], seams: list[str]) -> str:
 
 
 def _retold(english: str, spoken: str, end: str = "{sentence}") -> str | None:
-    """Returns one text of `in_english` in a language, inside of another text; None where it is none of them."""
+    """Return the translation of a single text of `in_english`, inserted into `end`; None for other texts."""
     for pattern, text in _sentences_in(spoken):
         if found := pattern.fullmatch(english):
             values = {name: retold(value) for name, value in found.groupdict().items()}
@@ -102,7 +103,7 @@ def _retold(english: str, spoken: str, end: str = "{sentence}") -> str | None:
 
 
 def known_language(name: str) -> str:
-    """Returns the language's own name among `LANGUAGES`; case and the kind of hyphen do not matter.
+    """Return the language's name in `LANGUAGES`, ignoring case and the kind of hyphen.
 
     Raises:
         LanguageError: the course is not translated into it.
@@ -121,21 +122,21 @@ def known_language(name: str) -> str:
 
 
 def join_names(things: list[str]) -> str:
-    """Returns "a", "a and b", "a, b and c"."""
+    """Return "a", "a and b", or "a, b and c"."""
     if len(things) < 2:
         return "".join(things)
     return translated("{things} and {last}", things=translated(", ").join(things[:-1]), last=things[-1])
 
 
 def join_sentences(parts: Iterable[str]) -> str:
-    """Returns the sentences as one text, without empty ones; no blank follows a full-width stop."""
+    """Return the non-empty sentences as one text, without a space after a full-width stop."""
     text = " ".join(filter(None, parts))
     return text if language() == SOURCE else BLANK.sub("", text)
 
 
 @functools.cache
 def texts_in(spoken: str) -> dict[str, str]:
-    """Returns all that is translated into a language, by the English text; nothing for English."""
+    """Return all translations of a language, by the English text; empty for English."""
     found: dict[str, str] = {}
     for file in po_files(spoken):
         found |= {
@@ -148,7 +149,7 @@ def texts_in(spoken: str) -> dict[str, str]:
 
 @functools.cache
 def _sentences_in(spoken: str) -> list[tuple[re.Pattern[str], str]]:
-    """Returns a pattern for each text of `SENTENCES`, with its translation; that with most words of its own comes first."""
+    """Return a pattern for each text of `SENTENCES` with its translation, the longest fixed text first."""
     stored = chain.from_iterable(read_po(file) for file in po_files(spoken) if file.name == SENTENCES)
     known = [(str(one.id), str(one.string)) for one in stored if one.id and one.string and not one.fuzzy]
     known.sort(key=lambda pair: -len(BLANKS.sub("", pair[0])))
@@ -167,7 +168,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 def completeness(spoken: str) -> Completeness:
-    """Counts a language's texts over all its files."""
+    """Count a language's texts over all its files."""
     messages = [message for file in po_files(spoken) for message in read_po(file) if message.id]
     fuzzy = sum(message.fuzzy for message in messages)
     done = sum(bool(message.string) and not message.fuzzy for message in messages)
@@ -175,15 +176,15 @@ def completeness(spoken: str) -> Completeness:
 
 
 def po_files(spoken: str) -> list[Path]:
-    """Returns a language's files, of each lesson and of the package; none where Babel, which reads them, is not installed."""
+    """Return a language's files, of each lesson and of the package; an empty list if Babel is not installed."""
     if importlib.util.find_spec("babel") is None:
         return []
     return sorted((FOLDER / spoken.replace("-", "_")).glob("*.po"))
 
 
 def read_po(file: Path) -> Catalog:
-    """Returns a PO file's messages."""
-    from babel.messages.pofile import read_po as parse  # comes with JupyterLab; English needs none of it
+    """Return a PO file's messages."""
+    from babel.messages.pofile import read_po as parse  # comes with JupyterLab; English does not need it
 
     with file.open("rb") as stream:
         return parse(stream)

@@ -1,11 +1,11 @@
-"""A program to play with: its lines in any order, its writes in any form, each arrangement judged by running it.
+"""The playground: a program whose lines can be reordered and rewritten, and whose arrangements are judged by running them.
 
     program = program_from_text("early_write", source)
     for arrangement in arrangements(program):
         judged = run(program, arrangement)
         judged.recording.verdict.outcome
 
-Importing this package loads no torch; the first use of a name below does.
+The names are imported on first use, so that importing this package does not load torch.
 """
 
 from __future__ import annotations

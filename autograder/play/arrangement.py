@@ -1,4 +1,4 @@
-"""Which arrangements of a program are offered, and the text of each."""
+"""The arrangements of a program that are offered, and the source of each."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from itertools import islice
 from autograder.play.cards import Arrangement, PlacedCard, PlayProgram
 
 MOST = 300
-"""Arrangements of one program that are offered: a table of them stays small enough to be sent."""
+"""The maximum number of offered arrangements of one program, which limits the size of a table of them."""
 
 
 def arrangements(program: PlayProgram, most: int = MOST) -> list[Arrangement]:
-    """Returns the arrangements that are offered, the one given first.
+    """Return the arrangements that are offered, the given one first.
 
-    For a program with spare cards: every order of cards in which each name is bound before it is read, and that returns. For any
-    other: each form of each line at each such place, the other lines as given.
+    For a program with spare cards, these are all orders of cards in which each name is bound before it is read, and
+    that return.
+    For other programs, each line is moved to each such place in each of its forms, with the other lines as given.
     """
     found = _orders(program) if program.spare else _moves(program)
     return list(islice(_once_each(found), most))
@@ -31,12 +32,12 @@ def _once_each(found: Iterable[Arrangement]) -> Iterator[Arrangement]:
 
 
 def text_of(program: PlayProgram, arrangement: Arrangement) -> str:
-    """Returns the program's text; a return is replaced by the backward call from what it returns."""
+    """Return the program's source; a return statement is replaced by a backward call from the returned value."""
     return "\n".join(as_run(text) for _, text in placed_texts(program, arrangement)) + "\n"
 
 
 def answer_text(program: PlayProgram, arrangement: Arrangement) -> str:
-    """Returns the function that the arrangement is an answer with, to be written into a cell."""
+    """Return the source of the function that the arrangement defines, to be written into a cell."""
     fixed = {card.id for card in program.cards if card.is_fixed}
     body = [text for card, text in placed_texts(program, arrangement) if card not in fixed] or ["..."]
     lines = [line for text in body for line in text.splitlines()]
@@ -44,7 +45,7 @@ def answer_text(program: PlayProgram, arrangement: Arrangement) -> str:
 
 
 def placed_texts(program: PlayProgram, arrangement: Arrangement) -> list[tuple[str, str]]:
-    """Returns each card's id with its text, in order."""
+    """Return each card's id with its text, in order."""
     forms = {card.id: card.forms for card in program.cards}
     return [
         (placed.card, arrangement.edits.get(placed.card, forms[placed.card][placed.form].text))
@@ -53,9 +54,9 @@ def placed_texts(program: PlayProgram, arrangement: Arrangement) -> list[tuple[s
 
 
 def as_run(text: str) -> str:
-    """Returns a statement as it is run outside a function: `return a, b` becomes `(a.sum() + b.sum()).backward()`.
+    """Return a statement as it is run outside a function: `return a, b` becomes `(a.sum() + b.sum()).backward()`.
 
-    It has as many lines as before.
+    The number of lines does not change.
     """
     try:
         statement = ast.parse(text).body[0]
@@ -71,12 +72,12 @@ def as_run(text: str) -> str:
 
 
 def _is_simple(part: ast.expr) -> bool:
-    """Whether a dot can follow the expression."""
+    """Return whether a dot can follow the expression."""
     return isinstance(part, ast.Name | ast.Attribute | ast.Call | ast.Subscript)
 
 
 def _moves(program: PlayProgram) -> Iterator[Arrangement]:
-    """Yields the program as given, then each line that can be switched in each form at each place."""
+    """Yield the program as given, then each line with several forms, in each form at each place."""
     yield program.as_given
     home = list(program.as_given.lines)
     names = BoundNames(program)
@@ -92,7 +93,7 @@ def _moves(program: PlayProgram) -> Iterator[Arrangement]:
 
 
 def _orders(program: PlayProgram) -> Iterator[Arrangement]:
-    """Yields each order of the spare cards that ends in a return, the shortest first where one begins another."""
+    """Yield each order of the spare cards that ends in a return statement, a shorter order before its extensions."""
     names = BoundNames(program)
     start = program.as_given.lines
     waiting = [(start, tuple(program.spare))]
@@ -110,7 +111,7 @@ def _orders(program: PlayProgram) -> Iterator[Arrangement]:
 
 
 class BoundNames:
-    """Which names each card of a program binds and reads, to tell whether an order binds each before it is read."""
+    """The names that each card of a program binds and reads, with which an order of cards is checked."""
 
     def __init__(self, program: PlayProgram):
         texts = {(card.id, number): form.text for card in program.cards for number, form in enumerate(card.forms)}
@@ -118,7 +119,7 @@ class BoundNames:
         self._all = {name for binds, _ in self._uses.values() for name in binds}
 
     def are_bound_in(self, lines: Iterable[PlacedCard]) -> bool:
-        """Returns whether every name that a line of the program binds is bound by an earlier line than those that read it."""
+        """Return whether each name that the program binds is bound by an earlier line than those that read it."""
         bound: set[str] = set()
         for placed in lines:
             binds, reads = self._uses[placed.card, placed.form]
@@ -129,7 +130,7 @@ class BoundNames:
 
 
 def _names(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """Returns the names that a statement binds, and those that it reads without binding them for itself only."""
+    """Return the names that a statement binds, and those that it reads except for its own local names."""
     nodes = list(ast.walk(ast.parse(text)))
     binds = {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     own = {

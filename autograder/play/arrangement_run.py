@@ -1,4 +1,4 @@
-"""An arrangement is judged by running it: what happened, and what autograd held."""
+"""The run of an arrangement: its outcome and its recording."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from autograder.tape.recording.verdict_types import Outcome
 from autograder.view.text.headline import headline
 
 NAMES: dict[str, Any] = {"torch": torch, "nn": nn, "F": nn.functional}
-"""What every program may use without an import, as the lessons' first cells have it."""
+"""The names that every program may use without an import, as in the lessons' first cells."""
 
 SECONDS = 2.0
-"""How long one run of an arrangement may take; there are at least four."""
+"""The time limit of one run of an arrangement, in seconds; an arrangement runs at least four times."""
 
 
 class JudgedArrangement(msgspec.Struct, frozen=True):
-    """What an arrangement does when PyTorch runs it."""
+    """The outcome of an arrangement, and its recording."""
 
     outcome: Outcome
     sentence: str
@@ -33,14 +33,16 @@ class JudgedArrangement(msgspec.Struct, frozen=True):
 def run(
     program: PlayProgram, arrangement: Arrangement, names: dict[str, Any] | None = None, seconds: float = SECONDS
 ) -> JudgedArrangement:
-    """Return the verdict on the arrangement, from several runs of its text.
+    """Return the verdict on the arrangement, from several runs of its source.
 
     Args:
-        names: values that it uses besides torch, nn and F; each run gets copies.
-        seconds: how long one run may take.
+        program: the program.
+        arrangement: the order and the forms of its cards.
+        names: values that it uses in addition to torch, nn and F; each run gets copies.
+        seconds: the time limit of one run.
 
     Raises:
-        ProgramError: it is not Python, or does not end in time.
+        ProgramError: it is not Python, or exceeds the time limit.
     """
     text = text_of(program, arrangement)
     recording = record(text, file=program.name, names=NAMES | (names or {}), seconds=seconds)

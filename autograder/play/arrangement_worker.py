@@ -1,4 +1,4 @@
-"""Arrangements run in a process of their own, within limits: whatever a line does, the notebook's kernel goes on."""
+"""A separate process that runs arrangements within limits, so that a line cannot stop the notebook's kernel."""
 
 from __future__ import annotations
 
@@ -23,17 +23,20 @@ from autograder.tape import ProgramError
 from autograder.view.scene.composition import Scene
 
 ONE_RUN, ALL_RUNS = 1.0, 6.0
-"""Seconds that one run of an arrangement, and all its runs together, may take."""
+"""Time limits, in seconds, for one run of an arrangement and for all its runs together."""
 
 MEMORY = 2 << 30
-"""Bytes that the runs may take beside those that the kernel has."""
+"""Additional memory, in bytes, that the runs may use."""
 
 CAN_FORK = sys.platform == "linux"
-"""Elsewhere the runs are in the kernel itself, and only the time of each is limited."""
+"""Whether runs use a fork. Otherwise they are in the kernel itself, and only the time of each is limited."""
 
 
 class ArrangementWorker:
-    """A fork of the kernel that runs the arrangements of one program; it ends with the kernel, and is replaced when one ends it."""
+    """A fork of the kernel that runs the arrangements of one program.
+
+    It ends with the kernel, and is replaced if an arrangement ends it.
+    """
 
     _open: ArrangementWorker | None = None
 
@@ -43,7 +46,7 @@ class ArrangementWorker:
         self._connection: Connection | None = None
 
     def scene(self, arrangement: Arrangement, options: dict[str, Any]) -> Scene:
-        """Returns the scene of an arrangement that ran, or one that says why it did not run to its end."""
+        """Return the scene of an arrangement's run, or one with the reason why it did not finish."""
         if not CAN_FORK:
             return judged_scene(self.program, arrangement, self.names, options)
         connection = self._connected()
@@ -61,7 +64,7 @@ class ArrangementWorker:
         return board_scene(self.program, arrangement, None, problem=problem, **options)
 
     def close(self) -> None:
-        """Ends the process; the next arrangement starts another."""
+        """Kill the process; the next arrangement starts a new one."""
         if self._process is not None and self._connection is not None:
             self._process.kill()
             self._process.join()
@@ -69,7 +72,7 @@ class ArrangementWorker:
         self._process = self._connection = None
 
     def _connected(self) -> Connection:
-        """Returns the connection to the process, which is started where there is none; another program's is ended."""
+        """Return the connection to the process; start it if necessary, and end another program's process."""
         if self._connection is None or not self._process.is_alive():
             other = ArrangementWorker._open
             if other is not None:
@@ -83,12 +86,12 @@ class ArrangementWorker:
         return self._connection
 
     def _serve(self, inside: Connection, outside: Connection) -> None:
-        """Runs in the fork: answers until the kernel's end of the connection is closed."""
+        """Answer requests in the fork until the kernel closes its end of the connection."""
         outside.close()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        sys.stdout = sys.stderr = io.StringIO()  # the kernel's own would write into the notebook
+        sys.stdout = sys.stderr = io.StringIO()  # the kernel's own streams would write into the notebook
         _limit_memory()
-        # The kernel's other threads are not in the fork, and OpenMP would wait for them for ever.
+        # The fork does not have the kernel's other threads, and OpenMP would wait for them forever.
         torch.set_num_threads(1)
         with suppress(EOFError, OSError):
             while True:
@@ -99,7 +102,7 @@ class ArrangementWorker:
 def judged_scene(
     program: PlayProgram, arrangement: Arrangement, names: dict[str, Any], options: dict[str, Any]
 ) -> Scene:
-    """Returns the scene of an arrangement that runs in this process; `options` are those of `board_scene`."""
+    """Return the scene of an arrangement that runs in this process; `options` are those of `board_scene`."""
     try:
         judged = run(program, arrangement, names, ONE_RUN)
     except ProgramError as error:
@@ -108,7 +111,7 @@ def judged_scene(
 
 
 def _limit_memory() -> None:
-    """What asks for more memory raises MemoryError; where the system has no such limit, it is stopped after some seconds."""
+    """Limit the memory of this process, so that larger allocations raise MemoryError; without such a limit, only time is limited."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 

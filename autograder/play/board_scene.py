@@ -1,4 +1,4 @@
-"""An arrangement as a scene: the picture of its run with its lines as cards, or the reason for a missing picture."""
+"""The scene of an arrangement: the picture of its run with its lines as cards, or the reason for a missing picture."""
 
 from __future__ import annotations
 
@@ -27,14 +27,17 @@ def board_scene(
     is_editable: bool = False,
     place: str = "",
 ) -> Scene:
-    """Returns the scene of an arrangement.
+    """Return the scene of an arrangement.
 
     Args:
-        recording: of its run; None where it was not run, and `problem` says why.
-        number: of the request that this answers.
-        remark: a sentence beside the verdict.
+        program: the program.
+        arrangement: the order and the forms of its cards.
+        recording: the recording of its run; None if it was not run, in which case `problem` gives the reason.
+        number: the number of the request that this scene answers.
+        problem: the reason for a missing picture.
+        remark: a sentence next to the verdict.
         is_editable: whether the text of a line may be changed.
-        place: class name of the element of the page that a live widget replaces; "" without a widget.
+        place: class name of the page element that a live widget replaces; "" without a widget.
     """
     scene = build_scene(recording, place=place) if recording else empty_scene(problem, place)
     placed = {line.card for line in arrangement.lines}
@@ -55,7 +58,7 @@ def board_scene(
 
 
 def empty_scene(sentence: str, place: str = "") -> Scene:
-    """Returns a scene of one frame that says why there is nothing to draw."""
+    """Return a scene of one frame with the reason why there is no picture."""
     nothing = Drawing(0, 0, 1, 1, [])
     frame = SceneFrame("", sentence, "", {}, [])
     return Scene(
@@ -64,7 +67,7 @@ def empty_scene(sentence: str, place: str = "") -> Scene:
 
 
 def _cards(program: PlayProgram, arrangement: Arrangement, is_run: bool) -> list[BoardCard]:
-    """Returns the cards of the program in order, with the keys of the lines that they were run as."""
+    """Return the cards of the program in order, with the keys of the lines as which they were run."""
     found, line = [], 1
     for placed in arrangement.lines:
         card = _card(program, placed, arrangement.edits.get(placed.card, ""))
@@ -76,7 +79,7 @@ def _cards(program: PlayProgram, arrangement: Arrangement, is_run: bool) -> list
 
 
 def _card(program: PlayProgram, placed: PlacedCard, edited: str = "") -> BoardCard:
-    """Returns a card; what an exercise returns is shown so, and not as the backward call that is run."""
+    """Return a card; for an exercise, the return statement is shown instead of the backward call that is run."""
     card = program.card(placed.card)
     text = edited or card.forms[placed.form].text
     lines = highlight(text if program.header else as_run(text))

@@ -1,4 +1,4 @@
-"""The lines of a program as cards, and an arrangement of them: frozen data, and their JSON."""
+"""The lines of a program as cards, and arrangements of them, as frozen data that can be encoded as JSON."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ class LineForm(msgspec.Struct, frozen=True):
     """One way to write a line.
 
     Attributes:
+        name: the kind of form.
         text: the statement, without indentation; it may have several lines.
     """
 
@@ -25,8 +26,8 @@ class LineCard(msgspec.Struct, frozen=True):
 
     Attributes:
         id: unique in the program.
-        forms: the ways to write it, as the program writes it first; more than one for a write, and for an alias of a tensor.
-        is_fixed: it keeps its place before or after the lines that move.
+        forms: the ways to write it, the original first; a write or an alias of a tensor has several.
+        is_fixed: whether it keeps its place before or after the lines that can be moved.
     """
 
     id: str
@@ -35,7 +36,7 @@ class LineCard(msgspec.Struct, frozen=True):
 
 
 class PlacedCard(msgspec.Struct, frozen=True):
-    """A card in an arrangement, and which of its forms it has, counted from 0."""
+    """A card in an arrangement, and the index of its form."""
 
     card: str
     form: int = 0
@@ -45,8 +46,8 @@ class Arrangement(msgspec.Struct, frozen=True):
     """An order of cards, each in one of its forms.
 
     Attributes:
-        lines: the fixed cards too; a card that is missing here is not in the program.
-        edits: card id → the text that stands there instead of its form.
+        lines: the cards, including the fixed ones; a card that is missing here is not in the program.
+        edits: card id → the text that replaces its form.
     """
 
     lines: tuple[PlacedCard, ...]
@@ -54,7 +55,7 @@ class Arrangement(msgspec.Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """A short text that is equal for equal arrangements, such as "0 1 3.2 2"; edits are not in it."""
+        """A short text that is equal for equal arrangements, such as "0 1 3.2 2"; it does not include edits."""
         return " ".join(f"{line.card}.{line.form}" if line.form else line.card for line in self.lines)
 
 
@@ -63,9 +64,10 @@ class PlayProgram(msgspec.Struct, frozen=True):
 
     Attributes:
         name: the id of the exercise or prediction that it comes from.
-        cards: in the order of the program.
-        spare: ids of the cards that the program as given leaves out: either all cards to be put in order, or ().
-        header: the first line of the function that an exercise asks for, such as "def drain(buffer, total):"; "" without a function.
+        cards: the cards in the order of the program.
+        spare: ids of the cards that the given program omits: either all cards to be put in order, or ().
+        header: the first line of the function that an exercise asks for, such as "def drain(buffer, total):"; ""
+            without a function.
     """
 
     name: str
@@ -75,7 +77,7 @@ class PlayProgram(msgspec.Struct, frozen=True):
 
     @property
     def as_given(self) -> Arrangement:
-        """The arrangement that the program starts with."""
+        """The initial arrangement of the program."""
         return Arrangement(tuple(PlacedCard(card.id) for card in self.cards if card.id not in self.spare))
 
     @property
@@ -84,5 +86,5 @@ class PlayProgram(msgspec.Struct, frozen=True):
         return self.header.removeprefix("def ").partition("(")[0]
 
     def card(self, identity: str) -> LineCard:
-        """Return the card with this id; raise KeyError if there is no such card."""
+        """Return the card with this id; raise KeyError if it does not exist."""
         return {card.id: card for card in self.cards}[identity]

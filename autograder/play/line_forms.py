@@ -12,7 +12,7 @@ from autograder.tape.repair.source.edits import EditableSource, insert
 from autograder.tape.repair.source.inplace_finder import InPlaceWrite, called, find_writes
 
 METHODS = {ast.Add: "add_", ast.Sub: "sub_", ast.Mult: "mul_", ast.Div: "div_", ast.Pow: "pow_"}
-MODULES = {"torch", "F", "nn"}  # `torch.relu_(h)` writes into h, but is no method of it
+MODULES = {"torch", "F", "nn"}  # `torch.relu_(h)` modifies h, but is not a method of it
 DETOURS = {"data": ".data", "detach": ".detach()"}
 ALIAS_FORMS: tuple[tuple[FormName, str], ...] = (
     (".data", ".data"),
@@ -23,7 +23,7 @@ ALIAS_FORMS: tuple[tuple[FormName, str], ...] = (
 
 
 def forms_of(text: str) -> tuple[LineForm, ...]:
-    """Returns the forms of a statement, as it is written first; that one alone where nothing about it can be switched."""
+    """Return the forms of a statement, the original first; only the original if it cannot be switched."""
     source = EditableSource(text)
     statement = source.tree.body[0]
     found = _forms_of_alias(source, statement) or _forms_of_write(text)
@@ -33,7 +33,7 @@ def forms_of(text: str) -> tuple[LineForm, ...]:
 
 
 def _forms_of_alias(source: EditableSource, statement: ast.stmt) -> list[LineForm]:
-    """Returns the forms of `y = x.data` and `y = x.detach()`, [] for any other statement."""
+    """Return the forms of `y = x.data` and `y = x.detach()`, [] for any other statement."""
     if not isinstance(statement, ast.Assign):
         return []
     value = statement.value
@@ -46,7 +46,7 @@ def _forms_of_alias(source: EditableSource, statement: ast.stmt) -> list[LineFor
 
 
 def _forms_of_write(text: str) -> list[LineForm]:
-    """Returns the four forms of the one write in a statement, [] where there is none or more than one."""
+    """Return the four forms of the single write in a statement, [] if it has no write or several."""
     plain = _without_detour(text)
     source = EditableSource(plain)
     statement = source.tree.body[0]
@@ -65,7 +65,7 @@ def _forms_of_write(text: str) -> list[LineForm]:
 
 
 def _without_detour(text: str) -> str:
-    """Returns a write through `x.data` or `x.detach()` as a write into `x` itself."""
+    """Return a write through `x.data` or `x.detach()` as a write into `x` itself."""
     source = EditableSource(text)
     writes = list(find_writes(source, source.tree.body[0]))
     if len(writes) != 1 or writes[0].path[:1] not in (("data",), ("detach",)):
@@ -75,7 +75,7 @@ def _without_detour(text: str) -> str:
 
 
 def _through_detach(source: EditableSource, write: InPlaceWrite) -> str | None:
-    """Returns the write through `.detach()`; `x.detach() += 1` is no Python, so it is written as a method."""
+    """Return the write through `.detach()`, as a method because `x.detach() += 1` is not valid Python."""
     if isinstance(write.node, ast.AugAssign) and not write.path:
         method = METHODS.get(type(write.node.op))
         return method and f"{source.of(write.root)}.detach().{method}({source.of(write.node.value)})"
@@ -83,7 +83,7 @@ def _through_detach(source: EditableSource, write: InPlaceWrite) -> str | None:
 
 
 def _out_of_place(source: EditableSource, write: InPlaceWrite) -> str | None:
-    """Returns the write into new memory, to which the name is bound; an item is written into a copy."""
+    """Return the statement with the result in new memory, bound to the name; an item is written into a copy."""
     name = source.of(write.root)
     if write.path:
         return f"{name} = {name}.clone()\n{source.text}"

@@ -1,4 +1,4 @@
-"""Programs to play with, from a text, a function, or lines that are to be put in order."""
+"""Programs for the playground, from a source text, a function, or lines to put in order."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ from autograder.play.line_forms import forms_of
 
 
 class Unplayable(InputError):
-    """The program has no lines that could be moved; the message says why."""
+    """The program has no lines that can be moved; the message gives the reason."""
 
 
 def program_from_text(name: str, text: str, before: Iterable[str] = ()) -> PlayProgram:
-    """Returns the program whose lines are the statements of a text.
+    """Return the program whose lines are the statements of a text.
 
     Args:
-        before: statements that make what the text starts from; they keep their place.
+        name: the name of the program.
+        text: the source.
+        before: statements that create the program's inputs; they keep their place.
 
     Raises:
-        Unplayable: it is not Python, or has fewer than two statements.
+        Unplayable: the text is not Python, or has fewer than two statements.
     """
     fixed = [LineCard(f"{number}", (LineForm("as written", line),), True) for number, line in enumerate(before)]
     lines = list(statements(text, name))
@@ -36,14 +38,15 @@ def program_from_text(name: str, text: str, before: Iterable[str] = ()) -> PlayP
 
 
 def program_from_function(name: str, source: str, before: Iterable[str] = ()) -> PlayProgram:
-    """Returns the program that a function's body is; what it returns is what backward starts from, unless it runs one itself.
+    """Return the program in a function's body; backward starts from the returned value, unless the body calls backward itself.
 
     Args:
-        source: the function's own text; a decorator and a docstring are left out.
-        before: statements that make its arguments.
+        name: the name of the program.
+        source: the function's source; its decorators and docstring are omitted.
+        before: statements that create its arguments.
 
     Raises:
-        Unplayable: the text is no function, or its body has fewer than two statements.
+        Unplayable: the text is not a function, or its body has fewer than two statements.
     """
     tree = _parsed(textwrap.dedent(source), name)
     function = next((node for node in tree.body if isinstance(node, ast.FunctionDef)), None)
@@ -62,12 +65,13 @@ def program_from_function(name: str, source: str, before: Iterable[str] = ()) ->
 def program_from_lines(
     name: str, lines: Iterable[str], header: str = "", before: Iterable[str] = (), spare: bool = True
 ) -> PlayProgram:
-    """Returns the program to be made from lines that stand in no order, of which not all may be needed.
+    """Return the program to be built from unordered lines, some of which may not be needed.
 
     Args:
+        name: the name of the program.
         lines: one statement each.
-        header: the first line of the function that they are the body of.
-        before: statements that make the function's arguments.
+        header: the first line of the function whose body they form.
+        before: statements that create the function's arguments.
         spare: whether the program starts empty.
 
     Raises:
@@ -82,7 +86,7 @@ def program_from_lines(
 
 
 def statements(text: str, name: str) -> Iterator[str]:
-    """Yields each statement of a text with the comment behind it; those that share a line stay together."""
+    """Yield each statement of a text with its trailing comment; statements on the same line stay together."""
     lines, last = text.splitlines(), 0
     for node in _parsed(text, name).body:
         if node.lineno > last:

@@ -1,4 +1,4 @@
-"""The kernel's side of a picture that can be changed: it answers each arrangement that a reader makes."""
+"""The kernel's side of an editable picture, which answers each arrangement that a reader makes."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ START = translatable("Put the lines in an order: drag them, or use the buttons b
 
 
 class ArrangementRequest(msgspec.Struct):
-    """What the front end sends.
+    """A request from the front end.
 
     Attributes:
-        number: higher than that of the request before.
-        again: start again with the program as given.
+        number: the number of the request, which increases.
+        lines: the cards and their forms.
+        edits: card id → the edited text.
+        again: whether to start again with the given program.
     """
 
     number: int
@@ -36,7 +38,9 @@ class ArrangementRequest(msgspec.Struct):
 class Playground:
     """Runs the arrangements of one program, one at a time.
 
-    Attributes:
+    Args:
+        program: the program.
+        names: values that it uses.
         place: class name of the element that the live picture replaces.
     """
 
@@ -45,19 +49,19 @@ class Playground:
         self._worker = ArrangementWorker(program, self.names)
 
     def attach(self, picture: Any) -> None:
-        """Answers what a reader changes in this live picture."""
+        """Answer a reader's changes in this live picture."""
         self.place = picture.scene.get("place", "")
         picture.observe(lambda change: self._answer(picture, change.new), "arrangement")
 
     def scene(self, arrangement: Arrangement, number: int = 0) -> Scene:
-        """Returns the scene that shows an arrangement; one without lines of its own is not run."""
+        """Return the scene of an arrangement; an empty one is not run."""
         options: dict[str, Any] = {"number": number, "is_editable": not self.program.header, "place": self.place}
         if self.program.spare and arrangement.key == self.program.as_given.key:
             return board_scene(self.program, arrangement, None, problem=translated(START), **options)
         return self._worker.scene(arrangement, options)
 
     def warm_up(self) -> None:
-        """Runs the program as given in this process, so that what that imports need not be imported in the worker."""
+        """Run the given program in this process, so that the worker need not repeat its imports."""
         judged_scene(self.program, self.program.as_given, self.names, {})
 
     def _answer(self, picture: Any, sent: dict[str, Any]) -> None:
@@ -68,7 +72,7 @@ class Playground:
 
 
 def open_playground(playground: Playground) -> None:
-    """Displays a program to play with: live while a kernel runs, its lines as text in a saved notebook and in a terminal."""
+    """Display a program in the playground: live while a kernel runs, as text in a saved notebook and in a terminal."""
     if not draws_here():
         print(saved_forms(playground.program, "")["text/plain"])
         return
@@ -86,14 +90,14 @@ def open_playground(playground: Playground) -> None:
 
 
 def saved_forms(program: PlayProgram, place: str) -> dict[str, str]:
-    """Return the saved form of a program to play with: its lines."""
+    """Return the saved form of a program in the playground: its lines."""
     lines = "\n".join([*filter(None, [program.header]), *(card.forms[0].text for card in program.cards)])
     html = f'<div class="{escape(place)}"><pre>{escape(lines)}</pre></div>'
     return {"text/html": html, "text/plain": lines}
 
 
 def playground_of(function: Callable[[], Any], source: str) -> Playground | None:
-    """Returns the playground of a function without arguments; None where its lines cannot be moved."""
+    """Return the playground of a function without arguments; None if its lines cannot be moved."""
     try:
         program = program_from_function(function.__name__, source)
     except Unplayable:
