@@ -105,8 +105,8 @@ def _test(words: list[str]) -> int:
     os.chdir(ROOT)
     chosen = next((word for word in words if word in TESTS), "")
     others = [word for word in words if word not in TESTS]
-    if others and not chosen:
-        return int(pytest.main(others))
+    if not chosen and any(os.path.exists(word.partition("::")[0]) for word in others):
+        return int(pytest.main(others))  # named tests run even if they are slow
     return int(pytest.main(["-m", TESTS.get(chosen, "not slow"), *ON_BOTH_CORES, *others]))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.units import EXHAUSTIVE, QUICK, SLOW, THOROUGH, rank, skipped_lines, unit_of
+from tests.units import EXHAUSTIVE, QUICK, THOROUGH, is_slow, part_of, rank, skipped_lines, unit_of
 
 os.environ["AUTOGRADER_PROGRESS"] = str(Path(tempfile.mkdtemp(prefix="autograder-tests-")) / "progress.json")
 # Small tensors gain nothing from threads; threads of kernels and commands that wait for a busy core cost much.
@@ -23,14 +23,15 @@ ELSEWHERE = {"browser", "jupyterlab", "bubblewrap", "made_once"}
 
 @pytest.hookimpl(tryfirst=True)  # before pytest chooses by `-m`
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what is slow and what `test --quick` leaves out; the longest stand first, and within a unit the order is that of the files."""
+    """Mark slow tests, their part, and tests that `test --quick` skips; the longest units come first."""
     for item in items:
         unit = unit_of(item.nodeid)
         elsewhere = ELSEWHERE & set(getattr(item, "fixturenames", ()))
         if elsewhere or unit in THOROUGH or (unit.startswith("corpus") and unit not in QUICK):
             item.add_marker(pytest.mark.thorough)
-        if unit in SLOW:
+        if is_slow(item.nodeid):
             item.add_marker(pytest.mark.slow)
+        item.add_marker(pytest.mark.part(number=part_of(unit)))
         if unit in EXHAUSTIVE:
             item.add_marker(pytest.mark.exhaustive)
     items.sort(key=lambda item: rank(unit_of(item.nodeid)))

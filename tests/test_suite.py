@@ -39,12 +39,23 @@ def test_help_lists_the_selections(capsys):
     assert "usage: autograder test" in shown
 
 
-def test_other_words_are_pytests(monkeypatch):
-    """A file or an option by itself reaches pytest as it is."""
+def test_named_tests_run_as_pytest_runs_them(monkeypatch):
+    """A file or a test is passed to pytest without a selection, so that a slow one runs, too."""
     called = []
     monkeypatch.setattr(pytest, "main", lambda arguments: called.append(arguments) or 0)
-    cli.main(["test", "tests/view", "-k", "scene"])
-    assert [["tests/view", "-k", "scene"]] == called
+    for words in (["tests/view", "-k", "scene"], ["tests/test_suite.py::test_skipped_tests_are_summed_up"]):
+        assert 0 == cli.main(["test", *words])
+        assert words == called.pop()
+
+
+def test_options_of_pytest_run_on_both_cores(monkeypatch):
+    """`test -k scene` chooses from the tests of a plain run, and runs them in the same way."""
+    called = []
+    monkeypatch.setattr(pytest, "main", lambda arguments: called.append(arguments) or 0)
+    cli.main(["test"])
+    cli.main(["test", "-k", "scene"])
+    assert [*called[0], "-k", "scene"] == called[1]
+    assert called[0][called[0].index("-n") + 1] == "2"
 
 
 def test_all_tests_of_a_program_stand_together():
@@ -71,10 +82,42 @@ def test_the_corpus_is_dealt_out_evenly():
     assert 4 == len(quick)
 
 
-def test_what_is_named_as_long_exists():
-    """A renamed file would fall back to the end of the queue unnoticed."""
+def test_named_files_and_tests_exist():
+    """A renamed file or test would fall back to the end of the queue, or out of a selection, unnoticed."""
     tests = Path(__file__).parent
-    assert [] == [name for name in (*units.LONGEST, *units.CORPUS, *units.THOROUGH) if not (tests / name).exists()]
+    slow = [unit for unit in units.SLOW if not unit.startswith("corpus ")]
+    assert [] == [
+        name for name in (*units.LONGEST, *units.CORPUS, *units.THOROUGH, *slow) if not (tests / name).exists()
+    ]
+    kept = [(file, name.partition("[")[0]) for file in slow for name in units.SLOW[file]]
+    assert [] == [(file, name) for file, name in kept if f"def {name}(" not in (tests / file).read_text("utf-8")]
+
+
+@pytest.mark.parametrize(
+    ("node", "slow"),
+    [
+        ("tests/grade/batch/test_what_decides.py::test_a_limit", True),
+        ("tests/grade/batch/test_what_decides.py::test_nothing_changed", False),
+        ("tests/grade/batch/test_what_decides.py::test_the_teachers_files[data.csv]", False),
+        ("tests/grade/batch/test_what_decides.py::test_the_teachers_files[img/a.png]", True),
+        ("tests/view/test_text.py::test_text", False),
+    ],
+)
+def test_a_slow_file_keeps_some_tests_in_the_plain_run(node, slow):
+    """The table names them with or without their parameters."""
+    assert slow == units.is_slow(node)
+
+
+def test_each_unit_belongs_to_one_part():
+    """`.ci/run N` repeats what ran before, and a unit that a part names exists."""
+    named = [unit for part in units.PARTS for unit in part]
+    assert len(set(named)) == len(named)
+    assert [] == [
+        unit for unit in named if not unit.startswith("corpus ") and not (Path(__file__).parent / unit).exists()
+    ]
+    assert [number for number, part in enumerate(units.PARTS, 1) for _ in part] == list(map(units.part_of, named))
+    files = [file.name for file in Path(__file__).parent.rglob("test_*.py")]
+    assert set(range(1, len(units.PARTS) + 1)) == set(map(units.part_of, files))
 
 
 def test_skipped_tests_are_summed_up():
@@ -83,8 +126,8 @@ def test_skipped_tests_are_summed_up():
     assert ["skipped: 2 tests (no Chromium: install it)", "skipped: 1 test (no npm)"] == units.skipped_lines(reasons)
 
 
-def test_what_the_hour_of_ci_leaves_out_has_others_of_its_kind():
-    """Every kind of outcome that an exhaustive share of the corpus holds is in a share that CI runs, too."""
+def test_exhaustive_programs_have_others_of_their_kind():
+    """Every kind of outcome that an exhaustive share of the corpus holds is in another share, too."""
     outcomes = {True: set(), False: set()}
     for one in programs():
         unit = units.unit_of(f"tests/corpus/test_tape.py::test_outcome[{one.name}]")

@@ -24,11 +24,47 @@ SHARES = 12
 QUICK = ("corpus 0",)
 """The shares of the corpus that `test --quick` runs."""
 
-SLOW = ("corpus 8", "corpus 9", "corpus 10", "corpus 11", "grade/classes/test_like_nbgrader.py")
-"""What only `test --slow` and `test --all` run as a whole: a third of the corpus, and a class graded by both graders."""
+SLOW: dict[str, tuple[str, ...]] = {
+    "corpus 8": (),
+    "corpus 9": (),
+    "corpus 10": (),
+    "corpus 11": (),
+    "browser/test_attempt.py": ("test_a_wrong_answer_shows_its_own_run[JupyterLab Light]",),
+    "grade/batch/test_csv_export.py": ("test_every_student_has_one_whole_row",),
+    "grade/batch/test_dry_run.py": (),
+    "grade/batch/test_what_decides.py": ("test_nothing_changed", "test_the_teachers_files[data.csv]"),
+    "grade/classes/test_like_nbgrader.py": (),
+    "grade/sandbox/test_resource_watch.py": (
+        "test_memory_of_every_kind_is_counted[in several processes]",
+        "test_honest_use_of_memory_is_within_the_limit",
+        "test_a_cell_ends_at_its_limit[is busy-alone]",
+        "test_processors_are_shared_out",
+    ),
+}
+"""Units and files that only `test --slow` and `test --all` run, each with the tests that `test` runs all the same."""
 
 EXHAUSTIVE = ("corpus 9", "corpus 10", "corpus 11")
-"""What of that only the weekly `test --all` runs: more programs of kinds that the other shares hold, too."""
+"""Slow units in no part of `.ci/run`: programs of kinds that the other shares contain, too. The weekly `test --all` runs them."""
+
+PARTS = (
+    ("test_package.py", "corpus 0"),
+    ("book/test_every_case.py", "book/test_in_browser.py", "corpus 1"),
+    ("lessons/test_in_chinese.py", "grade/sandbox/test_hostile.py", "corpus 2"),
+    ("lessons/test_notebooks.py", "repair/test_scripts.py", "corpus 3"),
+    (
+        "grade/classes/test_courses.py",
+        "grade/sandbox/test_taken_over_judge.py",
+        "tape/observe/test_compiled.py",
+        "corpus 4",
+    ),
+    ("course/test_handouts.py", "grade/batch/test_what_decides.py", "grade/sandbox/test_resource_watch.py", "corpus 5"),
+    ("lessons/test_mutations.py", "course/test_variants.py", "grade/batch/test_resume.py", "corpus 6"),
+    ("browser", "grade/classes/test_like_nbgrader.py", "grade/classes/test_walks.py", "corpus 7", "corpus 8"),
+)
+"""Parts of the slow tests with the units that take minutes; the hash of its name places any other unit.
+
+`.ci/run` runs one part, in at most ten minutes.
+"""
 
 THOROUGH = {
     "check/test_check.py",
@@ -84,6 +120,19 @@ def unit_of(node: str) -> str:
     if file in CORPUS and program:
         return f"corpus {zlib.crc32(program[1].encode()) % SHARES}"
     return "browser" if file.startswith("browser/") else file
+
+
+def is_slow(node: str) -> bool:
+    """Return whether only `test --slow` and `test --all` run a test."""
+    file, _, name = node.removeprefix("tests/").partition("::")
+    unit = next((one for one in (unit_of(node), file) if one in SLOW), None)
+    return unit is not None and not {name, name.partition("[")[0]} & set(SLOW[unit])
+
+
+def part_of(unit: str) -> int:
+    """Return the part, counted from 1, that the slow tests of a unit belong to."""
+    placed = (number for number, units in enumerate(PARTS, 1) if unit in units)
+    return next(placed, zlib.crc32(unit.encode()) % len(PARTS) + 1)
 
 
 def rank(unit: str) -> int:
