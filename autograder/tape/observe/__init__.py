@@ -1,1 +1,1 @@
-"""One run followed statement by statement: tensors, graph, saved tensors, memory and writes."""
+"""Observe a run statement by statement: tensors, graph, saved tensors, memory and in-place modifications."""

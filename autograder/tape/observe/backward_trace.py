@@ -1,7 +1,8 @@
-"""The backward trace: which nodes the engine visits, in order, and the gradient that leaves each.
+"""Trace a backward: the nodes that the engine visits, in order, and the gradients that each returns.
 
-Only a hook sees the gradients between nodes, and the engine no longer adds in place to a gradient that Python holds (PyTorch
-2.13): the buffers' versions then differ from an unobserved run. So the trace has a run of its own, which decides nothing else.
+Only hooks receive the gradients between nodes, and the engine does not accumulate in place into a gradient that Python
+refers to (PyTorch 2.13), so the versions of the buffers differ from an unobserved run. The trace therefore has its own
+run, which determines nothing else.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from autograder.tape.recording.schema import BackwardStep
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.graph_walk import nodes_below
 
-MOST = 2_000  # nodes that a trace holds; nobody reads more, and each costs two hooks
+MOST = 2_000  # maximum number of nodes in a trace, because each needs two hooks and longer traces are not readable
 
 
 @dataclass
 class Visit:
-    """One node that backward entered: the call's number, the node's place below its roots, and the gradient that left it."""
+    """A node that backward entered: the number of the call, the index of the node below the roots, and its gradients as text."""
 
     call: int
     index: int
@@ -33,22 +34,22 @@ class Visit:
 
 
 class BackwardTrace(Listener):
-    """Puts hooks on the nodes of each backward and removes them again; they read the gradients and return nothing."""
+    """Adds hooks to the nodes of each backward and removes them afterwards; the hooks only read gradients."""
 
     def __init__(self, *, keep_graph: bool = False, first: int = 0):
         self.visits: list[Visit] = []
         self._keep_graph = keep_graph
-        self._first = first  # the number of the first backward call that is traced
+        self._first = first  # number of the first backward call to trace
         self._calls = 0
         self._handles: list = []
         self._current: list[Visit] = []
 
     def keep_graph(self, asked: bool) -> bool:
-        """Returns whether the graph is kept: always, where the same graph will be needed by another run."""
+        """Return True if another run will use the same graph, else `asked`."""
         return asked or self._keep_graph
 
     def before_backward(self, call: Backward) -> None:
-        """Hooks the nodes that a backward is about to visit."""
+        """Add hooks to the nodes that a backward will visit."""
         self._current = []
         if self._calls < self._first:
             return
@@ -73,7 +74,7 @@ class BackwardTrace(Listener):
         return before, after
 
     def after_backward(self, call: Backward) -> None:
-        """Removes the hooks."""
+        """Remove the hooks."""
         for handle in self._handles:
             handle.remove()
         self._handles = []
@@ -85,19 +86,19 @@ class BackwardTrace(Listener):
 
 
 def _text(gradients: tuple[Any, ...]) -> str:
-    with unheard():  # our own reading is not the program's
+    with unheard():  # so that our own reads are not reported as the program's
         return ", ".join(values_text(gradient) for gradient in gradients if gradient is not None)
 
 
 def node_of_visit(visit: Visit, state: RunState) -> int | None:
-    """Returns the id of a visited node, or None where the observed run went another way."""
+    """Return the id of a visited node, or None if the observed run took another path."""
     nodes = state.visited[visit.call] if visit.call < len(state.visited) else []
     node = state.graph.nodes[nodes[visit.index]] if visit.index < len(nodes) else None
     return node.id if node is not None and node.name == visit.name else None
 
 
 def backward_steps(trace: BackwardTrace, right: BackwardTrace, state: RunState) -> tuple[BackwardStep, ...]:
-    """Returns the visits, each with what the same visit passed on in the run with cloned saves."""
+    """Return the visits, each with the gradients of the same visit in the run with cloned saves."""
     steps = []
     for index, visit in enumerate(trace.visits):
         node = node_of_visit(visit, state)

@@ -1,4 +1,4 @@
-"""What a backward call is about to read, while it can still be compared, and what it freed and filled."""
+"""Check the saved tensors of a graph when a backward call begins, and record its effects when it ends."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ class _NodesOfThread(threading.local):
 
 
 class BackwardWatcher:
-    """Looks at the graph as a backward call begins and as it ends; each thread has its own."""
+    """Checks the graph at the start and end of each backward call, separately for each thread."""
 
     def __init__(self, state: RunState, links: Links, watcher: MemoryWatcher, writes: Writes):
         self.state, self.links, self.watcher, self.writes = state, links, watcher, writes
         self._here = _NodesOfThread()
 
     def begin(self, call: Backward) -> None:
-        """Reads what backward is about to use: this is where an overwritten tensor does harm."""
+        """Check the saved tensors that backward will use; an overwritten one is harmful from here on."""
         state = self.state
         for root in call.roots:
             if isinstance(root, torch.Tensor):
@@ -76,13 +76,13 @@ class BackwardWatcher:
             self._name(save)
 
     def _name(self, save: TrackedSave) -> None:
-        """Looks for the name of an overwritten tensor while the frames that know it are still there."""
+        """Search for the name of an overwritten tensor while the frames with its variables exist."""
         owner = self.state.tensors.all[save.tensor] if save.tensor is not None else None
         if owner is not None and owner.name is None:
             self.state.name_of(owner, look=True)
 
     def end(self, call: Backward) -> None:
-        """Records what backward freed, and the gradient buffers it wrote into."""
+        """Record the saved tensors that backward freed, and the gradient buffers that it modified."""
         state, place = self.state, self.state.statements.here()
         state.engine_depth -= 1
         state.calls += 1

@@ -1,7 +1,7 @@
-"""What backward would do if it were called now.
+"""Forecast the outcome of a backward call at each step.
 
-While a program runs, nobody knows which loss it will call backward on; the newest root stands for it. Once the run is over the
-losses are known, and each step gets the forecast of a backward from the next one.
+During the run, the loss that the program will use is unknown, so the forecast is for the newest root. After the run,
+the losses are known, and each step receives the forecast of the next backward.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from autograder.tape.recording.verdict_types import Outcome
 
 
 class BackwardRoots:
-    """The nodes that no other node consumes: what a program may call backward on next."""
+    """The nodes that no other node consumes: candidates for the root of the next backward."""
 
     def __init__(self):
         self._scalars: dict[int, tuple[GraphNode, TrackedTensor]] = {}
         self._others: dict[int, tuple[GraphNode, TrackedTensor]] = {}
 
     def add(self, node: GraphNode, tracked: TrackedTensor) -> None:
-        """Adds the node of a tensor that was just made."""
+        """Add the node of a new tensor."""
         if not node.consumers:
             (self._scalars if tracked.shape == () else self._others)[node.id] = (node, tracked)
 
     def consume(self, node: GraphNode) -> None:
-        """Removes what a new node was made from."""
+        """Remove the inputs of a new node."""
         for input_ in node.inputs:
             if input_ is not None:
                 self._scalars.pop(input_, None)
                 self._others.pop(input_, None)
 
     def current(self) -> list[GraphNode | None]:
-        """Returns the newest living scalar that backward has not used, else the newest such tensor, or nothing."""
+        """Return the newest existing scalar that backward has not used, else the newest such tensor, or []."""
         for roots in (self._scalars, self._others):
             while roots:
                 node, tracked = roots[next(reversed(roots))]
@@ -48,13 +48,14 @@ class BackwardRoots:
 
 @dataclass(frozen=True)
 class BackwardCall:
-    """What a backward found.
+    """The state of the graph at a backward call.
 
     Attributes:
-        call: the step that called it; `first` the first step that made a part of its graph.
-        invalid: the saved tensors that no longer were what had been saved.
-        wrong_since: the step from which on its gradient is wrong for another reason, or None.
-        refused: it had no graph to go through, or one that was freed.
+        call: index of the step that called it.
+        first: index of the first step that created a part of its graph.
+        invalid: saved tensors that had changed since they were saved.
+        wrong_since: index of the step from which its gradient is wrong for another reason, or None.
+        refused: whether it raised an error because its graph was empty or freed.
     """
 
     call: int
@@ -67,10 +68,14 @@ class BackwardCall:
     def of(
         cls, call: int, made: int, visited: list[GraphNode], saves: list[TrackedSave], shared_since: int | None
     ) -> BackwardCall:
-        """Return the view of a backward in the step `call` that starts from a root made in the step `made`.
+        """Return the view of a backward in the step `call` that starts from a root created in the step `made`.
 
         Args:
-            shared_since: the step from which on two leaves share one gradient buffer, or None.
+            call: index of the step that calls backward.
+            made: index of the step that created its root.
+            visited: nodes of its graph.
+            saves: saved tensors of these nodes.
+            shared_since: index of the step from which two leaves share a gradient buffer, or None.
         """
         steps = [node.step for node in visited if node.inputs]
         wrong_steps = [node.untracked for node in visited if node.untracked is not None]
@@ -93,11 +98,11 @@ class BackwardCall:
         return Forecast(outcome, tuple(k.record_id for k in worst[:1] if k.record_id is not None))
 
 
-UNSEEN = BackwardCall(-1, -1, (), None, refused=False)  # a call before those that were looked at
+UNSEEN = BackwardCall(-1, -1, (), None, refused=False)  # a call before the observed part of the run
 
 
 def with_hindsight(steps: tuple[Step, ...], backward_calls: list[BackwardCall]) -> tuple[Step, ...]:
-    """Returns the steps, each with the forecast of the backward that the program went on to call."""
+    """Return the steps, each with the forecast of the next backward that the program called."""
     steps_with_forecast, waiting = [], iter(backward_calls)
     ahead = next(waiting, None)
     for step in steps:
@@ -110,7 +115,7 @@ def with_hindsight(steps: tuple[Step, ...], backward_calls: list[BackwardCall]) 
 
 
 def forecast(roots: list[GraphNode | None], *, rooted: bool = False) -> Forecast | None:
-    """Return the forecast of a backward from these nodes, or None without nodes; `rooted` says that it is starting."""
+    """Return the forecast of a backward from these nodes, or None without nodes; `rooted` means that it is starting."""
     if not roots:
         return None
     known = [root for root in roots if root is not None]

@@ -1,4 +1,4 @@
-"""Where gradients stop: values that leave the graph, parameters that an optimizer holds, gradients that are used twice."""
+"""Find where gradients stop: values that leave the graph, parameters of optimizers, gradients that are used twice."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from autograder.tape.run.storages import Memory
 
 NO_GRAD = "no_grad"
 NEW_LEAF = "new leaf"
-SOURCES = 500  # tensors that are kept of one cut: a line in a long loop makes new ones each time
-COMPUTED = 10_000  # storages that are remembered before those that are gone are forgotten
-LISTED = 64  # numbers of a new tensor that are compared with those that left the graph
-# These are no use of a value: they read or set what belongs to the gradient, or only look.
+SOURCES = 500  # maximum number of tensors stored per cut, because a line in a loop creates new ones in each iteration
+COMPUTED = 10_000  # number of stored storages above which freed ones are removed
+LISTED = 64  # maximum number of elements of a new tensor that are compared with numbers that left the graph
+# These functions do not use a value: they access its gradient, or only print it.
 _NO_USE = {
     "grad",
     "grad =",
@@ -40,12 +40,13 @@ _UPDATE = re.compile(r"step|grad|update")
 
 @dataclass(eq=False)
 class Cut:
-    """A line at which values leave the graph: the result of `how` has no history, though `sources` have one.
+    """A line at which values leave the graph: `sources` have a graph, but the result of `how` does not.
 
     Attributes:
-        how: the function, such as "detach", "item" or "argmax"; `NO_GRAD` where recording was off, `NEW_LEAF` for
-            what no function mode hears: `nn.Parameter(h)`, `Variable(h.data, requires_grad=True)` (PyTorch 2.13).
-        joined: the places where such a value met the graph again.
+        how: the function, such as "detach", "item" or "argmax"; `NO_GRAD` if recording was off; `NEW_LEAF` for a leaf
+            that no function mode receives: `nn.Parameter(h)`, `Variable(h.data, requires_grad=True)` (PyTorch 2.13).
+        sources: the values and their nodes, by id of the tensor.
+        joined: lines that combined such a value with the graph again.
     """
 
     place: Place
@@ -56,7 +57,7 @@ class Cut:
 
 @dataclass(eq=False)
 class StartedBackward:
-    """One call of backward: where, from which tensors, which node, whether recording was on, and the cut its root came from."""
+    """A call of backward: its line, its roots and their nodes, whether recording was on, and the cut that a root came from."""
 
     place: Place
     roots: list[TrackedTensor]
@@ -66,7 +67,7 @@ class StartedBackward:
 
 
 class GradientFlow:
-    """What a run did with values that require grad, apart from computing with them."""
+    """The use of values that require grad in a run, apart from computations."""
 
     def __init__(self):
         self.cuts: dict[tuple[Place, str], Cut] = {}
@@ -81,7 +82,7 @@ class GradientFlow:
         self._of_memory: dict[Memory, Cut] = {}
         self._computed: dict[
             int, tuple[StorageWeakRef, TrackedTensor]
-        ] = {}  # the last value with a history in each storage
+        ] = {}  # the last value with a graph in each storage
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
         self._filled: set[int] = set()
         self._spent: dict[int, Place | None] = {}
@@ -97,11 +98,16 @@ class GradientFlow:
         here: Place,
         numbers: Iterable[float] = (),
     ) -> None:
-        """Follows one call of a function.
+        """Process a function call.
 
         Args:
-            inputs: its tensors, tracked as `sources`; `numbers` are plain ones.
-            results: the tensors that it returned, or the one that it wrote into.
+            name: name of the function.
+            inputs: its tensor arguments.
+            sources: the tracked data of `inputs`.
+            result: its return value.
+            results: the tensors that it returned, or the tensor that it modified.
+            here: the line of the call.
+            numbers: its float arguments.
         """
         if name == "grad" and result is None and len(inputs) == 1 and not inputs[0].retains_grad:
             self.missing.append((here, sources[0]))
@@ -120,13 +126,13 @@ class GradientFlow:
                 self._leave(self._as_array(cut, here) if _is_array(result) else cut, results, result)
 
     def begin_anew(self, leaf: TrackedTensor, here: Place) -> None:
-        """Follows a leaf that no function returned; it may lie in the storage of a value that was computed with a history."""
+        """Process a leaf that no function returned; it may be in the storage of a value with a graph."""
         storage, computed = self._computed.get(leaf.storage, (None, None))
         if storage is not None and computed is not None and not storage.expired():
             self._of_value[leaf.id] = self._cut(NEW_LEAF, [computed], here)
 
     def _remember(self, computed: list[tuple[torch.Tensor, TrackedTensor]]) -> None:
-        # A weak reference keeps no bytes, and the number of its storage is given to no other.
+        # A weak reference keeps no bytes alive but prevents the reuse of the storage's identifier.
         if len(self._computed) > COMPUTED:
             self._computed = {number: kept for number, kept in self._computed.items() if not kept[0].expired()}
         for tensor, tracked in computed:
@@ -134,7 +140,7 @@ class GradientFlow:
                 self._computed[tracked.storage] = StorageWeakRef(tensor.untyped_storage()), tracked
 
     def origin(self, sources: Iterable[TrackedTensor]) -> Cut | None:
-        """Returns the cut that one of these values came from, if any."""
+        """Return the cut that one of these values came from, or None."""
         return next((self._of_value[one.id] for one in sources if one.id in self._of_value), None)
 
     def _cut(self, how: str, asking: list[TrackedTensor], here: Place) -> Cut:
@@ -144,7 +150,7 @@ class GradientFlow:
         return cut
 
     def _as_array(self, cut: Cut, here: Place) -> Cut:
-        """Returns the cut at which a value that had left the graph became an array, which nobody can follow."""
+        """Return the cut at which a value that had left the graph became an array, which cannot be followed."""
         array = self.cuts.setdefault((here, "numpy"), Cut(here, "numpy", cut.sources))
         self._of_memory |= {tracked.memory: array for tracked, _ in cut.sources.values()}
         return array
@@ -152,7 +158,7 @@ class GradientFlow:
     def _leave(self, cut: Cut, results: list, result: object) -> None:
         self._of_value |= {tracked.id: cut for _, tracked in results}
         numbers = result if isinstance(result, list) else [result]
-        # Small whole numbers are in every program; the others are unlikely to be met by chance.
+        # Small integers occur in every program; other numbers are unlikely to be equal by chance.
         self._of_number |= {number: cut for number in numbers[:LISTED] if isinstance(number, float) and number % 1}
 
     def _join(self, sources: list[TrackedTensor], numbers: Iterable[float], here: Place) -> None:
@@ -162,7 +168,7 @@ class GradientFlow:
                 cut.joined.append(here)
 
     def _remade(self, results: list) -> Cut | None:
-        """Returns the cut behind a tensor that was made of an array's memory, or of numbers."""
+        """Return the cut behind a tensor that was created from an array's memory or from numbers, or None."""
         for tensor, tracked in results:
             if tracked.memory in self._of_memory:
                 return self._of_memory[tracked.memory]
@@ -172,7 +178,7 @@ class GradientFlow:
         return None
 
     def hold(self, parameters: list[tuple[torch.Tensor, TrackedTensor]], here: Place) -> None:
-        """Notes what an optimizer is about to update, and whether a backward's gradients are gone by now."""
+        """Record the parameters that an optimizer will update, and whether the gradients of a backward were cleared before."""
         self.held |= {tracked.id: tracked for _, tracked in parameters}
         self.optimizer_at = self.optimizer_at or here
         filled = [(tensor, tracked) for tensor, tracked in parameters if tracked.id in self._filled]
@@ -189,7 +195,7 @@ class GradientFlow:
         writes: list[WriteEvent],
         here: Place,
     ) -> None:
-        """Follows the start of a backward: which leaves it reaches, and whether their gradients hold what was already used."""
+        """Process the start of a backward: the leaves that it reaches, and those whose gradients were used already."""
         self.calls.append(StartedBackward(here, roots, nodes, torch.is_grad_enabled(), self.origin(roots)))
         self.reached |= {one.id: one for one in targets}
         self._spend(writes)
@@ -203,12 +209,12 @@ class GradientFlow:
                 self._spent[tracked.id] = here
 
     def fill(self, targets: list[TrackedTensor]) -> None:
-        """Notes the leaves whose gradient a backward has filled; one inside another (a checkpoint) adds to them while it runs."""
+        """Record the leaves whose gradient a backward has filled; a nested one (of a checkpoint) adds leaves while it runs."""
         self.reached |= {one.id: one for one in targets}
         self._filled |= {one.id for one in targets}
 
     def _spend(self, writes: list[WriteEvent]) -> None:
-        """Finds the leaves that were updated since the last backward: their gradients are spent; spent twice is a fault."""
+        """Find the leaves that were updated since the last backward, whose gradients are used now; a second use is a fault."""
         updated = {
             write.memory
             for write in writes[self._writes :]
@@ -223,15 +229,15 @@ class GradientFlow:
                 self._spent[tracked.id] = _ONCE
 
     def finish(self, writes: list[WriteEvent]) -> None:
-        """Looks at what was written after the last backward; to be called once the run is over."""
+        """Process the modifications after the last backward; call it after the run."""
         self._spend(writes)
 
 
-_ONCE = Place("", 0, "")  # the gradient was used for an update, and nothing was added to it since
+_ONCE = Place("", 0, "")  # the gradient was used for an update and has not been accumulated into since
 
 
 def _is_new_leaf(result: torch.Tensor, inputs: list) -> bool:
-    """Whether a function returned a leaf of its own: `torch.tensor(h, requires_grad=True)` has no history either."""
+    """Return whether a function returned a new leaf; the result of `torch.tensor(h, requires_grad=True)` has no graph either."""
     return standing(result) == (True, True) and all(result is not one for one in inputs)
 
 
@@ -240,7 +246,7 @@ def _is_update(write: WriteEvent) -> bool:
 
 
 def _leaves(result: object) -> bool:
-    """Whether a function returned values in another form than a tensor: a number, a list of numbers, an array."""
+    """Return whether a function returned values that are not a tensor: a number, a list of numbers, or an array."""
     number = isinstance(result, int | float) and not isinstance(result, bool) and math.isfinite(result)
     return number or isinstance(result, list) or _is_array(result)
 

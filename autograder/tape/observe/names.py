@@ -1,4 +1,4 @@
-"""The names under which a program's frames reach their tensors, such as `d`, `hs[0]`, `self.weight` or `net.fc.bias`."""
+"""Find the expressions by which the frames of a program reach tensors, such as `d`, `hs[0]`, `self.weight` or `net.fc.bias`."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from types import FrameType
 
 import torch
 
-# In a container that grows with each statement, naming every element would take quadratic time: only its ends are named.
+# Naming all elements of a container that grows with each statement takes quadratic time, so only both ends are named.
 ENDS = 8
 DEPTH = 3
 
 
 def tensors_in(value: object, name: str, depth: int = DEPTH) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yields each tensor reached from `value`, with the expression that reaches it from `name`."""
+    """Yield each tensor reachable from `value`, with the expression that reaches it from `name`."""
     if isinstance(value, torch.Tensor):
         yield name, value
     elif depth == 0 or isinstance(value, (str, bytes, int, float, type, type(None))):
@@ -53,14 +53,14 @@ def _ends(length: int) -> Iterator[int]:
 
 
 def _is_plain_object(value: object) -> bool:
-    """Whether it is an instance of a class that the user wrote (a state, a config), and no module, function or library object."""
+    """Return whether it is an instance of a class of the user, such as a state or a configuration."""
     kind = type(value)
     library = kind.__module__.partition(".")[0] in ("builtins", "torch", "numpy", "collections", "types", "functools")
     return hasattr(value, "__dict__") and not library and not isinstance(value, (type, torch.optim.Optimizer))
 
 
 def bindings(space: Mapping[str, object], modules: dict[str, int]) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yields the names that a frame's variables give to tensors; a module's own only when its name is new (`modules`)."""
+    """Yield names and tensors of a frame's variables; the tensors of a module only if its name is new (`modules`)."""
     for name, value in list(space.items()):
         if isinstance(value, torch.Tensor):
             yield name, value
@@ -75,7 +75,7 @@ def bindings(space: Mapping[str, object], modules: dict[str, int]) -> Iterator[t
 def find_name(
     wanted: torch.Tensor, frames: list[FrameType], same: Callable[[torch.Tensor, torch.Tensor], bool] = operator.is_
 ) -> str | None:
-    """Returns the shortest expression that reaches the tensor, or one that is the `same`, from the innermost frame, or None."""
+    """Return the shortest expression in the innermost frame that reaches the tensor, or a tensor that is the `same`; else None."""
     for frame in reversed(frames):
         best = None
         for name, value in list(frame.f_locals.items()):

@@ -1,4 +1,4 @@
-"""Follows one run: after every function and statement, what is new, what was written, and what that made invalid."""
+"""Observe a run: after every function and statement, record new objects, modifications, and invalid saved tensors."""
 
 from __future__ import annotations
 
@@ -30,27 +30,29 @@ from autograder.tape.run.function_mode import Functions, tensors
 from autograder.tape.run.new_threads import in_new_threads
 from autograder.tape.run.programs.program import Program
 
-# These write running statistics and move no counter (torch 2.13).
+# These functions modify running statistics without a change of the version counter (torch 2.13).
 UNCOUNTED = {"batch_norm", "instance_norm"}
-# Statements that are looked at, whatever they do; after so many, only those in which PyTorch was called.
+# number of statements that are always checked; later ones are checked only if PyTorch was called
 EACH = 2_000
-SCRIPTED = 32  # statements between two questions for scripted functions, which takes as long as 20 of them
+SCRIPTED = (
+    32  # number of statements between checks for scripted functions, each of which takes as long as 20 statements
+)
 
 
 def unseen(method: Callable) -> Callable:
-    """Returns the method so that neither the function mode nor the program notices it: an error of ours is kept for the verdict."""
+    """Return the method with isolation from the program: function modes and tracers do not see it, and its errors are stored."""
 
     @wraps(method)
     def quietly(self, *args):
         if self.failure is not None or self.closed:
             return None
         tracer = sys.gettrace()
-        sys.settrace(None)  # otherwise each of our own calls would go through our own tracer
+        sys.settrace(None)  # so that our tracer does not trace our own calls
         try:
             with self.lock, unheard():
                 return method(self, *args)
         except Exception as error:
-            # Where the program's own recursion is at its end, ours is, too; ctypes gives that error another type.
+            # If the program exhausts the recursion limit, so do we; ctypes wraps that error in another type.
             self.failure = None if "RecursionError" in repr(error) else error
             return None
         finally:
@@ -68,18 +70,19 @@ class _ObservedThread(threading.local):
         self.seen = (0, 0)
 
     def heard(self) -> tuple[int, int]:
-        """Return how many calls of PyTorch, and of the engine, were heard in this thread."""
+        """Return the number of PyTorch calls and of engine calls received in this thread."""
         return self.functions.count, self.backwards
 
 
 class Observer(Listener):
-    """Reads state and changes none: a function mode, line tracing, and looks at memory.
+    """Observes a run without changing its state, with a function mode, line tracing, and checks of memory.
 
     Attributes:
-        focus: storages (by id) to look at after every statement.
-        first: the number of the backward call whose graph is to be seen: what came before the call ahead of it is not looked at.
-        failure: the first error of our own, after which it looks no further.
-        closed: whether the run is over; a thread that still runs is no longer followed.
+        focus: ids of the storages to check after every statement.
+        first: number of the backward call whose graph to record; the run is observed from the previous backward call
+            on.
+        failure: the first error of the observer, after which it records nothing more.
+        closed: whether the run is over; threads that still run are no longer observed.
     """
 
     def __init__(self, program: Program, focus: frozenset[int] = frozenset(), first: int = 0):
@@ -100,7 +103,7 @@ class Observer(Listener):
 
     @contextmanager
     def watching(self) -> Iterator[None]:
-        """Follows the code that runs inside, in this thread and in those that it starts."""
+        """Observe the code in the block, in this thread and in those that it starts."""
         functions = self._here.functions = Functions(self._before, self._after)
         functions.is_asleep = self._is_asleep
         threads, heard = in_new_threads(self._thread), functions.overhearing()
@@ -115,7 +118,7 @@ class Observer(Listener):
             self._let_go()
 
     def _let_go(self) -> None:
-        """Keeps what is known, and nothing that the program made: the next run needs its memory."""
+        """Drop all objects of the program to free memory for the next run; the recorded data stays."""
         self.state.graph.close()
         self.state.untracked.close()
         self.state.packed.clear()
@@ -124,7 +127,7 @@ class Observer(Listener):
             memory.content = None
 
     def _packing(self, pack: Callable, unpack: Callable) -> tuple[Callable, Callable]:
-        """Returns hooks that do the same; what they were given is noted until the node that saves it is known."""
+        """Return hooks that do the same and note the packed values until the node that saves them is known."""
         if is_checkpoint(unpack):
             return pack, unpack
 
@@ -146,7 +149,7 @@ class Observer(Listener):
 
     @contextmanager
     def _thread(self) -> Iterator[None]:
-        """Follows a thread of the program's. Its calls have no numbers: in the next run they may come in another order."""
+        """Observe a thread of the program. Its calls have no numbers, because their order differs between runs."""
         functions = self._here.functions = Functions(self._before, lambda *call: self._after(*call[:-1], None))
         with functions, self.statements.traced():
             yield
@@ -154,12 +157,12 @@ class Observer(Listener):
     @unseen
     def _before(self, name: str, inputs: list[torch.Tensor]) -> None:
         if is_tracing():
-            return  # what we read would become a part of the traced graph
+            return  # our reads would become a part of the traced graph
         met = [self.links.meet(tensor) for tensor in inputs]
         if self.statements.threads:
             self.state.under_way[threading.get_ident()] = [tracked.memory for tracked in met]
         if name == "backward" and inputs and inputs[0].numel() != 1 and len(inputs) == 1:
-            # Without a gradient argument, backward starts from a single number (`Tensor.backward`, PyTorch 2.13).
+            # Without a gradient argument, backward requires a scalar (`Tensor.backward`, PyTorch 2.13).
             self.state.current_step.forecast = Forecast("raises-backward")
 
     @unseen
@@ -205,7 +208,7 @@ class Observer(Listener):
             state.untracked.used(inputs, written, self.statements.top, state.graph, state.here(), state.steps)
 
     def _buffer_given(self, leaf: TrackedTensor, buffer: TrackedTensor) -> None:
-        """Records an assignment to `.grad`; bytes given to two leaves are a fault that no counter shows."""
+        """Record an assignment to `.grad`; giving two leaves the same bytes is a fault that no counter shows."""
         state, here = self.state, self.statements.here()
         given = state.given.setdefault(buffer.memory, {})
         for other, theirs in given.items():
@@ -216,7 +219,7 @@ class Observer(Listener):
         state.buffers[buffer.memory] = Buffer(leaf, here)
 
     def _statement_done(self, activation: Activation, complete: bool) -> None:
-        """Look at a statement that has run; a look takes 100 µs, a line of Python 0.1 µs."""
+        """Check a statement that has run; a check takes 100 µs, a line of Python 0.1 µs."""
         if self.state.steps >= EACH and self._is_unchanged():
             self.state.skipped += complete
             return
@@ -224,7 +227,7 @@ class Observer(Listener):
         self._look(activation, complete)
 
     def _is_unchanged(self) -> bool:
-        """Return whether nothing can have changed since the last look: no call of PyTorch was heard, and nobody else can write."""
+        """Return whether nothing can have changed since the last check: PyTorch was not called, and nothing else can modify memory."""
         here = self._here
         return (
             here.heard() == here.seen
@@ -235,7 +238,7 @@ class Observer(Listener):
     @unseen
     def _look(self, activation: Activation, complete: bool) -> None:
         if self._here.packing or is_tracing():
-            return  # the node that saves is half made
+            return  # the node that saves is incomplete
         state = self.state
         state.place = place = self.statements.place_of(activation)
         try:
@@ -248,13 +251,13 @@ class Observer(Listener):
 
     @unseen
     def _function_called(self, activation: Activation) -> None:
-        """Names the arguments, or what a notebook's names hold; what was written before is no line's doing.
+        """Name the arguments of a function, or the variables of a notebook; earlier modifications are not attributed to any line.
 
-        A check fills parameters, and earlier cells wrote.
+        Earlier modifications are those of a check that fills parameters, and of earlier cells.
         """
         state = self.state
         if activation.function == "<module>" and activation.number > 1:
-            return  # a cell's last expression, which is a code object of its own: what it finds, the cell itself made
+            return  # a cell's last expression is a separate code object, and its variables come from the cell itself
         if not state.engine_depth:
             state.current_step.writes.clear()
         if activation.function != "<module>":
@@ -275,13 +278,13 @@ class Observer(Listener):
         self.variables.forget(activation)
 
     def before_backward(self, call: Backward) -> None:
-        """Looks at what backward is about to use."""
+        """Check the saved tensors that backward will use."""
         self._here.backwards += 1
         if not self._is_asleep:
             self._backward_begins(call)
 
     def after_backward(self, call: Backward) -> None:
-        """Looks at what backward did; begins to look where it is time."""
+        """Record the effects of backward; start to observe if the recorded part of the run begins here."""
         if not self._is_asleep:
             self._backward_ended(call)
             return
@@ -306,5 +309,5 @@ class Observer(Listener):
         self.state.flow.hold([(one, self.links.meet(one)) for one in parameters], self.statements.here())
 
     def inside_engine(self):
-        """Follows the functions that hooks and custom backwards call."""
+        """Observe the functions that hooks and custom backwards call."""
         return self._here.functions.hearing()

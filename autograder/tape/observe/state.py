@@ -1,4 +1,4 @@
-"""All that is known of a run so far: tensors, memory, graph, writes, and the statements with what each changed."""
+"""The state of an observed run: tensors, memory, graph, modifications, and statements with their effects."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from autograder.tape.observe.step_builder import StepBuilder, WriteEvent
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.storages import Memories, Memory
 
-STEPS = 50_000  # statements listed one by one; a longer run is followed to its end, but its further steps are not kept
+# maximum number of recorded statements; a longer run is observed to its end, but later statements are not recorded
+STEPS = 50_000
 _FORMS = {"data": ".data", "detach": ".detach()", "__getitem__": "[…]"}
 
 
@@ -53,48 +54,49 @@ class RunState:
         self.finished_steps: list[StepBuilder] = []
         self._here = _StepOfThread()
         self.steps = 0
-        self.skipped = 0  # statements that called nothing of PyTorch, in a long run
+        self.skipped = 0  # number of statements in a long run that did not call PyTorch
         self.calls = 0
         self.backward_calls: list[BackwardCall] = []
         self.buffers: dict[Memory, Buffer] = {}
-        # In each memory: the leaves, and the buffers there that were assigned to their `.grad`.
+        # For each memory, the leaves with assigned `.grad` buffers in it, and these buffers.
         self.given: dict[Memory, dict[TrackedTensor, TrackedTensor]] = {}
         self.shared_buffers: list[tuple[Place, TrackedTensor, TrackedTensor]] = []
         self.shared_since: int | None = None
         self.visited: list[list[int]] = []
-        self.targets: dict[int, TrackedTensor] = {}  # by the number that the backward calls give them
+        self.targets: dict[int, TrackedTensor] = {}  # by the number of the target in the backward calls
         self.read_again: dict[Memory, Place] = {}
-        self.inherited = 0  # how many nodes, the first ones, were there before the program began: a notebook's earlier cells made them
-        self.transforms = False  # whether torch.func differentiated something
-        # What the call that each thread is in may write: another thread must not take such a write for its own.
+        # Number of nodes that existed before the program began, created by earlier cells of a notebook.
+        self.inherited = 0
+        self.transforms = False  # whether torch.func differentiated a function
+        # The memory that the active call of each thread may modify; other threads must not report these modifications.
         self.under_way: dict[int, list[Memory]] = {}
         self.statements: Statements
 
     def is_under_way(self, memory: Memory) -> bool:
-        """Returns whether another thread is in a call with a tensor of this storage; that thread will notice what it writes."""
+        """Return whether another thread is in a call with a tensor of this storage, and will report its modification."""
         here = threading.get_ident()
         return any(memory in memories for thread, memories in self.under_way.items() if thread != here)
 
     @property
     def has_used_inherited(self) -> bool:
-        """Whether a backward went through a node that keeps tensors and was there before the program began."""
+        """Whether a backward visited a node with saved tensors that existed before the program began."""
         return any(
             number < self.inherited and self.graph.nodes[number].saves for visited in self.visited for number in visited
         )
 
     @property
     def current_step(self) -> StepBuilder:
-        """What the statement that runs in this thread has changed so far."""
+        """The effects so far of the statement that runs in this thread."""
         return self._here.step
 
     @property
     def packed(self) -> list[tuple[torch.Tensor, object]]:
-        """What hooks have packed in this thread's last operation: each tensor, and what they made of it."""
+        """The tensors that hooks packed in this thread's last operation, each with the packed value."""
         return self._here.packed
 
     @property
     def place(self) -> Place | None:
-        """The statement that has just run in this thread, while it is looked at."""
+        """The statement that has just run in this thread, while it is checked."""
         return self._here.place
 
     @place.setter
@@ -103,7 +105,7 @@ class RunState:
 
     @property
     def engine_depth(self) -> int:
-        """How many backward calls are under way in this thread."""
+        """The number of active backward calls in this thread."""
         return self._here.engine_depth
 
     @engine_depth.setter
@@ -111,11 +113,11 @@ class RunState:
         self._here.engine_depth = depth
 
     def here(self) -> Place:
-        """Returns the line that runs now, or the statement that has just run."""
+        """Return the line that runs now, or the statement that has just run."""
         return self.place or self.statements.here()
 
     def close(self, activation: Activation, place: Place) -> None:
-        """Ends the current step and begins the next."""
+        """End the current step and begin the next."""
         step, self._here.step = self._here.step, StepBuilder()
         step.place, step.function, step.depth = place, activation.function, activation.depth
         step.state_all()
@@ -125,7 +127,7 @@ class RunState:
             self.finished_steps.append(step)
 
     def skip_call(self) -> None:
-        """Counts a backward call that nobody looked at."""
+        """Count a backward call that was not observed."""
         self.calls += 1
         self.visited.append([])
         self.backward_calls.append(UNSEEN)
@@ -142,7 +144,7 @@ class RunState:
         return tracked.name
 
     def scope(self) -> tuple[str, ...]:
-        """Returns the modules and functions that are running, outermost first."""
+        """Return the modules and functions that are running, outermost first."""
         scope = []
         for activation in self.statements.stack:
             owner = activation.owner

@@ -1,4 +1,4 @@
-"""Statement by statement through the user's own files: which line runs, in which function, and when it is done."""
+"""Trace the statements in the user's files: the line that runs, its function, and the end of each statement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.programs.program import Program
 
-# They stand between a call and PyTorch, and pass it on: the line that did it is the caller's.
+# These methods pass a call on to PyTorch, so the caller's line is named instead.
 _BETWEEN = ("__torch_function__", "__torch_dispatch__")
 _INNER = ("<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>", "<lambda>")
 _SILENT = (
@@ -32,7 +32,7 @@ _SILENT = (
 
 
 def statements_of(file: str) -> dict[int, tuple[int, bool]]:
-    """Returns for each line of a file the line its innermost statement starts on, and whether that statement only declares."""
+    """Return, for each line of a file, the first line of its innermost statement, and whether that is only a declaration."""
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except (SyntaxError, ValueError):
@@ -52,10 +52,10 @@ def statements_of(file: str) -> dict[int, tuple[int, bool]]:
 
 @dataclass(eq=False)
 class Activation:
-    """One call of a user's function that is running, and the statement it is at; `modules` are those its names were read from.
+    """An active call of a user's function, and its current statement; `modules` are those whose tensors were named.
 
-    Never keep one (its `number` tells it from others): its frame holds the user's variables, and a gradient that is still
-    held is copied into `.grad`, where PyTorch 2.13 would have moved it.
+    Do not keep a reference to it (use its `number`): its frame refers to the user's variables, and backward copies a
+    gradient with a reference into `.grad`, while PyTorch 2.13 would otherwise move it.
     """
 
     number: int
@@ -70,7 +70,7 @@ class Activation:
 
     @property
     def owner(self) -> object:
-        """The object whose method this is, if any."""
+        """The object whose method this is, or None."""
         return self.frame.f_locals.get("self")
 
 
@@ -80,9 +80,10 @@ class _CallsOfThread(threading.local):
 
 
 class Statements:
-    """Calls `done(activation, complete)` each time a statement of the user's, or the part of one before a call, has run.
+    """Calls `done(activation, complete)` after each statement of the user, and after the part of a statement before a call.
 
-    `called` gets what no line of the user's has called, a function or the text itself, and `left` each function that has ended.
+    `called` receives activations without a caller in the user's code: a function, or the text itself. `left` receives
+    each function that has ended.
     """
 
     def __init__(
@@ -102,9 +103,9 @@ class Statements:
 
     @contextmanager
     def traced(self, *, begun: bool = True) -> Iterator[None]:
-        """The code that runs inside is followed; a tracer that was there before (a debugger, coverage) is put back.
+        """Trace the code in the block, and restore the previous tracer (a debugger, coverage) afterwards.
 
-        With `begun=False`, it is followed only from `resume` on.
+        With `begun=False`, tracing starts when `resume` is called.
         """
         before = sys.gettrace()
         if begun:
@@ -116,11 +117,11 @@ class Statements:
 
     @property
     def stack(self) -> list[Activation]:
-        """The user's own calls that are running in this thread, outermost first."""
+        """The active calls of the user's functions in this thread, outermost first."""
         return self._here.stack
 
     def resume(self, frame: FrameType | None) -> None:
-        """Begins to follow a program that is under way, called from `frame`: the calls of the user's that led there are entered."""
+        """Start to trace a running program: add the active calls of the user's functions that led to `frame`."""
         callers = []
         while frame is not None:
             callers.append(frame)
@@ -135,30 +136,30 @@ class Statements:
         sys.settrace(self._call)
 
     def here(self) -> Place:
-        """Returns the line that runs now; within a statement of many lines, the one Python's own traceback would name."""
+        """Return the line that runs now; within a statement of several lines, the one that a traceback of Python would name."""
         if not self.stack:
             return Place(self.program.file, 1, "")
         top = self.stack[-1]
         return place(self.program, top.frame.f_code.co_filename, top.frame.f_lineno)
 
     def place_of(self, activation: Activation) -> Place:
-        """Returns the first line of the statement that an activation is at."""
+        """Return the first line of the current statement of an activation."""
         frame = activation.frame
         return place(self.program, activation.file, activation.line or frame.f_lineno or frame.f_code.co_firstlineno)
 
     @property
     def files(self) -> list[str]:
-        """Returns the files whose statements ran."""
+        """The files whose statements ran."""
         return list(self._starts)
 
     @property
     def top(self) -> Activation | None:
-        """The innermost of the user's own calls."""
+        """The innermost active call of a user's function, or None."""
         return self.stack[-1] if self.stack else None
 
     @property
     def frames(self) -> list[FrameType]:
-        """Returns the frames of the user's own calls, outermost first."""
+        """The frames of the active calls of the user's functions, outermost first."""
         return [activation.frame for activation in self.stack]
 
     def _call(self, frame, event, _argument):
@@ -177,7 +178,7 @@ class Statements:
         return self._local
 
     def _follows(self, code: CodeType) -> bool:
-        """Whether a code object is the user's, and runs statements: the body of a class only declares."""
+        """Return whether a code object belongs to the user and runs statements; the body of a class only declares."""
         body_of_class = not code.co_flags & inspect.CO_OPTIMIZED and code.co_name != "<module>"
         return self.program.owns(code.co_filename) and not body_of_class and code.co_name not in _BETWEEN
 
@@ -187,7 +188,8 @@ class Statements:
         function = parent.function if inner and parent else frame.f_code.co_qualname.replace("<locals>.", "")
         elsewhere = threading.get_ident() != self._main
         self.threads = self.threads or elsewhere
-        # In a thread of its own a function is as deep as if the module had called it: the module's names come first.
+        # A function that starts a thread gets the depth of a call from the module, because names of the module have
+        # priority.
         depth = parent.depth + (not inner) if parent else int(elsewhere)
         file = frame.f_code.co_filename
         if file not in self._starts:
@@ -214,5 +216,5 @@ class Statements:
 
 
 def place(program: Program, filename: str, line: int) -> Place:
-    """Returns a line of the user's as the reader sees it."""
+    """Return a line of the user with the file name of the report."""
     return Place(program.shown(filename), line, linecache.getline(filename, line).strip())

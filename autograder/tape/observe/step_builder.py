@@ -1,4 +1,4 @@
-"""What one statement changed, while it is being collected."""
+"""Collect the effects of a statement."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from autograder.tape.run.storages import Memory
 
 @dataclass(eq=False)
 class WriteEvent:
-    """One write into existing memory, of the bytes [start, stop).
+    """A modification of existing memory, of the bytes [start, stop).
 
     Attributes:
-        exact: `place` is certainly the line that did it, not just the one after which it was noticed.
-        swapped: the object was given other memory; nothing was written into the old.
-        in_backward: it was done while the engine ran, by a hook or a backward of the user's own.
-        activation: the number of the user's function that was running, and `call` that of the backward, if any.
-        running: the custom Function's node whose backward did it, if any.
-        shared: no call here reported it, and other processes can write there.
+        exact: whether `place` is certainly the line of the modification, not only the line after which it was detected.
+        swapped: whether the object received other memory, so that the old memory is unchanged.
+        in_backward: whether a hook or a custom backward did it while the engine ran.
+        activation: number of the active call of a user's function.
+        call: number of the backward call, if any.
+        running: node of the custom Function whose backward did it, or None.
+        shared: whether no function reported it, and other processes can write there.
     """
 
     index: int
@@ -45,7 +46,7 @@ class WriteEvent:
     shared: bool = False
 
     def record(self) -> Write:
-        """Returns the frozen form."""
+        """Return the Write record of this event."""
         return Write(
             self.place, self.operation, self.memory.id, self.start, self.stop, self.counters, self.changed,
             self.tracked.id if self.tracked else None, self.through, 
@@ -55,7 +56,7 @@ class WriteEvent:
 
 @dataclass(eq=False)
 class StepBuilder:
-    """One statement's changes, in ids."""
+    """The effects of a statement, as ids."""
 
     place: Place | None = None
     function: str = "<module>"
@@ -72,15 +73,15 @@ class StepBuilder:
 
     @property
     def has_effects(self) -> bool:
-        """Whether anything happened that a recording lists."""
+        """Whether there are effects that a recording lists."""
         return bool(self.tensors or self.nodes or self.writes or self.freed or self.names or self.forecast)
 
     def touch(self, tracked: TrackedTensor) -> None:
-        """Marks a tensor whose state is read again when the statement is done."""
+        """Mark a tensor whose state is read again after the statement."""
         self.touched[tracked.id] = tracked
 
     def state_all(self) -> None:
-        """Adds the new state of every touched tensor that is still alive."""
+        """Add the new state of every marked tensor that still exists."""
         for tracked in self.touched.values():
             tensor = tracked.ref()
             state = None if tensor is None else tracked.state(tensor)
@@ -88,7 +89,7 @@ class StepBuilder:
                 self.states.append(state)
 
     def record(self, index: int) -> Step:
-        """Returns the frozen form."""
+        """Return the Step record of this statement."""
         assert self.place is not None
         return Step(
             index, self.place, self.function, self.depth, tuple(self.names), tuple(self.tensors), tuple(self.states),

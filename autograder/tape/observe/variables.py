@@ -1,4 +1,4 @@
-"""The variables of the user's frames: which of them name a tensor, and since when."""
+"""Track which variables of the user's frames refer to tensors."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _FramesOfThread(threading.local):
 
 
 class Variables:
-    """Compares a frame's names with what they were after the statement before."""
+    """Compares the variables of a frame with those after the previous statement."""
 
     def __init__(self, state: RunState, links: Links, writes: Writes):
         self.state, self.links, self.writes = state, links, writes
@@ -37,11 +37,11 @@ class Variables:
         return self._here.frames
 
     def is_innermost(self, activation: Activation) -> bool:
-        """Return whether the names of this call were the last that were read."""
+        """Return whether the variables of this call were the last that were read."""
         return bool(self._frames) and self._frames[-1][0] is activation
 
     def leave_out_of_date(self, activation: Activation) -> None:
-        """Notes what names hold from an earlier run of a cell that binds them before it reads them: no step tells of it."""
+        """Note the values of names from an earlier run of a cell that binds them before it reads them; no step reports these."""
         space, bound = activation.frame.f_locals, names_bound_first(activation.frame.f_code)
         found = {name: space[name] for name in bound if isinstance(space.get(name), torch.Tensor)}
         self._out_of_date = {name: weakref.ref(tensor) for name, tensor in found.items()}
@@ -51,7 +51,7 @@ class Variables:
         return noted is not None and noted() is tensor and self.state.tensors.get(tensor) is None
 
     def read(self, activation: Activation) -> None:
-        """Records what changed in a frame: names, and tensors that were written or linked without a function call."""
+        """Record the changes in a frame: variables, and tensors that were modified or linked without a function call."""
         known = self._known(activation)
         if known is None:
             return
@@ -85,23 +85,23 @@ class Variables:
             del known[name]
 
     def _known(self, activation: Activation) -> dict[str, int] | None:
-        """Returns the names that a frame had; None where it is not the innermost (a generator that was resumed)."""
+        """Return the previous variables of a frame; None if it is not the innermost (a generator that was resumed)."""
         if self._frames and self._frames[-1][0] is activation:
             return self._frames[-1][1]
         if any(one is activation for one, _ in self._frames):
             return None
-        # A cell's last expression is a code object of its own, in the same names.
+        # A cell's last expression is a separate code object with the same variables.
         same = self._frames and self._frames[-1][0].frame.f_locals is activation.frame.f_locals
         names = self._frames.pop()[1] if same else {}
         self._frames.append((activation, names))
         return names
 
     def close(self) -> None:
-        """Lets go of the frames of the module that ran."""
+        """Drop the frames of the module that ran."""
         self._frames.clear()
 
     def forget(self, activation: Activation) -> None:
-        """Drops a call's names; those of the caller that they hid are listed again. A module's names stay."""
+        """Drop the variables of a call and list those of the caller that they hid; the variables of a module stay."""
         module = activation.frame.f_code.co_name == "<module>"
         if not module and self._frames and self._frames[-1][0] is activation:
             _, gone = self._frames.pop()
@@ -110,7 +110,7 @@ class Variables:
 
 
 def names_bound_first(code: CodeType) -> set[str]:
-    """Returns the names that the text of a module binds before it reads them."""
+    """Return the names that a module's code binds before it reads them."""
     first: dict[str, str] = {}
     for step in dis.get_instructions(code):
         if step.opname.endswith("_NAME"):

@@ -1,1 +1,1 @@
-"""The graph as it grows: nodes, the tensors they save, and the tensors a program holds."""
+"""The graph of a run: nodes, their saved tensors, and the tensors of the program."""

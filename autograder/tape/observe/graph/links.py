@@ -1,4 +1,4 @@
-"""From a tensor to the graph behind it: the nodes, and the tensors they keep."""
+"""Record the nodes behind a tensor, and their saved tensors."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Links:
     def meet(
         self, tensor: torch.Tensor, by: str | None = None, sources: tuple[TrackedTensor, ...] = (), *, link: bool = True
     ) -> TrackedTensor:
-        """Returns the record of a tensor; a new one the first time."""
+        """Return the tracked data of a tensor; add it to the table if it is new."""
         state = self.state
         known = state.tensors.get(tensor)
         if known is not None:
@@ -46,7 +46,7 @@ class Links:
         return tracked
 
     def link(self, tracked: TrackedTensor, tensor: torch.Tensor, sources: tuple[TrackedTensor, ...] = ()) -> None:
-        """Adds the node that made a tensor from `sources`, and all nodes below it."""
+        """Add the node that created a tensor from `sources`, and all nodes below it."""
         state, node = self.state, node_of(tensor)
         if node is None:
             tracked.node = None
@@ -83,7 +83,7 @@ class Links:
                 self._keep(node, ", ".join(unknown), weakref.ref(tensor), tensor, checked, True, made)
 
     def _unpacked(self, node: GraphNode, name: str, packed: object, made: TrackedTensor | None) -> bool:
-        """Returns whether it is known which tensor a hook packed; where what it made is no copy, the node keeps that tensor."""
+        """Return whether the tensor that a hook packed is known; if the packed value shares its memory, the node keeps that tensor."""
         tensor = next((given for given, result in reversed(self.state.packed) if result is packed), None)
         if tensor is not None and shares_memory(tensor, packed):
             self._keep(node, name, partial(kept_still, node.node, name, tensor), tensor, False, False, made)
@@ -111,7 +111,7 @@ class Links:
         memory.saves.append(save)
         if not stashed:
             state.current_step.saved.append(save)
-        if save.stale:  # `b.mul_(b)`: the operation that saved it also wrote it
+        if save.stale:  # such as `b.mul_(b)`: the operation that saved the tensor also modified it
             self._stale_at_birth(save)
 
     def _stale_at_birth(self, save: TrackedSave) -> None:
@@ -123,7 +123,7 @@ class Links:
         self.state.graph.mark_invalid(save, self.state.steps)
 
     def _unheard_write(self, save: TrackedSave) -> WriteEvent:
-        """Returns a write that no function mode heard, in the line that runs: a scripted function's, or one under `torch.vmap`."""
+        """Return a modification in the current line that no function mode received: by a scripted function, or under `torch.vmap`."""
         state = self.state
         write = WriteEvent(
             len(state.writes), state.here(), "unseen", save.memory, save.start, save.stop, (save.counter,), True, None,
@@ -134,7 +134,7 @@ class Links:
         return write
 
     def _owner(self, save: TrackedSave, version: int | None, made: TrackedTensor | None) -> TrackedTensor | None:
-        """Returns a known tensor that shares the saved one's bytes and counter: each read of a saved output is a new object."""
+        """Return a known tensor with the saved tensor's bytes and counter, because each read of a saved output creates a new object."""
         for tracked in ([made] if made and made.memory is save.memory else []) + self.state.tensors.at(save.memory):
             if (tracked.start, tracked.stop) == (save.start, save.stop) and tracked.counter.version == version:
                 return tracked

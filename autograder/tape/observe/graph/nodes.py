@@ -1,4 +1,4 @@
-"""The graph as it grows: its nodes, the tensors they keep, and which of those no longer hold what was saved."""
+"""The graph of a run: its nodes, their saved tensors, and which of these have changed since they were saved."""
 
 from __future__ import annotations
 
@@ -17,20 +17,23 @@ from autograder.tape.run.storages import Memory, extent_of, fingerprint
 
 @dataclass(eq=False)
 class TrackedSave:
-    """One tensor that a node keeps for backward.
+    """A tensor that a node saved for backward.
 
     Attributes:
-        saved: asks the node for the tensor, unchecked; None once it was freed. Not to be called while one of the node's own
-            hooks runs: the node is half made then, and reading it ends the process (torch 2.13).
-        held: the tensor as the node gave it when it was new, or a weak reference to it; None once it was freed.
-        checked: whether backward compares versions: not under saved-tensor hooks, not for what a custom Function stashed on ctx.
-        stashed: it is an attribute of ctx, which autograd does not check.
-        content, generation: its values, and how often its memory had changed, when it was saved.
-        writes_before, until: how many writes the run had done when it was saved, and when a backward used it (the one numbered `call`).
-        since: the step in which it became invalid.
-        used: whether backward needs its values; its version is compared in any case.
-        tensor: the id of the tensor it is, or shares its bytes with.
-        record_id: its id as a SavedEdge; None for what is only stashed.
+        saved: reads the tensor from the node without the version check; returns None after it was freed. Do not call it
+            while a hook of the node runs: the node is incomplete then, and reading it crashes the process (torch 2.13).
+        held: the tensor as read from the new node, or a weak reference to it; None after it was freed.
+        checked: whether backward compares versions: not for saved-tensor hooks, and not for attributes of ctx.
+        stashed: whether it is an attribute of ctx, which autograd does not check.
+        content: fingerprint of its values when it was saved.
+        generation: number of changes of its memory when it was saved.
+        writes_before: number of modifications in the run before it was saved.
+        until: number of modifications in the run before a backward used it.
+        call: number of that backward.
+        since: index of the step in which it became invalid.
+        used: whether backward reads its values; its version is compared in any case.
+        tensor: id of the tensor, or of a tensor with the same bytes.
+        record_id: its id as a SavedEdge; None for an attribute of ctx.
     """
 
     id: int
@@ -59,7 +62,7 @@ class TrackedSave:
     writes_before: int = 0
 
     def record(self) -> SavedEdge:
-        """Returns the frozen form."""
+        """Return the SavedEdge of this tensor."""
         assert self.record_id is not None
         return SavedEdge(
             self.record_id, self.node.id, self.name, self.memory.id, self.start, self.stop, self.version,
@@ -67,15 +70,15 @@ class TrackedSave:
         )  # fmt: skip
 
     def forget(self) -> None:
-        """Lets go of the tensor and of the copy of its values; a reader would keep the node alive."""
+        """Drop the tensor, its reader (which keeps the node alive) and the copy of its values."""
         self.held, self.saved, self.content = None, _nothing, None
 
     def read(self) -> torch.Tensor | None:
-        """Returns the tensor as it is now, or None where it is gone."""
+        """Return the current tensor, or None if it was freed."""
         return self.held() if isinstance(self.held, weakref.ref) else self.held
 
     def differs(self) -> bool:
-        """Returns whether its values are not those that were saved."""
+        """Return whether its values differ from the saved ones."""
         tensor = self.read()
         return tensor is not None and fingerprint(tensor) != self.content
 
@@ -86,27 +89,27 @@ class TrackedSave:
 
     @property
     def checkpointed(self) -> bool:
-        """Whether backward computes it again (`torch.utils.checkpoint`, in both of its forms)."""
+        """Whether backward recomputes it (`torch.utils.checkpoint`, reentrant or not)."""
         return self.stashed and (self.checked or self.node.name == "CheckpointFunctionBackward")
 
     @property
     def stale(self) -> bool:
-        """Whether backward will refuse it."""
+        """Whether backward will raise an error for it."""
         return self.checked and self.version_now != self.version
 
     @property
     def invalid(self) -> bool:
-        """Whether it is no longer what was saved, or backward thinks so."""
+        """Whether it has changed since it was saved, by its values or by its version."""
         return self.changed or self.stale
 
     def overlaps(self, start: int, stop: int) -> bool:
-        """Returns whether the bytes [start, stop) of its storage meet it."""
+        """Return whether it overlaps the bytes [start, stop) of its storage."""
         return self.start < stop and start < self.stop
 
 
 @dataclass(eq=False)
 class GraphNode:
-    """One backward function; `node` is torch's own object, kept alive during the run because the id of a dead one may be reused."""
+    """A backward function; `node` is the object of PyTorch, kept alive during the run because the id of a freed object may be reused."""
 
     id: int
     node: Any
@@ -125,8 +128,9 @@ class GraphNode:
     is_custom: bool = False
 
 
-# A node that we hold keeps its tensors alive, where the program alone would have released them (an evaluation loop that never calls
-# backward). Beyond this many bytes, what no living tensor reaches is released; what is left then sets the next limit.
+# Our references to nodes keep saved tensors alive that the program alone would free, as in an evaluation loop without
+# backward. Beyond this number of bytes, nodes that no existing tensor reaches are released; the next limit is twice the
+# size of the rest, and at least HELD.
 HELD = 1 << 28
 
 
@@ -135,7 +139,7 @@ def _nothing() -> None:
 
 
 class Graph:
-    """All nodes seen in one run, in order of first appearance."""
+    """All nodes of a run, in order of first appearance."""
 
     def __init__(self):
         self.held, self.limit = 0, HELD
@@ -145,7 +149,7 @@ class Graph:
         self._edges = 0
 
     def grow(self, root: Any, place: Place, scope: tuple[str, ...], step: int) -> list[GraphNode]:
-        """Returns the nodes below `root` that were not known, inputs first."""
+        """Return the unknown nodes below `root` after adding them, inputs first."""
         new: list[GraphNode] = []
         stack = [root]
         while stack:
@@ -177,7 +181,7 @@ class Graph:
         return made
 
     def keep(self, node: GraphNode, name: str, saved, tensor: torch.Tensor, memory: Memory, **facts) -> TrackedSave:
-        """Returns the record of one tensor that `node` keeps."""
+        """Return the new record of a tensor that `node` saved."""
         start, stop = extent_of(tensor) if memory.size else (0, 0)
         held = saved if isinstance(saved, weakref.ref) else tensor
         save = TrackedSave(len(self.saves), node, name, saved, held, memory, start, stop, **facts)
@@ -190,7 +194,7 @@ class Graph:
         return save
 
     def mark_invalid(self, save: TrackedSave, step: int) -> None:
-        """Marks every node above: its backward now meets this one. Each is marked at most twice, so the cost stays linear."""
+        """Mark all nodes above a saved tensor, whose backward depends on it. Each is marked at most twice, so the cost stays linear."""
         if not (save.stale or save.used):
             return
         save.since = step if save.since is None else save.since
@@ -203,7 +207,7 @@ class Graph:
                 stack.extend(node.consumers)
 
     def mark_untracked(self, node: GraphNode, step: int) -> None:
-        """Marks every node above: from this step on, one input holds values that its history does not give."""
+        """Mark all nodes above a node: from this step on, an input has values that its graph does not describe."""
         stack = [node]
         while stack:
             above = stack.pop()
@@ -212,7 +216,7 @@ class Graph:
                 stack.extend(above.consumers)
 
     def sweep(self, living: list[int]) -> None:
-        """Releases the nodes that cannot be reached from those in `living` (by id), with all they keep."""
+        """Release the nodes that cannot be reached from those in `living` (by id), with their saved tensors."""
         reached, stack = set(living), list(living)
         while stack:
             for number in self.nodes[stack.pop()].inputs:
@@ -233,7 +237,7 @@ class Graph:
             self.held -= save.stop - save.start
 
     def close(self) -> None:
-        """Lets go of all that the run made: what is known of it stays."""
+        """Drop all references to objects of the run; the recorded data stays."""
         for node in self.nodes:
             node.node = None
         for save in self.saves:

@@ -1,4 +1,4 @@
-"""What a node keeps for its backward, and the version that each tensor had when it was saved."""
+"""Read the saved tensors of a node, and their versions when they were saved."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from autograder.tape.run.storages import address_of
 def kept_by(
     node: Any, near: tuple[torch.Tensor, ...] = ()
 ) -> Iterator[tuple[str, Callable[[], torch.Tensor | None], bool, bool]]:
-    """Yields name, reader, whether it is checked, and whether it is only stashed, for each tensor that a node keeps.
+    """Yield name, reader, whether versions are checked, and whether it is an attribute of ctx, for each saved tensor of a node.
 
-    `near` are tensors that went into the operation. A reader returns None once the tensor was freed. Hooks switch the check
-    off (torch 2.13).
+    `near` are inputs of the operation. A reader returns None after the tensor was freed. Saved-tensor hooks disable the
+    version check (torch 2.13).
     """
     for name in saved_names(type(node)):  # type: ignore[arg-type]
         saved = saved_state(node, name)
@@ -35,7 +35,7 @@ def kept_by(
         for index, one in enumerate(saved if many else (saved,)):
             tensor = None if one is None else one.data
             read: Callable[[], torch.Tensor | None] = functools.partial(_raw, node, name, index if many else None)
-            if tensor is STALE:  # `b.mul_(b)`: written into by the operation that saved it
+            if tensor is STALE:  # such as `b.mul_(b)`: the operation that saved the tensor also modified it
                 tensor = unchecked(node, name, near)
                 read = functools.partial(_same, tensor)
             if isinstance(tensor, torch.Tensor):
@@ -47,7 +47,7 @@ def kept_by(
 
 
 def has_hooks(node: Any, name: str) -> bool:
-    """Returns whether hooks were set on one saved tensor after it was saved, which switches its check off."""
+    """Return whether hooks were set on a saved tensor after it was saved, which disables its version check."""
     attribute, _, index = name.partition("[")
     saved = saved_state(node, attribute)
     one = saved[int(index[:-1])] if index and saved is not None else saved
@@ -55,9 +55,9 @@ def has_hooks(node: Any, name: str) -> bool:
 
 
 def hidden_in(node: Any) -> tuple[dict[str, object], bool]:
-    """Returns, by name, what a node keeps in a form that only hooks can turn back, and whether the hooks are checkpoint's.
+    """Return the values that only hooks can convert to tensors, by name, and whether the hooks belong to `torch.utils.checkpoint`.
 
-    `torch.utils.checkpoint` keeps no tensor at all and computes it again, from inputs whose versions it checks (torch 2.13).
+    `torch.utils.checkpoint` saves no tensor and recomputes it from inputs whose versions it checks (torch 2.13).
     """
     hidden: dict[str, object] = {}
     checked = False
@@ -72,7 +72,7 @@ def hidden_in(node: Any) -> tuple[dict[str, object], bool]:
 
 
 def shares_memory(tensor: torch.Tensor, packed: object) -> bool:
-    """Returns whether what a hook made of a tensor changes with it: not where it holds only tensors with memory of their own."""
+    """Return whether a packed value changes with its tensor: not if it contains only tensors with other memory."""
     place, held = address_of(tensor), list(tensors(packed))
     return not held or place in map(address_of, held)
 
@@ -84,7 +84,7 @@ def _raw(node, name: str, index: int | None) -> torch.Tensor | None:
 
 
 def kept_still(node: Any, name: str, tensor: torch.Tensor) -> torch.Tensor | None:
-    """Returns a tensor as long as what a hook made of it is kept by the node."""
+    """Return a tensor while the node keeps its packed value, else None."""
     return tensor if name in hidden_in(node)[0] else None
 
 
@@ -106,6 +106,6 @@ def _tensors_in(name: str, value: object) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def saved_version(node: object, name: str, tensor: torch.Tensor) -> int | None:
-    """Returns the version a tensor had when it was saved: its own where backward accepts it, else the one that backward expects."""
+    """Return the version of a tensor when it was saved: the current one if backward accepts it, else the one that backward expects."""
     expected = None if "[" in name else expected_version(node, name)
     return version_of(tensor) if expected is None else expected

@@ -1,4 +1,4 @@
-"""The tensors of a run: which memory each covers, and which counter it shares."""
+"""The tensors of a run, their memory, and their version counters."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ from autograder.tape.recording.schema import Tensor, TensorState
 from autograder.tape.run.graph_walk import standing
 from autograder.tape.run.storages import Memories, Memory, address_of, extent_of
 
-# These make an alias with a counter of its own; every other alias shares the counter of what it came from (torch 2.13).
+# These functions create an alias with a new version counter; other aliases share the counter of their source (torch
+# 2.13).
 FOREIGN = {"data": "data", "from_dlpack": "dlpack"} | dict.fromkeys(
     ("from_numpy", "as_tensor", "asarray", "frombuffer"), "numpy"
 )
-STATED = 16  # aliases of one storage whose new values are recorded after a write
+STATED = 16  # maximum number of aliases of a storage whose new values are recorded after a modification
 
 
 @dataclass(eq=False)
 class Counter:
-    """A family of tensors with one version counter, and the saved tensors that it has not made invalid yet."""
+    """A version counter, and the saved tensors with this counter that are still valid."""
 
     id: int
     version: int | None
@@ -32,7 +33,7 @@ class Counter:
 
 @dataclass(eq=False)
 class TrackedTensor:
-    """One tensor object. `made` says that an operation produced it; `origin` how it was reached: from which tensor, by what."""
+    """A tensor object; `made` means that an operation created it, `origin` is the tensor and function that it was reached by."""
 
     id: int
     ref: weakref.ref
@@ -60,7 +61,7 @@ class TrackedTensor:
     stated: TensorState | None = None
 
     def record(self) -> Tensor:
-        """Returns the frozen form."""
+        """Return the Tensor record of this object."""
         kind: Literal["parameter", "leaf", "input", "result"] = "result" if self.made else "input"
         if self.leaf:
             kind = "parameter" if self.parameter else "leaf"
@@ -89,7 +90,7 @@ class TrackedTensor:
 
 
 class Tensors:
-    """All tensor objects of one run, in order of first appearance."""
+    """All tensor objects of a run, in order of first appearance."""
 
     def __init__(self, memories: Memories):
         self.memories = memories
@@ -99,13 +100,13 @@ class Tensors:
         self.living: dict[int, list[TrackedTensor]] = {}
 
     def get(self, tensor: torch.Tensor) -> TrackedTensor | None:
-        """Return the tracked data of this very object."""
+        """Return the tracked data of this tensor object, or None."""
         return self.of.get(id(tensor))
 
     def add(
         self, tensor: torch.Tensor, by: str | None = None, sources: tuple[TrackedTensor, ...] = ()
     ) -> TrackedTensor:
-        """Returns the record of a tensor met for the first time; `by` is the function that returned it, called with `sources`."""
+        """Return the tracked data of a new tensor; `by` is the function that returned it, called with `sources`."""
         memory = self.memories.of(tensor, foreign=by in FOREIGN)
         neighbours = self.at(memory)
         source = next((s for s in sources if s.memory is memory and memory.size), None)
@@ -114,10 +115,12 @@ class Tensors:
         if neighbours and alias is None and all(tracked.storage != storage for tracked in neighbours):
             alias = (
                 "dlpack" if memory.capsule else "numpy"
-            )  # the same bytes in another storage object: they went through NumPy, DLPack or a pointer
+            )  # another storage object with the same bytes: created through NumPy, DLPack or a pointer
         start, stop = extent_of(tensor) if memory.size else (0, 0)
         if memory.size and alias in ("numpy", "dlpack"):
-            shift = tensor.untyped_storage().data_ptr() - memory.address  # it may begin inside the other's memory
+            shift = (
+                tensor.untyped_storage().data_ptr() - memory.address
+            )  # it may start inside the memory of another storage
             start, stop = start + shift, stop + shift
         base = base_of(tensor)
         known_base = None if base is None else self.get(base) or self.add(base)
@@ -154,30 +157,32 @@ class Tensors:
         return self.new_counter(version)
 
     def new_counter(self, version: int | None) -> Counter:
-        """Returns a counter that no tensor known so far shares."""
+        """Return a counter that no known tensor shares."""
         counter = Counter(len(self.counters), version)
         self.counters.append(counter)
         return counter
 
     def moved_to_other_memory(self, tracked: TrackedTensor, tensor: torch.Tensor) -> TrackedTensor:
-        """Returns the new record of an object that `.data =`, `set_` or `resize_` gave other memory; its counter stays."""
+        """Return the new tracked data of an object that `.data =`, `set_` or `resize_` gave other memory; its counter stays."""
         del self.of[id(tensor)]
         fresh = self.add(tensor)
         fresh.counter, fresh.made, fresh.node, fresh.name = tracked.counter, tracked.made, tracked.node, tracked.name
         return fresh
 
     def at(self, memory: Memory) -> list[TrackedTensor]:
-        """Returns the living tensors in one storage, the newest first."""
+        """Return the existing tensors in a storage, newest first."""
         if not memory.size:
             return []
         alive = [tracked for tracked in self.living.get(memory.id, ()) if tracked.ref() is not None]
-        if len(alive) > 2 * STATED:  # ten thousand rows of one buffer: the first and the newest stand for the rest
+        if (
+            len(alive) > 2 * STATED
+        ):  # a buffer may have ten thousand row views; the oldest and the newest are sufficient
             alive = alive[:STATED] + alive[-STATED:]
         self.living[memory.id] = alive
         return alive[::-1]
 
     def _reference(self, tensor: torch.Tensor) -> weakref.ref:
-        # A strong reference would keep memory that the program freed; the id of a dead object may be reused.
+        # A strong reference would keep memory that the program freed; the id of a freed object may be reused.
         key, table = id(tensor), self.of
 
         def forget(reference):
@@ -188,7 +193,7 @@ class Tensors:
 
 
 def values_text(tensor: torch.Tensor, most: int = 12) -> str:
-    """Returns a short text of a tensor's values: all of them where they are few, else the first three and how many more."""
+    """Return a short text of a tensor's values: all if there are at most `most`, else the first three and the number of the others."""
     try:
         flat = tensor.detach()
         if flat.numel() <= most:

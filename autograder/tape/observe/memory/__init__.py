@@ -1,1 +1,1 @@
-"""Memory: storages, who wrote into them, and whether autograd recorded it."""
+"""Storages, their in-place modifications, and whether autograd recorded these."""

@@ -1,4 +1,4 @@
-"""Writes that autograd did not record, into tensors with history, and whether the new values were used."""
+"""Find modifications of tensors with a graph that autograd did not record, and whether the new values were used."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from autograder.tape.run.graph_walk import node_of
 
 @dataclass(eq=False)
 class Suspect:
-    """An untracked write into a tensor whose node was `node` then; `inside_custom`: its values were used by a custom forward."""
+    """An unrecorded modification of a tensor whose `grad_fn` was `node`; `inside_custom` means that a custom forward used its values."""
 
     write: WriteEvent
     tracked: TrackedTensor
@@ -29,19 +29,22 @@ class Suspect:
 
 
 class Untracked:
-    """Such a write gives a leaf a new value; a tensor with history then holds values that its history does not give."""
+    """Unrecorded modifications, after which a tensor has values that its graph does not describe.
+
+    For a leaf, such a modification only sets a new value.
+    """
 
     def __init__(self):
         self.pending: list[Suspect] = []
         self.used_writes: list[Suspect] = []
 
     def close(self) -> None:
-        """Lets go of the nodes: the run is over."""
+        """Drop the references to nodes after the run."""
         for suspect in (*self.pending, *self.used_writes):
             suspect.node = None
 
     def note(self, write: WriteEvent, swapped: TrackedTensor | None, neighbours: list[TrackedTensor]) -> None:
-        """Adds a write that changed values."""
+        """Add a modification that changed values."""
         through = write.tracked.ref() if write.tracked else None
         if through is not None and swapped is None and torch.is_grad_enabled() and through.requires_grad:
             return
@@ -66,14 +69,14 @@ class Untracked:
         place: Place,
         step: int,
     ) -> None:
-        """Follows an operation: with recorded results, or inside a custom Function, which autograd records as a whole."""
+        """Process an operation with recorded results, or in a custom Function, which autograd records as a single node."""
         records = torch.is_grad_enabled()
         recorded = next((result for result in results if records and result.requires_grad), None)
         if recorded is None and not (top and _is_custom_forward(top.frame)):
             return
         for suspect in list(self.pending):
             if recorded is None and top and suspect.write.activation == top.number:
-                continue  # a custom forward may write as it likes, as long as nothing outside uses what it wrote
+                continue  # a custom forward may modify tensors, as long as no outside operation uses the new values
             tensor = suspect.tracked.ref()
             if tensor is None or not _still_holds(suspect, tensor):
                 self.pending.remove(suspect)
@@ -89,11 +92,11 @@ class Untracked:
 
 
 def _still_holds(suspect: Suspect, tensor: torch.Tensor) -> bool:
-    """Whether the unrecorded values are still there, or were when a recorded in-place write read them."""
+    """Return whether the unrecorded values are still there, or were when a recorded in-place operation read them."""
     node = node_of(tensor)
     if node is None:
-        return is_view(tensor)  # detached meanwhile: what follows is computed from a plain value
-    # After its base changed, reading a view's node creates a new one, without anything having been recorded.
+        return is_view(tensor)  # detached in the meantime, so later operations use a value without a graph
+    # Reading the node of a view creates a new one after its base changed, even if no operation was recorded.
     return node is suspect.node or is_view(tensor) or any(below is suspect.node for below, _ in node.next_functions)
 
 

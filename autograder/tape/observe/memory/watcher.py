@@ -1,4 +1,4 @@
-"""When to look at which memory: nothing else sees a write by NumPy, by DLPack or through a raw pointer."""
+"""Schedule the checks of memory, which detect modifications through NumPy, DLPack or a raw pointer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from autograder.tape.run.storages import Memory
 
 SMALL = (
     1 << 16
-)  # bytes up to which a storage's content is kept from the moment it is met, and not only once a node saves it
-EAGER = 128  # while fewer storages than this are watched, each is looked at after every statement
-PATIENT = 1 << 16  # the most statements between two looks at a storage that never changes
+)  # bytes; the content of a storage up to this size is stored at once, of a larger one only after a node saved it
+EAGER = 128  # while fewer storages are watched, each is checked after every statement
+PATIENT = 1 << 16  # maximum number of statements between two checks of a storage that does not change
 
-# Looking at n storages after each of n statements costs n² looks. A storage that stays the same is therefore looked at after
-# 1, 2, 4, … statements (n·log n in all), except while few are alive, and except where a foreign alias exists. A change found
-# late has an uncertain line; the run is then repeated with that storage in `focus`.
+# Checking n storages after each of n statements takes n² checks. A storage that does not change is therefore checked
+# after 1, 2, 4, … statements (n·log n in total), unless few storages exist or it has a foreign alias. The line of a
+# change that is detected late is uncertain; the run is then repeated with that storage in `focus`.
 
 
 class MemoryWatcher:
@@ -34,19 +34,19 @@ class MemoryWatcher:
         self._foreign: list[Memory] = []
 
     def has_foreign(self) -> bool:
-        """Return whether a storage may be written past PyTorch: a foreign alias of it exists."""
+        """Return whether a storage has a foreign alias, through which it may be modified without PyTorch."""
         while self._foreign and not self._foreign[-1].alive():
             self._foreign.pop()
         return bool(self._foreign)
 
     def begin(self, memory: Memory, *, always: bool = False) -> None:
-        """Keeps a storage's content from now on; a large one only if `always`, where a node has saved a tensor in it."""
+        """Store the content of a storage from now on; of a large one only if `always`, for a saved tensor."""
         if memory.content is None and memory.size and (always or memory.size <= SMALL) and memory.alive():
             memory.look()
             heapq.heappush(self._due, (self.clock, memory.id))
 
     def expose(self, memory: Memory) -> None:
-        """Looks at a storage after every statement from now on: a foreign alias of it exists."""
+        """Check a storage after every statement from now on, because it has a foreign alias."""
         self.begin(memory, always=True)
         if not memory.exposed and memory.size:
             memory.exposed, memory.patience, memory.next_look = True, 1, self.clock
@@ -54,7 +54,7 @@ class MemoryWatcher:
             heapq.heappush(self._due, (self.clock, memory.id))
 
     def statement_done(self) -> None:
-        """Looks at the storages that are due."""
+        """Check the storages that are due."""
         self.clock += 1
         again: list[tuple[int, int]] = []
         while self._due and self._due[0][0] < self.clock:
@@ -65,7 +65,7 @@ class MemoryWatcher:
                 continue
             if memory.next_look >= self.clock:
                 continue
-            if self.is_under_way(memory):  # the thread that is in that call notices what it writes
+            if self.is_under_way(memory):  # the thread of that call will report its modification
                 again.append((self.clock, number))
                 continue
             self.look(memory)
@@ -77,7 +77,7 @@ class MemoryWatcher:
             heapq.heappush(self._due, item)
 
     def look(self, memory: Memory) -> None:
-        """Looks at one storage now."""
+        """Check a storage now."""
         if memory.content is None:
             return
         interval = memory.look()

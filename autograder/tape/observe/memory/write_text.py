@@ -1,4 +1,4 @@
-"""What a statement's text says about a write that no function reported: through which alias, and how."""
+"""Find the modified expression and the operation in the source of a statement, if no function reported the modification."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 
 
 def written_through(text: str) -> tuple[str | None, str]:
-    """Returns the expression that a line writes through and the operation, such as ("n", "__setitem__") for `n[:] = 0`."""
+    """Return the modified expression of a line and the operation, such as ("n", "__setitem__") for `n[:] = 0`."""
     line = text.strip()
     try:
         statements = ast.parse(f"{line} pass" if line.endswith(":") else line).body

@@ -1,4 +1,4 @@
-"""Writes: who wrote where, which counters moved, and which saved tensors are no longer what was saved."""
+"""Find in-place modifications: their lines, the changed version counters, and the affected saved tensors."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ Interval = tuple[int, int]
 
 @dataclass(frozen=True)
 class FoundWrite:
-    """One write as it was found, before the run's state knows of it.
+    """A modification before it is added to the state of the run.
 
     Attributes:
-        interval: the bytes [start, stop) of `memory` that were written.
-        tracked: the tensor that was written into, where a function named it.
-        counters: the ids of the version counters that moved.
+        interval: range [start, stop) of modified bytes in `memory`.
+        tracked: the modified tensor, if a function reported it.
+        counters: ids of the version counters that changed.
         changed: whether bytes changed.
-        refused: the saved tensors that backward refuses from now on, because their counter moved.
-        swapped: the tensor that was given other memory, as `.data = other` does.
-        through: the expression that the line writes through, where the text names it.
-        exact: whether `interval` is all that was written.
+        refused: saved tensors for which backward raises from now on, because their counter changed.
+        swapped: the tensor that received other memory, as in `.data = other`.
+        through: the modified expression of the line, if it is known.
+        exact: whether the line is certain.
         shared: whether no function reported it, and other processes can write there.
     """
 
@@ -47,13 +47,13 @@ class FoundWrite:
 
 
 class Writes:
-    """Finds the writes of a function or a statement in the state that it left."""
+    """Finds the modifications of a function or statement by comparing the state after it with the known state."""
 
     def __init__(self, state: RunState):
         self.state = state
 
     def check(self, tracked: TrackedTensor, tensor: torch.Tensor, operation: str) -> bool:
-        """Returns whether a tensor was written since it was last looked at, and records it."""
+        """Return whether a tensor was modified since its last check, and record the modification."""
         moved = self._elsewhere(tracked, tensor, operation)
         version = version_of(tensor)
         if moved is None and version == tracked.counter.version:
@@ -70,7 +70,7 @@ class Writes:
         return True
 
     def silent(self, tracked: TrackedTensor, operation: str) -> None:
-        """Records a write that moved no counter: fused optimizers and inference mode move none (torch 2.13)."""
+        """Check for a modification without a counter change; fused optimizers and inference mode change no counter (torch 2.13)."""
         memory = tracked.memory
         if memory.content is not None and memory.alive():
             interval = memory.look()
@@ -78,7 +78,7 @@ class Writes:
                 self.note(FoundWrite(memory, interval, operation, tracked))
 
     def unreported(self, memory: Memory, interval: Interval, exact: bool) -> None:
-        """Records a change that no function reported."""
+        """Record a change that no function reported."""
         text = self.state.here().text
         through, operation = written_through(text)
         shared = False
@@ -90,7 +90,7 @@ class Writes:
         return self.note(FoundWrite(memory, interval, operation, through=through, exact=exact, shared=shared))
 
     def _elsewhere(self, tracked: TrackedTensor, tensor: torch.Tensor, operation: str) -> TrackedTensor | None:
-        """Returns the new record of an object that now has other memory (`.data =`, `set_`, `resize_`), else None."""
+        """Return the new tracked data of an object that has other memory now (`.data =`, `set_`, `resize_`), else None."""
         place = address_of(tensor)
         if place is None or place[0] == tracked.pointer:
             return None
@@ -114,7 +114,7 @@ class Writes:
         self.note(FoundWrite(memory, interval, operation, tracked, (tracked.counter.id,), changed, refused))
 
     def _stale(self, tracked: TrackedTensor, version: int | None) -> tuple[TrackedSave, ...]:
-        """Returns the saved tensors that backward refuses from now on."""
+        """Return the saved tensors for which backward raises from now on."""
         counter = tracked.counter
         counter.version = version
         fresh, counter.fresh = counter.fresh, []
@@ -131,7 +131,7 @@ class Writes:
         return tuple(refused)
 
     def note(self, found: FoundWrite) -> None:
-        """Records one write."""
+        """Record a modification."""
         state, tracked = self.state, found.tracked
         write = self._event(found)
         if tracked is not None:
@@ -146,7 +146,7 @@ class Writes:
             state.untracked.note(write, found.swapped, neighbours)
 
     def _event(self, found: FoundWrite) -> WriteEvent:
-        """Returns the event of a write: where it stands in the run, and which saved tensors it made useless."""
+        """Return the event of a modification, with its position in the run and the saved tensors that it affects."""
         state = self.state
         corrupted = self._corrupted(found.memory, found.interval, found.swapped) if found.changed else []
         write = WriteEvent(
@@ -164,14 +164,14 @@ class Writes:
         return write
 
     def _whole(self, found: FoundWrite) -> Interval:
-        """Returns an interval of whole elements: of a changed float often only some of its bytes differ."""
+        """Return the interval extended to whole elements, because often only some bytes of a changed float differ."""
         near = found.tracked or next(iter(self.state.tensors.at(found.memory)), None)
         size = near.itemsize if near else 1
         start, stop = found.interval
         return start // size * size, -(-stop // size) * size
 
     def _corrupted(self, memory: Memory, interval: Interval, swapped: TrackedTensor | None) -> list[TrackedSave]:
-        """Returns the saved tensors whose values a write just changed; where no counter moved, backward does not notice."""
+        """Return the saved tensors whose values a modification changed; backward does not detect it if no counter changed."""
         found, still = [], []
         for save in memory.saves:
             if save.freed or save.invalid:

@@ -15,7 +15,7 @@ from autograder.tape.run.programs.source_text import ProgramError, is_own_file
 _OURS = {"autograder", "torch"}  # already imported, even if files of the program have these names
 
 
-class importable:  # reads as a statement  # noqa: N801
+class importable:  # noqa: N801 - reads as a statement
     """Make the module importable by its name, and its neighbors too; remove all of them from `sys.modules` at the end."""
 
     def __init__(self, module: types.ModuleType, folders: list[str]):
