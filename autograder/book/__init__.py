@@ -1,1 +1,1 @@
-"""The lessons as a static site: pages that need no kernel, no server of their own and no network."""
+"""The lessons as a static site: pages without a kernel, a server of their own or network access."""

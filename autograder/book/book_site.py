@@ -1,4 +1,4 @@
-"""The pages of one language of the book, put together from the recorded notebooks."""
+"""The pages of the book in one language, generated from the recorded notebooks."""
 
 from __future__ import annotations
 
@@ -23,18 +23,20 @@ from autograder.tape.atlas.atlas_table import load_atlas
 from autograder.tape.atlas.atlas_text import sentence
 
 TEASER = "prediction_late_write"
-"""The question on the front page, where the course has it; else the first one."""
+"""The question on the front page, if the course has it; otherwise, the first question is used."""
 
 
 @dataclass(frozen=True)
 class BookOptions:
-    """What a book is made with.
+    """The options of a book.
 
     Attributes:
-        languages: those that the book is made in, each as HTML writes it ("en") with its own name; the one that is spoken is this site's.
-        address: where the book will be published, with a slash at its end; "" where that is not known. Link previews need it.
-        repository: the address to clone the project from; "" where that is not known.
+        languages: the languages of the book, each as its HTML code ("en") and its own name; this site is in the current
+            language.
         torch: the release of PyTorch that made the recordings.
+        address: the address where the book will be published, with a trailing slash; "" if unknown. Link previews need
+            it.
+        repository: the address from which to clone the project; "" if unknown.
     """
 
     languages: tuple[tuple[str, str], ...]
@@ -44,7 +46,7 @@ class BookOptions:
 
 
 class BookSite:
-    """Writes the files of the language that is spoken; `files` has their content by path inside the language's folder."""
+    """Generates the files in the current language; `files` contains them by path inside the language's folder."""
 
     def __init__(self, options: BookOptions):
         self.options = options
@@ -55,7 +57,7 @@ class BookSite:
         self.templates.globals["repository"] = options.repository
 
     def write(self, lessons: Sequence[tuple[Lesson, list[Block]]], pages: Sequence[tuple[str, list[Block]]]) -> None:
-        """Writes every page.
+        """Generate every page.
 
         Args:
             lessons: each lesson with its blocks, in the course's order.
@@ -100,7 +102,7 @@ class BookSite:
         return sections
 
     def _write_blocks(self, writer: BlockPages) -> None:
-        """Writes a notebook's pictures, and a page of its own for each, to be embedded."""
+        """Add a notebook's pictures, and a page for each, to be embedded in other sites."""
         self.files |= writer.files
         self.embeds |= writer.embeds
         for name, html in writer.embeds.items():
@@ -137,7 +139,7 @@ class BookSite:
         )  # fmt: skip
 
     def _teaser(self) -> str:
-        """Returns a question for the front page, so that the first thing to do there is to predict."""
+        """Return a question for the front page, so that a visitor starts with a prediction."""
         asked = {name: html for name, html in self.embeds.items() if 'class="question"' in html}
         return next(
             (html for name, html in asked.items() if name.endswith(f"/{TEASER}")), next(iter(asked.values()), "")
@@ -148,7 +150,7 @@ class BookSite:
             self.search.add(f"{page}#{section.id}", section.title, section.html)
 
     def _page(self, template: str, path: str, title: str, **given: Any) -> None:
-        """Renders a page; links inside its blocks are completed for the folder that it lies in."""
+        """Render a page, and complete the links inside its blocks for the page's folder."""
         root = "../" * path.count("/")
         known = {
             "path": path, "root": root, "title": title, "shelf": self.shelf, "torch": self.options.torch, "card": "",
@@ -164,6 +166,6 @@ class BookSite:
 
 
 def _title(blocks: Sequence[Block]) -> str:
-    """Returns the heading that a notebook opens with."""
+    """Return the first heading of a notebook."""
     first = next((block.markdown for block in blocks if isinstance(block, ProseBlock)), "")
     return first.strip().partition("\n")[0].removeprefix("# ").strip()

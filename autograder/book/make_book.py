@@ -1,4 +1,4 @@
-"""`autograder book`: records the released course and writes it as a static site."""
+"""`autograder book`: record the released course and write it as a static site."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from autograder.locale.translations import in_english, known_language, translate
 from autograder.view.assets import pictures, read_asset
 
 KEPT = HOME / "book"
-"""Recordings of earlier runs, by content."""
+"""The folder with cached recordings, by content hash."""
 
 ALL = "all"
 
 ON_THE_WEB = re.compile(r"https?://([\w.-]+|\[[\da-f:.]+\])(:\d+)?(/[\w.~%@+/-]*)?", re.IGNORECASE)
-"""An address that pages can be put below and that a terminal takes as one word; no name or password stands in it."""
+"""A web address that a terminal prints as one word and to which page names can be appended; it contains no name or password."""
 
 
 class BookAddressError(InputError):
-    """What was given is no address that the book's readers can follow."""
+    """The given address is not one that the book's readers can follow."""
 
 
 def make_book(
@@ -43,21 +43,22 @@ def make_book(
     repository: str = "",
     kept: Path | None = KEPT,
 ) -> int:
-    """Writes the book to a folder and returns how many files it has.
+    """Write the book to a folder and return the number of its files.
 
     Args:
+        folder: the folder of the book.
         language: one of `LANGUAGES`, or "all".
-        added: programs of the teacher's own, which get a page beside the lessons.
-        address: where it will be published; "" leaves link previews without a picture's full address.
-        repository: the address to clone the project from, which the page on JupyterLab then names.
-        kept: where recordings of earlier runs lie; None records everything afresh and keeps nothing.
+        added: programs of the teacher, which get a page next to the lessons.
+        address: the address where it will be published; "" leaves link previews without a picture's full address.
+        repository: the address from which to clone the project, for the page on JupyterLab.
+        kept: the folder with cached recordings; None records everything and stores nothing.
 
     Raises:
         LanguageError: the course is not translated into that language.
-        BookAddressError: `address` or `repository` is no address on the web.
-        BookFolderError: the folder holds something else.
+        BookAddressError: `address` or `repository` is not a web address.
+        BookFolderError: the folder contains other files.
         OwnProgramError: a program that was added cannot be shown.
-        UnfinishedError: a lesson cannot be recorded, a link leads nowhere, or the folder cannot be written.
+        UnfinishedError: a lesson cannot be recorded, a link is broken, or the folder cannot be written.
     """
     languages = list(LANGUAGES) if language == ALL else [known_language(language)]
     require_addresses(address, repository)
@@ -85,7 +86,7 @@ def make_book(
 
 
 def _pages(options: BookOptions, kept: Path | None, own: list[QuestionBlock]) -> dict[str, str | bytes]:
-    """Returns the files of the language that is spoken."""
+    """Return the files in the current language."""
     course = list(lessons())
     notebooks = [NOTEBOOKS / lesson.name / f"{lesson.name}.ipynb" for lesson in course]
     others = [path for path in sorted((NOTEBOOKS / "start").glob("*.ipynb")) if path.stem != "start"]
@@ -99,7 +100,7 @@ def _pages(options: BookOptions, kept: Path | None, own: list[QuestionBlock]) ->
 
 
 def shared_files() -> dict[str, str]:
-    """Returns the scripts and styles of every page by path; the front-end module as a classic script, which `file://` can load."""
+    """Return the scripts and styles of every page, by path; the front-end module is a classic script, which works with `file://`."""
     module = pictures("var")
     own = {path.name: path.read_text("utf-8") for path in (BOOK / "front").iterdir()}
     shared = {"graph.js": module, "graph.css": read_asset("graph.css"), **own}
@@ -107,7 +108,7 @@ def shared_files() -> dict[str, str]:
 
 
 def require_addresses(address: str, repository: str) -> None:
-    """Makes sure that each of the two is an address on the web, or "".
+    """Check that each of the two is a web address or "".
 
     Raises:
         BookAddressError: one of them is not; the message names its option.

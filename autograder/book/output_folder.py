@@ -1,4 +1,4 @@
-"""Where a book is written: a new folder, an empty one, or an older book, which is replaced as a whole or not at all."""
+"""The output folder of a book: a new or empty folder, or an older book, which is replaced completely or not at all."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from autograder.locale.translations import in_english
 from autograder.printable import printable
 
 MARK = "book.json"
-"""A file that says that a folder holds a book and nothing else."""
+"""The file that marks a folder as a book."""
 
 SIGNED = json.dumps({"made by": "autograder book"})
-"""What the file says; other programs have a `book.json` too."""
+"""The contents of this file; other programs use a `book.json` too."""
 
 
 class BookFolderError(InputError):
-    """The book cannot be written here; the message says why."""
+    """The book cannot be written here; the message gives the reason."""
 
 
 def require_place(folder: Path) -> None:
-    """Makes sure that a book may be written to a folder, before anything is recorded.
+    """Check that a book can be written to a folder, before anything is recorded.
 
     Raises:
-        BookFolderError: something lies there that is no book, or nothing can be written there.
+        BookFolderError: the folder contains files that are not a book, or cannot be written.
     """
     shown = printable(str(folder))
     try:
@@ -55,7 +55,7 @@ def require_place(folder: Path) -> None:
 
 
 def _place(folder: Path) -> Path:
-    """Returns the folder itself where a link leads to it, or dots do. Raises OSError where a link leads nowhere."""
+    """Return the folder with links and dots resolved; raise OSError if a link is broken."""
     return Path(os.path.realpath(folder, strict=folder.is_symlink()))
 
 
@@ -65,20 +65,21 @@ def _is_book(folder: Path) -> bool:
 
 
 def _try_to_write(place: Path) -> None:
-    """Raises OSError if nothing can be made where the folder is to be."""
+    """Raise OSError if the parent folder cannot be written."""
     above = next(one for one in place.parents if one.exists())
     tempfile.TemporaryDirectory(dir=above).cleanup()
 
 
 def write_book(folder: Path, files: Mapping[str, str | bytes]) -> None:
-    """Writes the files beside the folder first, and then puts them in its place.
+    """Write the files to a new folder next to the old one, and then replace the old one.
 
     Args:
+        folder: the folder of the book.
         files: content by path inside the folder.
 
     Raises:
-        BookFolderError: something lies there that is no book.
-        UnfinishedError: the disk says no; what was there before is still there.
+        BookFolderError: the folder contains files that are not a book.
+        UnfinishedError: a file cannot be written.
     """
     require_place(folder)
     place = _place(folder)

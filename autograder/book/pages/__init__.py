@@ -1,1 +1,1 @@
-"""Blocks become HTML, packed pictures, a search index and preview cards."""
+"""The conversion of blocks to HTML, packed pictures, a search index and preview cards."""

@@ -1,6 +1,7 @@
-"""The blocks of one notebook as HTML in sections, and the files that its pictures need.
+"""The blocks of one notebook as HTML in sections, and the files of its pictures.
 
-What follows a question in its section may tell the answer, so it is packed with the question's verdicts and comes once it is answered.
+The text after a question may contain the answer, so it is packed with the question's verdicts and shown after an
+answer.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from autograder.tape.recording.schema import Recording
 from autograder.view.text.report import as_text
 
 ROOT_MARK = "@root@/"
-"""Stands in a block's HTML for the relative path to the folder of the language: the same block is shown on pages at several depths."""
+"""A placeholder in a block's HTML for the relative path to the language's folder, because pages are at several depths."""
 
 
 @dataclass
@@ -30,8 +31,10 @@ class Section:
     """A part of a page under one heading.
 
     Attributes:
-        id: the anchor, which stays the same in every language.
-        html: what the page holds at first; `whole`: with every answer, for readers without scripts.
+        id: the anchor, which is the same in every language.
+        title: the heading.
+        html: the initial contents of the page.
+        whole: the contents with every answer, for readers without scripts.
         questions: the ids of its questions in order.
     """
 
@@ -43,12 +46,12 @@ class Section:
 
 
 class BlockPages:
-    """Writes the blocks of one lesson.
+    """Converts the blocks of one lesson.
 
     Attributes:
-        lesson: the notebook's name; its pictures lie in a folder of that name.
+        lesson: the notebook's name, which is also the folder of its pictures.
         files: text by path, relative to the folder of the language: scripts and static pictures.
-        embeds: picture's name → the HTML that a page of its own shows.
+        embeds: picture's name → the HTML of its own page.
     """
 
     def __init__(self, templates: jinja2.Environment, lesson: str):
@@ -61,7 +64,7 @@ class BlockPages:
         self._scenes: dict[str, Any] = {}
 
     def sections(self, blocks: Sequence[Block]) -> list[Section]:
-        """Returns the page's sections; the first one has what stands above the first heading of rank 2."""
+        """Return the page's sections; the first one contains the blocks above the first heading of rank 2."""
         groups: list[list[Block]] = [[]]
         for block in blocks:
             if isinstance(block, ProseBlock) and headings(block.markdown)[:1] and headings(block.markdown)[0][0] == 2:
@@ -80,7 +83,7 @@ class BlockPages:
         return section
 
     def _until_answered(self, blocks: list[Block], parts: list[str]) -> str:
-        """Returns the parts up to the first question; the rest goes into that question's script."""
+        """Return the parts up to the first question, and write the rest to that question's script."""
         at = next((i for i, block in enumerate(blocks) if isinstance(block, QuestionBlock)), None)
         if at is None:
             return "".join(parts)
@@ -93,7 +96,7 @@ class BlockPages:
         return "".join(parts[: at + 1]) + str(waiting)
 
     def _block(self, block: Block) -> tuple[str, str]:
-        """Returns a block as the page shows it at first, and as it stands once everything has been answered."""
+        """Return a block as the page shows it initially, and with every question answered."""
         if isinstance(block, QuestionBlock):
             return self._question(block)
         if isinstance(block, CodeBlock):
@@ -120,7 +123,7 @@ class BlockPages:
         pictures = [self._figure(shown.recording, self._unique(name), shown.counters) for shown in block.recordings]
         shown = [_display(display) for display in block.displays]
         source = "" if pictures else code_html(block.source)
-        anchor = "" if block.id in self._names else block.id  # a picture of that name is what its address leads to
+        anchor = "" if block.id in self._names else block.id  # the picture already uses this name as its anchor
         return str(self.macros.code(block, anchor, source, "".join(shown), "".join(pictures)))
 
     def _figure(self, recording: Recording, name: str, counters: bool = False) -> str:
@@ -161,7 +164,7 @@ class BlockPages:
         return picture, scene
 
     def _unique(self, name: str) -> str:
-        """Returns a name that no other picture of the lesson has."""
+        """Return a name that is unique among the pictures of the lesson."""
         known = [name, *(f"{name}-{number}" for number in range(2, 100))]
         chosen = next(one for one in known if one not in self._names)
         self._names.add(chosen)
@@ -169,13 +172,13 @@ class BlockPages:
 
 
 def _program_name(block: CodeBlock) -> str:
-    """Returns the name of the function that a cell runs, which is shorter than the cell's id."""
+    """Return the name of the function that a cell runs, which is shorter than the cell's id."""
     named = re.search(r"^def (\w+)", block.source, re.M)
     return named[1] if named else block.id
 
 
 def _display(display: dict[str, str]) -> str:
-    """Returns the richest form of an output that a page without scripts can show."""
+    """Return the richest form of an output that a page without scripts can show."""
     if "image/png" in display:
         words = plain(display.get("text/plain", ""))
         return f'<img class="plot" alt="{words}" src="data:image/png;base64,{display["image/png"]}">'

@@ -1,4 +1,4 @@
-"""Says which links inside a finished book lead nowhere."""
+"""A search for broken links inside a finished book."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 
 class _Links(HTMLParser):
-    """What a page links to and what it can be linked at."""
+    """The links and the anchors of a page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -17,7 +17,7 @@ class _Links(HTMLParser):
         self.anchors: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Notes an element's address and anchor."""
+        """Store an element's address and anchor."""
         known = dict(attrs)
         self.anchors.add(known.get("id") or "")
         self.targets += [
@@ -26,10 +26,10 @@ class _Links(HTMLParser):
 
 
 def broken_links(files: Mapping[str, str | bytes]) -> list[str]:
-    """Returns a line for each link to a file or an anchor that is not in the book.
+    """Return a line for each link to a file or an anchor that is missing from the book.
 
     Args:
-        files: the content of every file by its path in the book. Only pages are read.
+        files: the content of every file by its path in the book; only pages are searched.
     """
     pages = {path: _read(str(text)) for path, text in files.items() if path.endswith(".html")}
     found = []

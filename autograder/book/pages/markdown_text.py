@@ -1,4 +1,4 @@
-"""Markdown as HTML: links between notebooks lead to pages of the book, formulas are MathML, Python has its colours."""
+"""Markdown as HTML, with links to pages of the book, formulas in MathML, and highlighted Python."""
 
 from __future__ import annotations
 
@@ -14,50 +14,51 @@ from autograder.locale.translations import translated
 from autograder.view.scene.code_tokens import highlight
 
 INLINE = re.compile(r"</?(?:a|b|code|del|em|span|strong)\b[^>]*>")
-"""Tags inside a line of text, which part no words."""
+"""Inline tags, which do not separate words."""
 
 
 class LessonRenderer(mistune.HTMLRenderer):
-    """What the course writes is trusted, `<details>` included."""
+    """Renders the course's Markdown without escaping, because it is trusted and contains `<details>`."""
 
     def __init__(self, root: str) -> None:
         super().__init__(escape=False)
         self.root = root
 
     def link(self, text: str, url: str, title: str | None = None) -> str:
-        """A notebook's address becomes its page's."""
+        """Link to the page of a notebook instead of the notebook."""
         return super().link(text, page_address(url, self.root), title)
 
     def heading(self, text: str, level: int, **_: Any) -> str:
-        """A heading has the anchor that JupyterLab gives it."""
+        """Give a heading the anchor that JupyterLab gives it."""
         return f'<h{level} id="{escape(slug(plain(text)))}">{text}</h{level}>\n'
 
     def block_code(self, code: str, info: str | None = None) -> str:
-        """Python where a fence names it; what is wider than the screen can be scrolled with the keyboard."""
+        """Highlight a fence marked as Python, and make the block scrollable with the keyboard."""
         shown = code_html(code) if info == "python" else escape(code)
         return f'<pre tabindex="0" role="group" aria-label="{translated("code")}"><code>{shown}</code></pre>\n'
 
     def table_cell(self, text: str, align: str | None = None, head: bool = False) -> str:
-        """A header names its column for a screen reader."""
+        """Mark a header as the name of its column, for screen readers."""
         return f'<th scope="col">{text}</th>\n' if head else f"<td>{text}</td>\n"
 
 
 def markdown_html(text: str, root: str = "") -> str:
-    """Returns a Markdown text as HTML.
+    """Return a Markdown text as HTML.
 
     Args:
+        text: the Markdown.
         root: the relative path from the page to the folder of its language, "" or such as "../".
     """
     renderer = LessonRenderer(root)
     render: Any = mistune.create_markdown(renderer=renderer, plugins=["table", "strikethrough", "math"])
     renderer.register("inline_math", lambda _, formula: convert(unescape(formula)))
     renderer.register("block_math", lambda _, formula: convert(unescape(formula), display="block"))
-    # one heading of the first rank belongs to the page itself
+    # the page has its own heading of the first rank
     return re.sub(r"<h1.*?</h1>\n?", "", str(render(text)), count=1)
 
 
 def page_address(url: str, root: str = "") -> str:
-    """Returns where a link of a notebook leads in the book: `../start/glossary.ipynb#Leaf` is `glossary.html#Leaf`."""
+    """Return the address in the book for a link of a notebook: `glossary.html#Leaf` for `../start/glossary.ipynb#Leaf`."""
     file, mark, anchor = url.partition("#")
     if "://" in file or not file.endswith(".ipynb"):
         return url
@@ -66,22 +67,22 @@ def page_address(url: str, root: str = "") -> str:
 
 
 def slug(title: str) -> str:
-    """Returns the anchor of a heading in JupyterLab's form: its words, joined by hyphens."""
+    """Return the anchor of a heading in JupyterLab's form: its words, joined by hyphens."""
     return re.sub(r"\s+", "-", re.sub(r"[`*]", "", unescape(title).strip()))
 
 
 def headings(markdown: str) -> list[tuple[int, str]]:
-    """Returns the headings of a Markdown cell, each with its rank from 1."""
+    """Return the headings of a Markdown cell, each with its rank from 1."""
     return [(len(marks), title.strip()) for marks, title in re.findall(r"^(#{1,4}) (.+)$", markdown, re.M)]
 
 
 def plain(html: str) -> str:
-    """Returns the words of a piece of HTML."""
+    """Return the text of a piece of HTML."""
     return " ".join(unescape(re.sub(r"<[^>]+>", " ", INLINE.sub("", html))).split())
 
 
 def code_html(source: str) -> str:
-    """Returns Python with a `<span>` for each token that has a colour."""
+    """Return Python with a `<span>` for each highlighted token."""
     lines = [
         "".join(f'<span class="{kind}">{escape(text)}</span>' if kind else escape(text) for text, kind in tokens)
         for tokens in highlight(source)

@@ -17,12 +17,14 @@ from autograder.view.scene.composition import Scene, build_scene
 
 
 class Picture(msgspec.Struct, frozen=True):
-    """A picture of one frame, and the scene that it was taken from.
+    """A picture of one frame of a scene.
 
     Attributes:
         name: its address inside the book's folder of pictures, such as "02_mutating_a_saved_tensor/early_zero".
-        width, height: pixels of the static picture.
-        steps: how many frames there are to step through.
+        svg: the static picture.
+        words: a description of the picture.
+        width, height: the size of the static picture in pixels.
+        steps: the number of frames in the scene.
     """
 
     name: str
@@ -34,10 +36,12 @@ class Picture(msgspec.Struct, frozen=True):
 
 
 def draw(recording: Recording, name: str, counters: bool = False) -> tuple[Picture, Scene]:
-    """Returns the static picture at the frame where a live one opens, and the scene, which opens at its first frame.
+    """Return the static picture of the frame at which a live one opens, and the scene, which opens at its first frame.
 
     Args:
-        counters: the reader sets the version counters before they are shown.
+        recording: the recording to draw.
+        name: the name of the picture.
+        counters: whether the reader sets the version counters before they are shown.
     """
     scene = build_scene(recording, counters=counters)
     svg = draw_picture(scene, static_frame_number(scene), verdict=not counters)
@@ -47,17 +51,18 @@ def draw(recording: Recording, name: str, counters: bool = False) -> tuple[Pictu
 
 
 def packed_script(name: str, content: dict[str, Any]) -> str:
-    """Returns a classic script that hands a picture's content to the page, compressed.
+    """Return a classic script that passes a picture's content to the page, compressed.
 
-    A classic script loads from a file as well as from a server, where `fetch` and modules do not. Compressed, the content is not
-    plain text: who looks at the source of a page reads no answer by accident.
+    A classic script works with `file://`, unlike `fetch` and modules. Because the content is compressed, a reader of
+    the page's
+    source does not see answers by accident.
     """
     packed = base64.b64encode(zlib.compress(msgspec.json.encode(content), 9)).decode()
     return f"book.receive({json.dumps(name)}, {json.dumps(packed)});\n"
 
 
 def _size(svg: str) -> tuple[int, int]:
-    """Returns width and height of an SVG document that `draw_picture` wrote."""
+    """Return the width and height of an SVG document that `draw_picture` wrote."""
     found = re.match(r"<svg [^>]*?width='(\d+)' height='(\d+)'", svg)
     assert found is not None
     return int(found[1]), int(found[2])

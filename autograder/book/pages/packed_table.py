@@ -1,4 +1,4 @@
-"""The script of a table of arrangements: what the reader can change in a program, and what each change does."""
+"""The script of a table of arrangements: the changes that a reader can make to a program, and the result of each."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from autograder.locale.translations import translated
 from autograder.view.scene.composition import build_scene
 
 WORTH_SHARING = 60
-"""Bytes of JSON from which a part that occurs twice is stored once."""
+"""Bytes of JSON from which on a repeated part is stored only once."""
 
 
 def table_script(name: str, table: PlayTable) -> str:
-    """Returns the script, whose scenes share their equal parts."""
+    """Return the script, in which the scenes share equal parts."""
     scenes = [build_scene(one.recording) for one in table.tried]
     tried = [
         {
@@ -37,7 +37,7 @@ def table_script(name: str, table: PlayTable) -> str:
 
 
 def share(value: Any) -> dict[str, Any]:
-    """Returns `value` as {"parts": […], "value": …}, where {"$": n} stands for the part n; a part may hold earlier ones."""
+    """Return `value` as {"parts": […], "value": …}, where {"$": n} refers to the part n; a part may refer to earlier ones."""
     often = {text for text, times in Counter(_texts(value)).items() if times > 1}
     parts: dict[bytes, int] = {}
     kept: list[Any] = []
@@ -59,7 +59,7 @@ def share(value: Any) -> dict[str, Any]:
 
 
 def _texts(value: Any) -> Iterator[bytes]:
-    """Yields the JSON of every container in a value that is worth sharing."""
+    """Yield the JSON of every container in a value that is large enough to share."""
     if isinstance(value, dict | list):
         text = _text(value)
         if len(text) >= WORTH_SHARING:

@@ -1,6 +1,6 @@
-"""The templates of the book's pages, which say their own words in the reader's language.
+"""The templates of the book's pages, in the reader's language.
 
-Every word of the book's own stands in `autograder/book/templates` between `_(` and `)`, where `python -m tests.translations` finds it.
+The texts in `autograder/book/templates` are marked by `_(` and `)`, so that `python -m tests.translations` finds them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BOOK = Path(__file__).resolve().parents[1]
 
 
 def page_templates() -> jinja2.Environment:
-    """Returns the templates for the language that is spoken now; what they are given is escaped."""
+    """Return the templates for the current language; values are escaped."""
     templates = translated_templates(BOOK / "templates", undefined=jinja2.StrictUndefined, lstrip_blocks=True)
     templates.globals |= {"language": language(), "meaning": meaning, "lab_command": lab_command}
     return templates

@@ -1,4 +1,4 @@
-"""The picture that a forum or a messenger shows beside a link: a lesson's title and the question that it begins with."""
+"""The preview image for links to a lesson: its title and its first question."""
 
 from __future__ import annotations
 
@@ -10,23 +10,24 @@ from autograder.tape.recording.verdict_types import OUTCOMES
 from autograder.view.draw.plot_words import font_families
 
 WIDTH, HEIGHT, DPI = 1200, 630, 100
-"""Pixels, in the proportions that link previews use."""
+"""The size in pixels, in the usual proportions of link previews."""
 
 INK, SOFT, PAPER, LINE = "#1b1f24", "#57606a", "#ffffff", "#d3d9e0"
 MOST_LINES = 9
 
 
 def can_draw(words: str) -> bool:
-    """Returns whether this machine has the fonts for a text: a wide (East Asian) letter needs one of its own."""
+    """Return whether this machine has fonts for a text; wide (East Asian) letters need special ones."""
     return columns(words) == len(words) or bool(font_families())
 
 
 def preview_card(title: str, program: str, question: str) -> bytes:
-    """Returns a PNG of 1200 × 630 pixels.
+    """Return a PNG of 1200 × 630 pixels.
 
     Args:
-        program: source text, of which the first nine lines are shown; "" for no program.
-        question: stands above the four outcomes; the picture tells no answer.
+        title: the title of the lesson.
+        program: source code, of which the first nine lines are shown; "" for no program.
+        question: the text above the four outcomes; the image does not show the answer.
     """
     from matplotlib.figure import Figure
 

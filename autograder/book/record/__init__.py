@@ -1,1 +1,1 @@
-"""Notebooks and programs are run once, when the book is made, and become the blocks of its pages."""
+"""Notebooks and programs, which run once when the book is built, as the blocks of its pages."""

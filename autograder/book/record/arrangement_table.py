@@ -1,4 +1,4 @@
-"""Every arrangement of a program that the book offers, each judged by running it, so that the reader's browser only looks it up."""
+"""The results of all arrangements of a program that the book offers, so that the browser only looks them up."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from autograder.play.cards import Arrangement, PlayProgram
 from autograder.play.play_program import Unplayable, program_from_function
 
 MOST = 60
-"""Arrangements of one program: each has its own recording, and a table is loaded as a whole."""
+"""The maximum number of arrangements of one program, because each has its own recording and a table is loaded as a whole."""
 
 SECONDS = 20.0
-"""How long one run may take; a busy machine must not change what a book holds."""
+"""The time limit of one run, in seconds; it is long so that a busy machine does not change the book."""
 
 
 def try_arrangements(name: str, source: str, space: Mapping[str, Any]) -> PlayTable | None:
     """Return the results of all arrangements of a function's body; None if its lines can be neither moved nor switched.
 
     Args:
+        name: the name of the program.
         source: the function's own text, without decorators.
-        space: where its global names are looked up, such as a notebook's namespace.
+        space: the namespace of its global names, such as a notebook's.
     """
     try:
         program = program_from_function(name, source)
@@ -41,7 +42,7 @@ def try_arrangements(name: str, source: str, space: Mapping[str, Any]) -> PlayTa
 
 
 def _try(program: PlayProgram, arrangement: Arrangement, names: dict[str, Any]) -> TriedArrangement | None:
-    """Returns None where it cannot be run at all: then it is not offered."""
+    """Return the result of an arrangement; None if it cannot be run, in which case it is not offered."""
     try:
         judged = run(program, arrangement, names, SECONDS)
     except AutograderError:
@@ -50,7 +51,7 @@ def _try(program: PlayProgram, arrangement: Arrangement, names: dict[str, Any]) 
 
 
 def _used(source: str, space: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the modules, classes and functions of the notebook that a program names."""
+    """Return the modules, classes and functions of the notebook that a program uses."""
     words = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
     return {
         word: space[word] for word in words & set(space) if isinstance(space[word], ModuleType | type | FunctionType)

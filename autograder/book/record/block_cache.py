@@ -1,4 +1,7 @@
-"""Blocks of notebooks, recorded on all cores and kept by what decides them: the notebook, its language, the package and PyTorch."""
+"""A cache of notebooks' blocks, recorded on all cores.
+
+The key is a hash of the notebook, its language, the package and PyTorch.
+"""
 
 from __future__ import annotations
 
@@ -22,23 +25,24 @@ from autograder.locale.languages import language, speaking
 from autograder.locale.translations import po_files
 
 MOST_WORKERS = 4
-"""Processes that record at once, each a few hundred MB."""
+"""The maximum number of processes that record at the same time, each with a few hundred MB."""
 
 WARM = [__name__, "matplotlib_inline.backend_inline"]
-"""What takes seconds to import, PyTorch above all: once for all notebooks, in the process that the others are forked from."""
+"""Modules that take seconds to import, mainly PyTorch; they are imported once, in the process from which workers are forked."""
 
 
 def blocks_of(notebooks: Sequence[Path], kept: Path | None) -> list[list[Block]]:
-    """Returns the blocks of each notebook, in the language that is spoken.
+    """Return the blocks of each notebook, in the current language.
 
     Args:
-        kept: a folder with what earlier runs recorded, made if it is missing; None to keep nothing.
+        notebooks: the paths of the notebooks.
+        kept: the folder of the cache, which is created if it is missing; None for no cache.
 
     Raises:
-        NotebookError, RecordingFailedError: as `record_notebook` does.
+        NotebookError, RecordingFailedError: see `record_notebook`.
     """
     known = {path: _read(kept, path) for path in notebooks}
-    # The longest first: at the end no core waits for a long one.
+    # The largest first, so that no core waits for a long one at the end.
     missing = sorted((path for path, blocks in known.items() if blocks is None), key=_size, reverse=True)
     for path, encoded in zip(missing, _record_all(missing), strict=True):
         known[path] = encoded
@@ -48,13 +52,13 @@ def blocks_of(notebooks: Sequence[Path], kept: Path | None) -> list[list[Block]]
 
 
 def _record_all(notebooks: list[Path]) -> Iterator[bytes]:
-    """Yields each notebook's blocks as they are there, so that an interrupted run keeps them."""
+    """Yield each notebook's blocks as soon as they are recorded, so that an interrupted run keeps them."""
     if not notebooks:
         return
     workers = min(len(notebooks), os.cpu_count() or 1, MOST_WORKERS)
     forks = multiprocessing.get_context("forkserver")
     forks.set_forkserver_preload(WARM)
-    # A fresh process for each notebook: what one of them sets globally is not there for the next.
+    # A new process for each notebook, so that global settings do not affect the next one.
     with ProcessPoolExecutor(workers, forks, max_tasks_per_child=1) as pool:
         yield from pool.map(_recorded, notebooks, repeat(language()))
 
@@ -79,7 +83,7 @@ def _key(notebook: Path) -> str:
 
 @cache
 def _surroundings(spoken: str) -> bytes:
-    """Returns a hash of what decides a recording besides the notebook."""
+    """Return a hash of the inputs of a recording other than the notebook."""
     whole = hashlib.sha256(f"{importlib.metadata.version('torch')} {spoken}".encode())
     for file in po_files(spoken):
         whole.update(file.read_bytes())

@@ -1,4 +1,4 @@
-"""IPython without a terminal or a kernel: runs a lesson's cells here, and gives back what they printed and displayed."""
+"""IPython without a terminal or a kernel, which runs a lesson's cells and returns their output."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SEED = 0
 
 
 class CellResult(msgspec.Struct, frozen=True):
-    """What one cell did: its text, its displays as MIME type → text, the recordings that it showed, and its error."""
+    """The output of one cell: its text, its displays as MIME type → text, the recordings that it showed, and its error."""
 
     printed: str
     displays: tuple[dict[str, str], ...]
@@ -26,21 +26,21 @@ class CellResult(msgspec.Struct, frozen=True):
 
 
 class BookShell(InteractiveShell):
-    """One for each process, since `get_ipython()` has to find it."""
+    """The shell of a process; there is at most one, which `get_ipython()` returns."""
 
-    kernel = None  # libraries ask `hasattr(get_ipython(), "kernel")` to know whether displays are shown
-    takes_recordings = True  # `autograder.view` sends recordings in place of pictures
+    kernel = None  # libraries test `hasattr(get_ipython(), "kernel")` to find out whether displays are shown
+    takes_recordings = True  # makes `autograder.view` send recordings in place of pictures
 
     def enable_gui(self, gui: str | None = None) -> None:
-        """Starts no event loop; `%matplotlib inline` asks for one."""
+        """Start no event loop; `%matplotlib inline` requests one."""
 
     def showtraceback(self, *_: Any, **__: Any) -> None:
-        """Prints nothing: who runs the cell decides how its error is shown."""
+        """Print nothing, because the caller shows a cell's error."""
 
     def run(self, text: str) -> CellResult:
-        """Runs a cell. A check in it draws the same numbers each time, so that a book is the same each time."""
+        """Run a cell. Checks draw the same numbers each time, so that the book is reproducible."""
         with use_seed(SEED), capture_output() as captured:
-            # IPython 9 finds the semicolon that hides a value in its history, of which this shell keeps none.
+            # IPython 9 searches for the semicolon that hides a value in its history, which is disabled here.
             result = self.run_cell(text, store_history=False, silent=text.rstrip().endswith(";"))
         shown = [output.data for output in captured.outputs]
         recordings = [
@@ -55,7 +55,7 @@ class BookShell(InteractiveShell):
 
 
 def start_shell() -> BookShell:
-    """Returns this process's shell, which keeps no history and draws matplotlib's figures as PNG."""
+    """Return this process's shell, without a history and with matplotlib's figures as PNG."""
     shell = BookShell.instance(config=Config(HistoryManager={"enabled": False}))
     shell.run_line_magic("matplotlib", "inline")
     return shell

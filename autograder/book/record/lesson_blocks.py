@@ -1,4 +1,4 @@
-"""What a page of the book consists of, as frozen data: text, code with what it printed, questions and exercises."""
+"""The blocks of a page: text, code with its output, questions and exercises."""
 
 from __future__ import annotations
 
@@ -12,20 +12,22 @@ from autograder.view.notebook import ShownRecording
 
 
 class ProseBlock(msgspec.Struct, frozen=True, tag=True):
-    """A Markdown cell; `id` is the cell's, which stays the same in every language."""
+    """A Markdown cell; `id` is the cell's id, which is the same in every language."""
 
     id: str
     markdown: str
 
 
 class CodeBlock(msgspec.Struct, frozen=True, tag=True):
-    """A code cell that nobody has to answer.
+    """A code cell without a question.
 
     Attributes:
-        printed: what it wrote to the two standard streams, and its error if it ended in one.
-        displays: what else it displayed, each as MIME type → text; images are base64.
+        id: the cell's id.
+        source: the code.
+        printed: its output on the two standard streams, and its error, if any.
+        displays: its other outputs, each as MIME type → text; images are base64.
         recordings: the programs that it ran and showed.
-        is_setup: it only imports, so a reader may pass over it.
+        is_setup: whether it contains only imports, so that a reader may skip it.
     """
 
     id: str
@@ -37,7 +39,7 @@ class CodeBlock(msgspec.Struct, frozen=True, tag=True):
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """One answer to a question, what the lesson's own check says to it, and whether it passes."""
+    """One answer to a question, the message of the lesson's own check, and whether the answer passes."""
 
     answer: str
     verdict: str
@@ -45,11 +47,14 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class TriedArrangement(msgspec.Struct, frozen=True):
-    """What one arrangement of a program did when PyTorch ran it.
+    """The result of one arrangement of a program.
 
     Attributes:
         key: `Arrangement.key`.
-        passes: whether the check of an exercise accepts it; `said` is what the check says to it if it does not.
+        sentence: the verdict in one sentence.
+        recording: the recording of its run.
+        passes: whether the check of an exercise accepts it.
+        said: the check's message if it does not.
     """
 
     key: str
@@ -60,24 +65,30 @@ class TriedArrangement(msgspec.Struct, frozen=True):
 
 
 class PlayTable(msgspec.Struct, frozen=True):
-    """Every arrangement of a program that is offered, the one given first; of lines to be put in order, each order that returns."""
+    """The results of all offered arrangements of a program, the given one first; for lines to order, of each order that returns."""
 
     program: PlayProgram
     tried: tuple[TriedArrangement, ...]
 
 
 class QuestionBlock(msgspec.Struct, frozen=True, tag=True):
-    """A program and the answers to choose from: what will it do ("outcome"), or which of its lines did the harm ("line").
+    """A program, and the answers to choose from.
 
-    Or, with nothing to choose from: what will it return ("value")? Its only choice is the right one.
+    The question is the program's outcome ("outcome"), the line that broke backward ("line"), or its return value
+    ("value"). For a
+    return value, the only choice is the right one.
 
     Attributes:
         id: the exercise's id, as in the notebook.
+        kind: the kind of question.
         source: the program, without the decorator that asks.
-        recording: shown once it is answered.
-        before: shown before, without the verdict; None where the reader predicts without a picture.
-        table: the program's other arrangements, to be tried once it is answered; None where no line of it can be moved or switched.
-        value: of a "value" question, what the program returns; `hint`: the form of the answer, such as "a number".
+        choices: the answers.
+        recording: the recording that is shown after the answer.
+        before: the recording that is shown before the answer, without the verdict; None if there is no picture.
+        table: the program's other arrangements, shown after the answer; None if its lines can be neither moved nor
+            switched.
+        value: for a "value" question, the return value of the program.
+        hint: the form of the answer, such as "a number".
     """
 
     id: str
@@ -92,7 +103,7 @@ class QuestionBlock(msgspec.Struct, frozen=True, tag=True):
 
 
 class ExerciseBlock(msgspec.Struct, frozen=True, tag=True):
-    """An exercise that is done in JupyterLab: its id, and the code that is handed out; `table` for lines to be put in order."""
+    """An exercise to do in JupyterLab: its id and its stub; `table` contains the results for lines to put in order."""
 
     id: str
     source: str

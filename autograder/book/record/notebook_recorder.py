@@ -1,6 +1,6 @@
-"""A released notebook becomes blocks: its cells run from top to bottom, and each question is answered with every choice.
+"""The recording of a released notebook as blocks: its cells run from top to bottom, and each question gets every answer.
 
-Nothing here knows an answer: the verdict on a choice is what the lesson's own check says to it.
+The verdict on an answer is the message of the lesson's own check, so this module does not contain answers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from autograder.locale.languages import language
 from autograder.tape.recording.verdict_types import OUTCOMES
 
 ASKS = re.compile(r'^@(predicted|predicted_value|culprit)\("(\w+)"\)\n', re.M)
-"""The decorators that compare a learner's variable with what a program does."""
+"""The decorators that compare a student's variable with the behavior of a program."""
 
 KINDS: dict[str, Literal["outcome", "line", "value"]] = {
     "predicted": "outcome",
@@ -35,31 +35,33 @@ KINDS: dict[str, Literal["outcome", "line", "value"]] = {
 }
 
 LIVE_ONLY = re.compile(r"^(from autograder\.course import .*\n+)?(can_now|progress|play)\(.*\)$")
-"""A cell that no book has: it shows the learner's own progress, or lines to be moved, which stand at their exercise there."""
+"""A cell that a book omits: it shows the student's own progress, or lines to move, which the book shows at their exercise."""
 
 FOREIGN_FRAME = re.compile(r'^ +File "(?!<ipython-input)[^"]*", line .*\n(?: {4,}.*\n)*', re.M)
-"""The lines of a traceback that are about this machine's own files, not about a cell."""
+"""The lines of a traceback about this machine's own files rather than a cell."""
 
 
 class RecordingFailedError(UnfinishedError):
-    """A cell of a lesson did what it should not; the message says which."""
+    """A cell of a lesson raised an unexpected error; the message names the cell."""
 
 
 def record_notebook(path: Path) -> list[Block]:
-    """Returns a notebook's blocks in order, in the language that is spoken. Runs it in this process, and marks nothing as passed.
+    """Return a notebook's blocks in order, in the current language.
+
+    The cells run in this process; progress is not recorded.
 
     Raises:
-        NotebookError: the file is no notebook.
-        RecordingFailedError: a cell raises although it has no leave to, or a question has no answer that passes.
+        NotebookError: the file is not a notebook.
+        RecordingFailedError: a cell raises without the tag for it, or no answer to a question passes.
     """
-    os.environ["NBGRADER_EXECUTION"] = "book"  # the learner's progress is not the book's to write
+    os.environ["NBGRADER_EXECUTION"] = "book"  # do not record progress
     shell = start_shell()
     blocks: list[Block] = []
     stub = ""
     for cell in lesson_in_language(canonical.read(path), language()).cells:
         known = cell.metadata.get("nbgrader", {})
         if known.get("solution") and cell.cell_type == "markdown":
-            continue  # where a learner writes for a person; a page keeps nothing of it
+            continue  # the cell of a manually graded answer, which the page omits
         if known.get("solution"):
             stub = cell.source
             shell.run(stub)
@@ -73,7 +75,7 @@ def record_notebook(path: Path) -> list[Block]:
 
 
 def _record_check(shell: BookShell, exercise: str, check: str, stub: str) -> list[Block]:
-    """Returns a question for each program that the check asks an outcome or a line of, else the exercise."""
+    """Return a question for each program whose outcome, line or value the check asks for; otherwise, the exercise."""
     functions = [node for node in ast.parse(check).body if isinstance(node, ast.FunctionDef)]
     texts = ["\n".join(check.splitlines()[_first_line(node) - 1 : node.end_lineno]) for node in functions]
     asked = [text for text in texts if ASKS.match(text)]
@@ -83,12 +85,12 @@ def _record_check(shell: BookShell, exercise: str, check: str, stub: str) -> lis
 
 
 def _first_line(function: ast.FunctionDef) -> int:
-    """Returns the line of a function's first decorator, else its own."""
+    """Return the line of a function's first decorator, else its own."""
     return min([function.lineno, *(decorator.lineno for decorator in function.decorator_list)])
 
 
 def _record_question(shell: BookShell, check: str, hint: str) -> QuestionBlock:
-    """Returns the question that a decorated function asks, having given every answer to it."""
+    """Return the question that a decorated function asks, after trying every answer to it."""
     decorator, name = ASKS.findall(check)[0]
     source = ASKS.sub("", check).strip()
     before = shell.run(check).recordings[0].recording if decorator == "culprit" else None
@@ -113,7 +115,7 @@ def _record_question(shell: BookShell, check: str, hint: str) -> QuestionBlock:
 
 
 def _answers_to(shell: BookShell, decorator: str, source: str) -> tuple[Any, ...]:
-    """Returns the answers to try: the four outcomes, the program's lines, or what the program returns."""
+    """Return the answers to try: the four outcomes, the program's lines, or its return value."""
     if decorator == "predicted":
         return OUTCOMES
     if decorator == "culprit":
@@ -123,7 +125,7 @@ def _answers_to(shell: BookShell, decorator: str, source: str) -> tuple[Any, ...
 
 
 def _answer(shell: BookShell, name: str, answer: Any, check: str) -> tuple[Choice, CellResult]:
-    """Returns a choice with what the check says to it, and what the check showed."""
+    """Return a choice with the check's message, and the check's output."""
     shell.run(f"{name} = {answer!r}")
     result = shell.run(check)
     if result.error is not None and not isinstance(result.error, Unsolved):
@@ -135,7 +137,7 @@ def _answer(shell: BookShell, name: str, answer: Any, check: str) -> tuple[Choic
 
 
 def _lines_to_name(source: str) -> Iterator[str]:
-    """Yields the statements of a function's body that stand on one line, each text once."""
+    """Yield the statements of a function's body, by their first lines, without duplicates."""
     function = ast.parse(source).body[0]
     nodes = [node for node in ast.walk(function) if isinstance(node, ast.stmt) and node is not function]
     lines = source.splitlines()

@@ -1,4 +1,4 @@
-"""Lines that a reader puts in order: every order that returns is run when the book is made, and checked by the lesson's own check."""
+"""Exercises in which a reader orders lines: every order that returns is run and checked when the book is built."""
 
 from __future__ import annotations
 
@@ -12,27 +12,30 @@ from autograder.play.arrangement_run import run
 from autograder.play.cards import Arrangement, PlayProgram
 
 MOST = 300
-"""Orders of one exercise, the shortest first: a table of them stays small enough to be sent."""
+"""The maximum number of orders of one exercise, the shortest first, which limits the size of a table."""
 
 ENOUGH = 10_000
-"""More orders than any exercise has."""
+"""A number larger than the number of orders of any exercise."""
 
 SECONDS = 20.0
-"""How long one run may take; a busy machine must not change what a book holds."""
+"""The time limit of one run, in seconds; it is long so that a busy machine does not change the book."""
 
 
 class NoRightOrderError(UnfinishedError):
-    """None of the orders that the book would offer passes the exercise's check."""
+    """No order that the book would offer passes the exercise's check."""
 
 
 def try_orders(shell: BookShell, exercise: str, check: str, stub: str) -> PlayTable | None:
-    """Return the result of each order of an exercise's lines; None for an exercise that is not made of lines.
+    """Return the results of the orders of an exercise's lines; None for an exercise without such lines.
 
     Args:
-        check: the text of the exercise's check cell, `stub` what is handed out.
+        shell: the shell in which the lesson's cells have run.
+        exercise: the exercise's id.
+        check: the source of the exercise's check cell.
+        stub: the stub, which contains the lines as comments.
 
     Raises:
-        NoRightOrderError: no order passes; the lesson is to be repaired.
+        NoRightOrderError: no order passes, so the lesson has to be corrected.
     """
     if not commented_lines(stub):
         return None
@@ -47,7 +50,7 @@ def try_orders(shell: BookShell, exercise: str, check: str, stub: str) -> PlayTa
 
 
 def _try(shell: BookShell, program: PlayProgram, order: Arrangement, check: str) -> TriedArrangement | None:
-    """Returns None where it cannot be run at all: then it is not offered."""
+    """Return the result of an order; None if it cannot be run, in which case it is not offered."""
     try:
         judged = run(program, order, None, SECONDS)
     except AutograderError:

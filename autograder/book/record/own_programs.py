@@ -1,4 +1,4 @@
-"""A teacher's own programs, and recordings that were saved of them, as questions beside the lessons."""
+"""A teacher's own programs and saved recordings, as questions on a page next to the lessons."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from autograder.view.notebook import drawn_mimebundle
 from autograder.view.text.headline import meaning
 
 SECONDS = 60.0
-"""How long the runs of one program may take together."""
+"""The time limit for all runs of one program together, in seconds."""
 
 
 class OwnProgramError(InputError):
-    """The file cannot be shown in the book; the message says why."""
+    """The file cannot be shown in the book; the message gives the reason."""
 
 
 def own_questions(files: Sequence[Path]) -> list[QuestionBlock]:
-    """Returns a question for each file.
+    """Return a question for each file.
 
     Raises:
-        OwnProgramError: as `own_question` does, or two files have one name.
+        OwnProgramError: see `own_question`; or two files have the same name.
     """
-    # A disk, and a server, may take two names for one that differ in case.
+    # File systems and servers may ignore case.
     twice = [name for name, times in Counter(_name(file).casefold() for file in files).items() if times > 1]
     if twice:
         raise OwnProgramError(
@@ -47,7 +47,7 @@ def own_questions(files: Sequence[Path]) -> list[QuestionBlock]:
 
 
 def own_page(questions: Sequence[QuestionBlock], title: str) -> list[Block]:
-    """Returns the blocks of the page that shows them, each under its name, in the language that is spoken."""
+    """Return the blocks of the page with the questions, each under its name, in the current language."""
     blocks: list[Block] = [ProseBlock("programs", f"# {title}")]
     for question in questions:
         choices = _choices(question.recording.verdict.outcome)
@@ -56,16 +56,17 @@ def own_page(questions: Sequence[QuestionBlock], title: str) -> list[Block]:
 
 
 def own_question(path: Path) -> QuestionBlock:
-    """Returns the question that a program asks: what will it do?
+    """Return the question about a program's outcome.
 
     Args:
         path: a Python file, a notebook, or a recording as `explain` saves it (`.json`).
 
     Raises:
-        OwnProgramError: it cannot be read, run or drawn, a newer release recorded it, it does not end in time, ends Python
-            itself, or has nothing to run.
+        OwnProgramError: the file cannot be read, run or drawn, was recorded by a newer release, exceeds the time limit,
+            ends Python
+            itself, or does not contain a statement to run.
     """
-    if os.path.exists(path) and not os.path.isfile(path):  # a named pipe could be waited for without end
+    if os.path.exists(path) and not os.path.isfile(path):  # reading a named pipe could block forever
         raise OwnProgramError(in_english("{file} is not a file. Name a program to add.", file=printable(str(path))))
     recording = _read(path) if path.suffix == ".json" else _record(path)
     if not recording.steps:
@@ -77,7 +78,7 @@ def own_question(path: Path) -> QuestionBlock:
 
 
 def _name(path: Path) -> str:
-    """Returns a program's address in the book."""
+    """Return a program's address in the book."""
     return re.sub(r"\W+", "_", path.stem)
 
 
@@ -95,7 +96,7 @@ def _verdict(answer: Outcome, outcome: Outcome) -> str:
 
 
 def _read(path: Path) -> Recording:
-    """Returns a recording that was saved, once it has been drawn: its parts may contradict each other."""
+    """Return a saved recording after drawing it once, because its parts may be inconsistent."""
     try:
         recording = from_json(path.read_bytes())
         drawn_mimebundle(recording)
@@ -123,7 +124,7 @@ def _read(path: Path) -> Recording:
 
 
 def _record(path: Path) -> Recording:
-    """Returns the recording of a program, which runs in a process of its own: it may never end, or end Python itself."""
+    """Return the recording of a program, which runs in a separate process because it may not end, or may end Python itself."""
     shown = printable(str(path))
     with tempfile.TemporaryDirectory() as folder:
         written = Path(folder) / "answer"
@@ -152,7 +153,7 @@ def _record(path: Path) -> Recording:
 
 
 def _run(path: Path, written: Path) -> int:
-    """Writes the recording and returns 0, or why there is none and returns 1."""
+    """Write the recording and return 0, or write the error and return 1."""
     from autograder.tape import explain_program
     from autograder.tape.repair.trial.program_factory import factory_of_file
 
