@@ -33,6 +33,9 @@ def add_to(verbs: Any) -> None:
         metavar="DIR",
         help="with --for-each: the class's folder (default: class/ in a clone, else here)",
     )
+    release.add_argument(
+        "--replace", action="store_true", help="with --for-each: also for students who have another notebook already"
+    )
     release.set_defaults(run=_release)
 
 
@@ -77,7 +80,15 @@ def _for_each(chosen: argparse.Namespace) -> int:
     if chosen.course is None:
         course.mkdir(exist_ok=True)
     classroom = open_class(course, chosen.assignment, before_hand_in=True)
-    done = hand_out(chosen.assignment, classroom.sources, classroom.folder, people, classroom.settings())
+    done = hand_out(
+        chosen.assignment,
+        classroom.sources,
+        classroom.folder,
+        people,
+        classroom.settings(),
+        submitted=classroom.students(),
+        replace=chosen.replace,
+    )
     _print_handout(done, chosen.assignment)
     return 0
 

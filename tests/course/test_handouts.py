@@ -207,6 +207,17 @@ def test_the_record_says_who_got_which(tmp_path):
     assert VariantRecord("8").seed_of("ann") != VariantRecord("7").seed_of("ann")
 
 
+def test_a_replaced_notebook_stays_known():
+    """Students with another variant, and those who submitted the notebook of all, are named; their former ones are kept."""
+    changes = DeclaredChanges()
+    record = VariantRecord("7").with_students("first", changes, {"ann": 1, "ben": 2})
+    replaced = record.replaced("first", {"ann": 3, "ben": 2, "cleo": 4, "dora": 5}, submitted=["ben", "cleo"])
+    assert {"ann": 1, "cleo": None} == replaced
+    record = record.with_students("first", changes, {"ann": 3, "cleo": 4}, replaced)
+    record = record.with_students("first", changes, {"ann": 6}, record.replaced("first", {"ann": 6}, []))
+    assert {"ann": [1, 3], "cleo": [None]} == record.assignments["first"].former
+
+
 def test_a_record_that_does_not_fit_is_refused(tmp_path):
     """After a change of what is declared nobody's notebook can be made again, and a broken file is not taken for an empty one."""
     VariantRecord("7").with_students("first", DeclaredChanges(), {"ann": 1}).write(tmp_path)

@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import msgspec
@@ -33,9 +33,11 @@ from autograder.course.variants.variant import vary
 from autograder.course.variants.variant_outcomes import check_numbers
 from autograder.course.variants.variant_proof import ProvenVariant, VariantProof
 from autograder.course.variants.variant_record import read_record
+from autograder.printable import printable
 
 FOLDER = "handouts"
 PROCESSES = 2
+LONGEST_LIST = 10
 
 
 class Handout(msgspec.Struct, frozen=True):
@@ -54,7 +56,16 @@ class Handout(msgspec.Struct, frozen=True):
     shared: SharedAnswers
 
 
-def hand_out(assignment: str, sources: Path, course: Path, people: Mapping[str, str], config: Config) -> Handout:
+def hand_out(
+    assignment: str,
+    sources: Path,
+    course: Path,
+    people: Mapping[str, str],
+    config: Config,
+    *,
+    submitted: Collection[str] = (),
+    replace: bool = False,
+) -> Handout:
     """Write COURSE/handouts/STUDENT/ASSIGNMENT/ for each student, and record the variants in COURSE/variants.json.
 
     The files are written only after every answer to every variant was run.
@@ -65,9 +76,12 @@ def hand_out(assignment: str, sources: Path, course: Path, people: Mapping[str, 
         course: the class's folder.
         people: for each student, the group that shares a variant, or the student again.
         config: nbgrader's configuration for the release.
+        submitted: the students with a submission.
+        replace: whether a student may get a notebook instead of another one.
 
     Raises:
-        VariantError: there are no differences, or an answer to a variant has another verdict than the author declared.
+        VariantError: there are no differences, a notebook would be replaced without `replace`, or an answer to a variant has
+            another verdict than the author declared.
         ReleaseError: nbgrader rejects the source.
     """
     changes = read_changes(sources).get(assignment, NOTHING)
@@ -75,7 +89,10 @@ def hand_out(assignment: str, sources: Path, course: Path, people: Mapping[str, 
     _check_that_it_varies(assignment, notebooks, changes)
     record = read_record(course)
     students = {student: record.seed_of(group) for student, group in people.items()}
-    record = record.with_students(assignment, changes, students)
+    replaced = record.replaced(assignment, students, submitted)
+    if replaced and not replace:
+        raise VariantError(_refusal(assignment, list(replaced), submitted))
+    record = record.with_students(assignment, changes, students, replaced)
     exercises, shared = _prove_all(sources / assignment, notebooks, changes, sorted(set(students.values())))
     with tempfile.TemporaryDirectory(dir=course, prefix=".handouts-") as folder:
         release_assignment(assignment, config, sources, Path(folder, "release"))
@@ -86,6 +103,16 @@ def hand_out(assignment: str, sources: Path, course: Path, people: Mapping[str, 
         for student in students:
             _move(Path(folder, FOLDER, student, assignment), course / FOLDER / student / assignment)
     return Handout(course / FOLDER, students, exercises, shared)
+
+
+def _refusal(assignment: str, students: list[str], submitted: Collection[str]) -> str:
+    names = ", ".join(printable(student) for student in students[:LONGEST_LIST])
+    more = f" and {len(students) - LONGEST_LIST} more" if len(students) > LONGEST_LIST else ""
+    return (
+        f"{len(students)} students of the list have another notebook of {assignment} already ({names}{more}), and "
+        f"{len([one for one in students if one in submitted])} of them have submitted it. Take these students out of the list, or "
+        "add --replace: submissions of the earlier notebook are then still graded by it"
+    )
 
 
 def _check_that_it_varies(assignment: str, notebooks: Mapping[str, NotebookNode], changes: DeclaredChanges) -> None:

@@ -34,6 +34,15 @@ class OwnVariant(msgspec.Struct, frozen=True):
         return re.sub(rf"(?<![\w.'’])({'|'.join(short)})(?!\w)", lambda found: self.names[found[0]], sentence)
 
 
+def carried_seed(notebook: bytes) -> int | None:
+    """Return the seed of the variant that a notebook's metadata names; None for a notebook that is not a variant."""
+    try:
+        metadata = msgspec.json.decode(notebook, type=dict[str, Any])["metadata"]
+        return msgspec.convert(metadata[METADATA], OwnVariant).seed
+    except (KeyError, TypeError, msgspec.MsgspecError):
+        return None
+
+
 def own_variant(exercise: str, folder: Path | None = None) -> OwnVariant | None:
     """Return the variant with this exercise in a folder, by default the kernel's current folder; None if there is no variant."""
     for path in sorted((folder or Path.cwd()).glob("*.ipynb")):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -21,10 +23,12 @@ class HandedOut(msgspec.Struct, frozen=True):
     Attributes:
         changes: the hash of the declared differences at the time of the handout.
         students: the seed of each student.
+        former: the seeds of notebooks that a student got before; None for the notebook without variants.
     """
 
     changes: str
     students: dict[str, int]
+    former: dict[str, list[int | None]] = {}
 
 
 class VariantRecord(msgspec.Struct, frozen=True):
@@ -59,10 +63,29 @@ class VariantRecord(msgspec.Struct, frozen=True):
             )
         return handed_out.students
 
-    def with_students(self, assignment: str, changes: DeclaredChanges, students: dict[str, int]) -> VariantRecord:
-        """Return the record with more students, or with a new assignment."""
+    def replaced(self, assignment: str, students: dict[str, int], submitted: Collection[str]) -> dict[str, int | None]:
+        """Return the seed of the notebook that each of these students has already, if it differs: None for that of all."""
+        handed_out = self.assignments.get(assignment)
+        known = handed_out.students if handed_out else {}
+        return {
+            student: known.get(student)
+            for student, seed in students.items()
+            if (student in known or student in submitted) and known.get(student) != seed
+        }
+
+    def with_students(
+        self,
+        assignment: str,
+        changes: DeclaredChanges,
+        students: dict[str, int],
+        replaced: Mapping[str, int | None] = MappingProxyType({}),
+    ) -> VariantRecord:
+        """Return the record with more students, or with a new assignment; a replaced notebook remains among the former ones."""
         known = self.students(assignment, changes)
-        handed_out = HandedOut(changes.digest, dict(sorted((known | students).items())))
+        former = dict(self.assignments[assignment].former) if assignment in self.assignments else {}
+        for student, seed in replaced.items():
+            former[student] = [*former.get(student, []), seed]
+        handed_out = HandedOut(changes.digest, dict(sorted((known | students).items())), former)
         return VariantRecord(self.seed, self.assignments | {assignment: handed_out})
 
     def write(self, course: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Literal, NamedTuple
 
 import msgspec
 
+from autograder.course.variants.own_variant import carried_seed
 from autograder.grade.batch.classroom import Classroom, check_release, open_class, register
 from autograder.grade.batch.course_config import forbids_one_process, limits_of
 from autograder.grade.batch.feedback.feedback_files import write_feedback
@@ -146,7 +147,7 @@ class _Batch:
         self.classroom, self.terms, self.plans, self.records, self.run = classroom, terms, plans, records, run
         self.shown = shown
         self.students = classroom.students()
-        self.variants = classroom.variants()
+        self.variants, self.former = classroom.variants(), classroom.former_variants()
         self.course_files, self.notes = classroom.course_files()
         # A student whom the teacher removed from the gradebook still has an origin there, and no grade.
         has_grade = records.scores()
@@ -198,8 +199,22 @@ class _Batch:
                 continue
             self.at_work[student] = work
             for name, data in work.notebooks.items():
-                yield Job(student, name, data, work.files, self.plans[name], self.variants.get(student), pictures=True)
+                seed = self._seed(work, data)
+                yield Job(student, name, data, work.files, self.plans[name], seed, pictures=True)
             self._settle([work])
+
+    def _seed(self, work: StudentSubmission, notebook: bytes) -> int | None:
+        """Return the seed of the variant that judges a notebook: of those that the student got, the one that it carries."""
+        own = self.variants.get(work.student)
+        if not self.variants or (carried := carried_seed(notebook)) == own:
+            return own
+        if carried in self.former.get(work.student, ()):
+            return carried
+        if carried is not None:
+            owners = [printable(student) for student, seed in self.variants.items() if seed == carried]
+            whose = f"the notebook of {' and '.join(owners)}" if owners else "a variant that nobody was given"
+            work.notes.append(f"submitted {whose}, and is graded by the notebook that this student was given")
+        return own
 
     def _has_grade(self, work: StudentSubmission) -> bool:
         origin = self.known.get(work.student)

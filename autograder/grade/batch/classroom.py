@@ -117,6 +117,11 @@ class Classroom(NamedTuple):
         changes = read_changes(self.sources).get(self.assignment, NOTHING)
         return read_record(self.folder).students(self.assignment, changes)
 
+    def former_variants(self) -> dict[str, list[int | None]]:
+        """Return the seeds of notebooks that were replaced, by student; None for the notebook without variants."""
+        handed_out = read_record(self.folder).assignments.get(self.assignment)
+        return handed_out.former if handed_out else {}
+
     def settings(self) -> Config:
         """Return nbgrader's configuration, from the class's own file or else the clone's, with the paths of this class."""
         config = read_config(self.folder) or read_config(ROOT) or Config()

@@ -1,6 +1,7 @@
 """A class in which everybody has a notebook of their own: each is graded by its own key, whatever is handed in."""
 
 import json
+import shutil
 
 import nbformat
 import pytest
@@ -30,7 +31,14 @@ STUDENTS = ("ann", "ben", "cleo", "dora", "emil", "fay")
 @pytest.fixture
 def course(tmp_path):
     """A course of nbgrader's own form with six students, whose notebooks were handed out."""
-    course = tmp_path / "course"
+    course = make_varied_course(tmp_path / "course")
+    shutil.rmtree(course / "submitted")
+    assert 0 == release(course)
+    return course
+
+
+def make_varied_course(course):
+    """Makes a course whose assignment varies, with a roster and the three submissions of a new course."""
     make_course(course)
     rows = (course / "source" / ASSIGNMENT / "temperatures.csv").read_text().splitlines()
     cold = sum(float(row.split(",")[-1]) < 15 for row in rows[1:])
@@ -38,8 +46,13 @@ def course(tmp_path):
     (course / "roster.csv").write_text("student_id,name\n" + "\n".join(f"{one},{one}" for one in STUDENTS) + "\n")
     # The record of a class whose seed is known, so that the test always sees the same class.
     (course / "variants.json").write_text('{"seed": "5"}')
-    assert 0 == cli.main(["release", ASSIGNMENT, "--for-each", str(course / "roster.csv"), "--course", str(course)])
     return course
+
+
+def release(course, *options):
+    """Runs the command that hands out a notebook to each student."""
+    words = ["release", ASSIGNMENT, "--for-each", str(course / "roster.csv"), "--course", str(course)]
+    return cli.main([*words, *options])
 
 
 def own_source(course, student):
@@ -96,6 +109,32 @@ def test_each_student_is_graded_by_the_own_key(course, capsys, bubblewrap):
         hand_in(course, student, keys[other], notebook=other)
     expected = {student: 3.0 * (asked[student] == asked[other]) for student, other in neighbours.items()}
     assert expected == scores(course, capsys)
+
+
+def test_a_submitted_notebook_is_graded_by_itself(tmp_path, capsys, bubblewrap):
+    """Variants for students who have submitted the common notebook need an option; its submissions keep their points.
+
+    A student's own variant is graded by the variant, that of another student too, with a note, whoever is asked something else.
+    """
+    course = make_varied_course(tmp_path / "course")
+    before = scores(course, capsys)
+    assert {"ann": 3.0, "ben": 0.0, "cleo": 0.0} == before
+    assert 2 == release(course)
+    assert "3 students of the list" in (error := capsys.readouterr().err)
+    assert "3 of them have submitted it" in error
+    assert not (course / "handouts").exists()
+
+    assert 0 == release(course, "--replace")
+    assert before == scores(course, capsys)
+    keys = {student: answer(own_source(course, student)) for student in STUDENTS}
+    for student in ("ann", "ben"):
+        hand_in(course, student, keys[student])
+    hand_in(course, "cleo", keys["cleo"], notebook="ann")
+    assert {"ann": 3.0, "ben": 3.0, "cleo": 3.0} == scores(course, capsys)
+    cli.main(["grade", ASSIGNMENT, "--course", str(course), "--json"])
+    notes = {row["student"]: row["notes"] for row in json.loads(capsys.readouterr().out)["students"]}
+    said = "submitted the notebook of ann, and is graded by the notebook that this student was given"
+    assert {"ann": [], "ben": [], "cleo": [said]} == notes
 
 
 def test_more_students_change_nobody(course, capsys):
