@@ -1,4 +1,4 @@
-"""Data classes and files of the atlas; the package contains one table per measured PyTorch release."""
+"""Data classes and files of the atlas. The package contains one table per measured PyTorch release."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Keep(msgspec.Struct, frozen=True):
 
 
 class InPlaceForm(msgspec.Struct, frozen=True):
-    """The tensors that the in-place form of an operation saves; "input" is the modified first argument."""
+    """The tensors that the in-place form of an operation saves. "input" is the modified first argument."""
 
     name: str
     keeps: tuple[Keep, ...]
@@ -108,8 +108,9 @@ def known_versions() -> list[str]:
 
 
 def nearest_version(version: str | None) -> str:
-    """Return the release with a table that is closest to `version`, the older of two equally close; the newest if
-    `version` is None.
+    """Return the release with a table that is closest to `version`, or the newest if `version` is None.
+
+    Of two equally close releases, return the older one.
     """
     known = known_versions()
     if version is None:

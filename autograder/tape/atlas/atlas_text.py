@@ -34,13 +34,13 @@ def sentence(operation: Operation) -> str:
 
 
 def what_is_kept(operation: Operation) -> str:
-    """Return the first part of that sentence without the advice, such as "exp keeps its output"; "" if no tensor is saved."""
+    """Return the first part of that sentence without the advice, such as "exp keeps its output", or "" if no tensor is saved."""
     kept, read = _kept_and_read(operation)
     return kept or read
 
 
 def _kept_and_read(operation: Operation) -> tuple[str, str]:
-    """Return texts on the saved tensors with a version check, and on those without; "" for an empty group."""
+    """Return texts on the saved tensors with a version check, and on those without, or "" for an empty group."""
     guarded = _kept(operation, [keep for keep in operation.keeps if keep.guarded])
     silent = _kept(operation, [keep for keep in operation.keeps if not keep.guarded])
     name = _short_name(operation)
@@ -55,7 +55,7 @@ def _short_name(operation: Operation) -> str:
 
 
 def _kept(operation: Operation, keeps: Sequence[Keep]) -> list[str]:
-    """Return descriptions of the saved tensors; for more than two tensors only their names, to fit in a sentence."""
+    """Return descriptions of the saved tensors, or only their names if there are more than two."""
     names = dict.fromkeys(keep.what for keep in keeps)
     return [_named(operation, what) + (_for(operation, keeps, what) if len(names) < 3 else "") for what in names]
 
@@ -68,7 +68,7 @@ def _named(operation: Operation, what: str) -> str:
 
 
 def _for(operation: Operation, keeps: Sequence[Keep], what: str) -> str:
-    """Return the gradients and calls for which a tensor is saved; "" if it is saved for all gradients in all calls."""
+    """Return the gradients and calls for which a tensor is saved, or "" if it is saved for all gradients in all calls."""
     gradients: dict[str, set[str]] = {}
     for keep in keeps:
         if keep.what == what:
@@ -86,7 +86,7 @@ def _whose(operation: Operation, named: set[str]) -> str:
 
 
 def operation_text(operations: Sequence[Operation]) -> str:
-    """Return the text on one operation in all its forms; forms with equal saved tensors share a paragraph."""
+    """Return the text on one operation in all its forms. Forms with equal saved tensors share a paragraph."""
     alike: dict[Operation, list[Operation]] = {}
     for one in operations:
         alike.setdefault(msgspec.structs.replace(one, form="", nodes=(), calls=0), []).append(one)

@@ -64,7 +64,7 @@ def plain_name(word: str) -> str:
 
 @functools.cache
 def _index(atlas: Atlas) -> dict[str, tuple[Operation, ...]]:
-    """Return the operations by each of their names; a full name has priority over a part of another name."""
+    """Return the operations by each of their names. A full name has priority over a part of another name."""
     found: dict[str, list[Operation]] = {}
     for names in (_whole, _parts, _looser):
         added: dict[str, list[Operation]] = {}

@@ -55,12 +55,12 @@ def freeze(
 
 
 def _loses(cut: Cut) -> bool:
-    """Return whether a line may block a gradient; a comparison whose result was only read does not."""
+    """Return whether a line may block a gradient. A comparison whose result was only read does not."""
     return bool(cut.joined) or cut.how in (*NAMES, NO_GRAD)
 
 
 def _lost_history(cut: Cut, state: RunState) -> schema.LostHistory:
-    """Return the LostHistory of a line that takes values out of the graph; in a long loop, with the first few values."""
+    """Return the LostHistory of a line that takes values out of the graph, with at most `SOURCES` values."""
     sources = list(cut.sources.values())[:SOURCES]
     nodes = tuple(node for _, node in sources if node is not None)
     return schema.LostHistory(

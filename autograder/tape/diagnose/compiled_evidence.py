@@ -22,7 +22,7 @@ ROUNDING = 1e-5  # relative to the largest gradient
 
 @dataclass
 class CompiledEvidence(Evidence):
-    """The evidence for a program with compiled functions; only `plain` ran compiled, all other runs were eager.
+    """The evidence for a program with compiled functions. Only `plain` ran compiled, all other runs were eager.
 
     Attributes:
         eager: the evidence with an eager plain run.
@@ -42,7 +42,7 @@ class CompiledEvidence(Evidence):
 
     @cached_property
     def appearance(self) -> dict[int, int]:
-        """For each target of the plain run, its number in the observed run; a compiled graph has another order of targets."""
+        """For each target of the plain run, its number in the observed run. A compiled graph has another order of targets."""
         return aligned(self.got, self.watched)
 
     @property
@@ -83,7 +83,10 @@ class CompiledEvidence(Evidence):
 
 
 def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
-    """Yield notes on the effects of compilation; the outcome is that of the compiled program, the lines are from the eager run."""
+    """Yield notes on the effects of compilation.
+
+    The outcome is that of the compiled program, the lines are from the eager run.
+    """
     error = evidence.eager.plain.problem
     if evidence.lost_the_check and error is not None:
         yield _what_was_lost(evidence)

@@ -1,4 +1,4 @@
-"""Choose the part of a long run to record in full; only the gradients of the other parts are compared."""
+"""Choose the part of a long run to record in full. Only the gradients of the other parts are compared."""
 
 from __future__ import annotations
 
@@ -46,7 +46,10 @@ WHOLE = Scope()
 
 
 def is_long(plain: Run, scope: Scope) -> bool:
-    """Return whether to record only a part of the run; False for several threads, whose calls come in another order in each run."""
+    """Return whether to record only a part of the run.
+
+    A run with several threads is recorded in full, because the order of its calls differs between runs.
+    """
     if any(call.thread for call in plain.calls):
         return False
     is_much = len(plain.calls) > 1 and sum(call.nodes for call in plain.calls) > LONG
@@ -54,7 +57,7 @@ def is_long(plain: Run, scope: Scope) -> bool:
 
 
 def calls_beyond_error(error: object, calls: Sized) -> int | None:
-    """Return the number of backward calls after which later runs stop, if the program raised after that; else None.
+    """Return the number of backward calls after which later runs stop if the program raised an error, else None.
 
     Without the error, the program might train for hours.
     """
@@ -94,7 +97,7 @@ def _asked(plain: Run, scope: Scope) -> int | None:
 
 
 def _decisive(plain: Run, cloned_saves: Run) -> int | None:
-    """Return the index of the backward call that raised, or of the first with a wrong gradient; None if there is no such call."""
+    """Return the index of the backward call that raised, or of the first with a wrong gradient, or None if there is no such call."""
     if plain.error is not None:
         return len(plain.calls) - (1 if plain.in_backward and plain.calls else 0)
     if plain.calls[-1].error is not None:

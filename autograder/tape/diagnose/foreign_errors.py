@@ -65,7 +65,7 @@ def is_foreign_error(recording: Recording) -> bool:
 
 
 def recording_of_error(program: Program, plain: Run) -> Recording | None:
-    """Return the recording of a run that such an error ended before any backward call was complete; None for any other run."""
+    """Return the recording of a run that such an error ended before any backward call was complete, or None for any other run."""
     problem = plain.problem
     if problem is None or any(call.error is None for call in plain.calls):
         return None

@@ -26,7 +26,7 @@ WORDS: dict[str, Literal["yes", "no", "not known"]] = {
 
 
 def checks_of(evidence: Evidence) -> Iterator[Check]:
-    """Yield the answer of each oracle; answers without a fault do not mean that everything was checked."""
+    """Yield the answer of each oracle. Answers without a fault do not mean that everything was checked."""
     yield Check(COPIES, "Did every backward use the values that were saved?", *_of_copies(evidence))
     yield Check(DIFFERENCES, "Is every gradient the slope of its loss?", *_of_differences(evidence))
     for one in evidence.untracked_effect.own_functions:

@@ -137,7 +137,7 @@ def _patient_run(program: Program, seconds: float, scope: Scope, *, compiles: bo
 
 
 def _evidence(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[Evidence, ClonedSavesRun]:
-    """Return the evidence of the other runs; the run that determines the outcome comes first, because time may be short."""
+    """Return the evidence of the other runs. The run that determines the outcome comes first, because time may be short."""
     budget, is_excerpt = budget_in_force(), is_long(plain, scope)
     budget.stage = "comparing with private copies of what is saved"
     cloned_saves, meant = _meant(program, plain, seconds, scope)
@@ -161,7 +161,7 @@ def _differ(plain: Run, meant: Run) -> bool:
 
 
 def _meant(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[ClonedSavesRun, Run]:
-    """Return the run with private copies; in a long program it ends after a few backward calls if one of these is harmed."""
+    """Return the run with private copies. In a long program it ends after a few backward calls if one of these is harmed."""
 
     left = budget_in_force().left
 
@@ -194,12 +194,12 @@ def _is_slow(plain: Run) -> bool:
 
 
 def _end(excerpt: Excerpt, plain: Run) -> int | None:
-    """Return the number of backward calls after which the recording ends; None for the end of the run."""
+    """Return the number of backward calls after which the recording ends, or None for the end of the run."""
     return None if excerpt.last == excerpt.calls and not plain.is_cut else excerpt.last
 
 
 def _beside_compiled(program: Program, plain: Run, eager: Evidence, seconds: float, most: int | None) -> Evidence:
-    """Return the evidence for a compiled program; if it only drew other random numbers, that of a run with the eager numbers."""
+    """Return the evidence for a compiled program. If only its random numbers differ, use a run with the eager numbers."""
 
     def beside(run: Run) -> CompiledEvidence:
         return CompiledEvidence(
@@ -216,7 +216,7 @@ def _beside_compiled(program: Program, plain: Run, eager: Evidence, seconds: flo
 
 
 def _observe(program: Program, seconds: float, first: int = 0, last: int | None = None) -> tuple[Observer, Run]:
-    """Return the observed run; repeat it with checks after every statement if the line of a modification is uncertain."""
+    """Return the observed run, repeated with checks after every statement if the line of a modification is uncertain."""
     observer = Observer(program, first=first)
     observed = run_again(program, observer, observer.watching, seconds, last)
     focus = frozenset(write.memory.id for write in observer.state.writes if not write.exact and write.changed)
@@ -252,7 +252,9 @@ def run_again(
     compiles: bool = False,
     patience: float = 0.0,
 ) -> Run:
-    """Return another run of a program that has run before; if it cannot be run now (memory, time), the run has this error.
+    """Return another run of a program that has run before.
+
+    If it cannot be run now (memory, time), the run has this error.
 
     `calls` limits the number of backward calls. If the time is over, the run contains the results until then.
     """
@@ -265,7 +267,7 @@ def run_again(
 
 
 def _beginning(program: Program) -> Recording:
-    """Return the recording of the first seconds of a program that does not end; its verdict is the last forecast."""
+    """Return the recording of the first seconds of a program that does not end. Its verdict is the last forecast."""
     observer = Observer(program)
     run = run_again(program, observer, observer.watching, BEGINNING)
     steps = tuple(step.record(index) for index, step in enumerate(observer.state.finished_steps))

@@ -89,7 +89,7 @@ def _is_last(evidence: Evidence, call: int | None) -> bool:
 
 
 def _decisive(evidence: Evidence) -> int | None:
-    """Return the index of the backward whose gradients are shown; None for `.grad` at the end."""
+    """Return the index of the backward whose gradients are shown, or None for `.grad` at the end."""
     if evidence.plain.error is not None and evidence.plain.calls and evidence.plain.calls[-1].error is not None:
         return len(evidence.plain.calls) - 1
     if evidence.wrong_call is not None:

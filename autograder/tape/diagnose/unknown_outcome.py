@@ -15,11 +15,11 @@ from autograder.tape.run.refused_runs import is_out_of_time
 
 
 class UnknownOutcomeError(ProgramError):
-    """The outcome is unknown; the message gives the reason."""
+    """The outcome is unknown. The message gives the reason."""
 
 
 def refuse_unfollowed(file: str, evidence: Evidence) -> None:
-    """Check that no other process determined the outcome; harms of this process are reported in any case.
+    """Check that no other process determined the outcome. Harms of this process are reported in any case.
 
     Raises:
         UnknownOutcomeError: if one did; the message is one sentence.

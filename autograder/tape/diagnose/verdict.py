@@ -20,7 +20,7 @@ from autograder.tape.run.refused_runs import is_out_of_time
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
-    """Return the verdict: the outcome, its harms, and each gradient with the correct one; without fixes."""
+    """Return the verdict without fixes: the outcome, its harms, and each gradient with the correct one."""
     harms = find_harms(evidence.explaining) if evidence.outcome != "correct" else ()
     compiled = compiled_notes(evidence) if isinstance(evidence, CompiledEvidence) else ()
     faults, gradients = find_graph_faults(evidence), shown_gradients(evidence)

@@ -49,7 +49,7 @@ def eager_calls() -> Iterator[None]:
 
 
 class _KeptStance(ContextDecorator):
-    """Replacement for `torch.compiler.set_stance` without any effect; the program's stance would compile again."""
+    """Replacement for `torch.compiler.set_stance` without any effect. The program's stance would compile again."""
 
     def __init__(self, *_args: object, **_options: object) -> None:
         """Accept the arguments of `set_stance`."""
@@ -63,7 +63,7 @@ class _KeptStance(ContextDecorator):
 
 @contextmanager
 def eager_random_numbers() -> Iterator[None]:
-    """Make compiled functions draw the same random numbers as in eager mode; inductor has its own generator."""
+    """Make compiled functions draw the same random numbers as in eager mode. Inductor has its own generator."""
     with ExitStack() as stack:
         if "torch._inductor.config" in sys.modules:
             stack.enter_context(sys.modules["torch._inductor.config"].patch(fallback_random=True))
@@ -76,7 +76,10 @@ def has_scripted_functions() -> bool:
 
 
 def is_tracing() -> bool:
-    """Return whether operations are being traced for a graph that runs later; a backward call during tracing is the compiler's."""
+    """Return whether operations are being traced for a graph that runs later.
+
+    A backward call during tracing is the compiler's.
+    """
     return dispatch_modes() and any(torch._C._get_dispatch_mode(key) is not None for key in _TRACERS)
 
 

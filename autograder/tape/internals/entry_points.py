@@ -69,9 +69,9 @@ def is_in_checkpoint(frame: FrameType | None) -> bool:
 def close_checkpoints(error: BaseException | None) -> None:
     """Remove the hooks that `torch.utils.checkpoint` leaves on PyTorch's stack if the checkpointed function raises.
 
-    Some releases from 2.6 remove them only when the frame of checkpoint is freed, and the traceback of the error keeps
-    that frame alive:
-    later operations would be recomputed with the failed program. Newer releases remove the hooks immediately (2.13).
+    PyTorch 2.6 and some later releases remove them only when the frame of checkpoint is freed. The traceback of the error
+    keeps that frame alive, so later operations would be recomputed with the failed program. Newer releases remove the
+    hooks immediately (2.13).
     """
     while error is not None:
         for frame, _ in traceback.walk_tb(error.__traceback__):
@@ -146,6 +146,6 @@ def around_transforms(around: Callable[[], AbstractContextManager]) -> Iterator[
 
 @contextmanager
 def replaced_set(replacement: Callable[[Callable], Callable]) -> Iterator[None]:
-    """Make `tensor.set_(...)` call `replacement(original)`; no function mode receives this in-place operation (2.13)."""
+    """Make `tensor.set_(...)` call `replacement(original)`. No function mode receives this in-place operation (2.13)."""
     with replaced(torch.Tensor, "set_", replacement(torch.Tensor.set_)):
         yield

@@ -1,4 +1,4 @@
-"""Names of the PyTorch functions that a function mode receives; many of them are private."""
+"""Names of the PyTorch functions that a function mode receives. Many of them are private."""
 
 from __future__ import annotations
 

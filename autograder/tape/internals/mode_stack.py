@@ -19,8 +19,9 @@ FIRST = 1 << 63  # nodes that accumulate a gradient have larger numbers, because
 
 
 def sequence_number(node: Any) -> int:
-    """Return the number of nodes that the node's thread had created before it; FIRST or more for a node that
-    accumulates a gradient.
+    """Return the number of nodes that the node's thread had created before it.
+
+    It is FIRST or more for a node that accumulates a gradient.
     """
     return node._sequence_nr()
 
@@ -41,7 +42,7 @@ def stands(mode: TorchFunctionMode) -> bool:
 
 
 def take_off(mode: TorchFunctionMode) -> int | None:
-    """Remove a mode from this thread's stack, and return the number of modes below it; None if it is not on the stack."""
+    """Remove a mode from this thread's stack, and return the number of modes below it, or None if it is not on the stack."""
     stack = torch.overrides._get_current_function_mode_stack()
     place = next((index for index, one in enumerate(stack) if one is mode), None)
     if place is not None:
@@ -95,11 +96,10 @@ def told_of_compiled_calls(entered: Callable[[], None], left: Callable[[], None]
 
 
 def _telling(original: Callable, entered: Callable[[], None], left: Callable[[], None]) -> Callable:
-    """Return a function that sets the callback and reports the outermost compiled call; the same compiler frame begins
-    and ends it.
+    """Return a function that sets the callback and reports the outermost compiled call.
 
-    Other code sets the callback in between: functions marked with `torch.compiler.disable` do, and the compiler calls
-    such functions itself.
+    The same compiler frame begins and ends a call. Other code sets the callback in between: functions marked with
+    `torch.compiler.disable` do, and the compiler calls such functions itself.
     """
 
     def set_eval_frame(callback):

@@ -13,7 +13,9 @@ from autograder.tape.internals.entry_points import replaced
 
 @contextmanager
 def process_groups_kept() -> Iterator[None]:
-    """Keep a reference to each group that `destroy_process_group` ends until the block ends; destroy groups that the block leaves.
+    """Keep a reference to each group that `destroy_process_group` ends, until the block ends.
+
+    Groups that the block leaves behind are destroyed.
 
     After `destroy_process_group`, the `Reducer` of a DistributedDataParallel has the last reference to its group. When
     it is freed, the group's destructor joins the threads of gloo while this thread holds the GIL, and a thread that

@@ -59,7 +59,7 @@ def saved_state(node: Any, name: str) -> Any:
 
 
 def expected_version(node: object, name: str) -> int | None:
-    """Return the version that backward expects of a saved tensor, if the tensor has another version now; else None."""
+    """Return the version that backward expects of a saved tensor if the tensor has another version now, else None."""
     try:
         getattr(node, f"_saved_{name}")
     except RuntimeError as error:
@@ -110,10 +110,10 @@ def _wrapped(pack: Callable, unpack: Callable) -> tuple[Callable, Callable]:
 
 
 def unchecked(node: Any, name: str, near: tuple[torch.Tensor, ...]) -> torch.Tensor | None:
-    """Return the saved tensor for which `saved_state` returns STALE, if it shares its version counter with a tensor of
-    `near`; else None.
+    """Return a saved tensor that `saved_state` returns as STALE, or None.
 
-    The counter is set to the expected version while the tensor is read, and then restored.
+    The tensor is found if it shares its version counter with a tensor of `near`. The counter is set to the expected
+    version while the tensor is read, and then restored.
     """
     expected = expected_version(node, name)
     for tensor in near:

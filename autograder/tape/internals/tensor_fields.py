@@ -17,17 +17,17 @@ unheard = torch._C.DisableTorchFunction
 
 
 def version_of(tensor: torch.Tensor) -> int | None:
-    """Return the version counter of a tensor, the number of in-place modifications of its memory; None for an inference tensor."""
+    """Return the version counter of a tensor, the number of in-place modifications of its memory, or None for an inference tensor."""
     return None if tensor.is_inference() else tensor._version
 
 
 def base_of(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Return the base of a view, as autograd knows it; None if the tensor is not a view."""
+    """Return the base of a view, as autograd knows it, or None if the tensor is not a view."""
     return tensor._base if tensor._is_view() else None
 
 
 def is_view(tensor: torch.Tensor) -> bool:
-    """Return whether autograd knows a tensor as a view; results of `detach()` and `.data` are not views."""
+    """Return whether autograd knows a tensor as a view. Results of `detach()` and `.data` are not views."""
     return tensor._is_view()
 
 
@@ -37,20 +37,24 @@ def has_values(tensor: torch.Tensor) -> bool:
 
 
 def is_transformed(tensor: torch.Tensor) -> bool:
-    """Return whether a tensor is a wrapper of `vmap` or `torch.func.grad`, invalid outside; False if this release cannot tell."""
+    """Return whether a tensor is a wrapper of `vmap` or `torch.func.grad`, which is invalid outside of these functions.
+
+    Return False if this release does not provide that information.
+    """
     is_wrapped = getattr(torch._C._functorch, "is_functorch_wrapped_tensor", None)
     return is_wrapped is not None and is_wrapped(tensor)
 
 
 def storage_number(tensor: torch.Tensor) -> int:
-    """Return an identifier of the storage object; two tensors with the same bytes and different identifiers share
-    memory through NumPy or DLPack.
+    """Return an identifier of the storage object.
+
+    Two tensors with the same bytes and different identifiers share memory through NumPy or DLPack.
     """
     return getattr(tensor.untyped_storage(), "_cdata", 0)
 
 
 def set_version(tensor: torch.Tensor, version: int) -> None:
-    """Set the version counter of a tensor whose bytes a recording has restored; do nothing if this release cannot set it."""
+    """Set the version counter of a tensor whose bytes a recording has restored, if this release can set it."""
     if sets_versions():
         try:
             torch._C._autograd._unsafe_set_version_counter((tensor,), (version,))
@@ -59,4 +63,4 @@ def set_version(tensor: torch.Tensor, version: int) -> None:
 
 
 read_version = operator.attrgetter("_version")
-"""`version_of` at a quarter of its cost, for code that runs at each operation; raises RuntimeError for an inference tensor."""
+"""`version_of` at a quarter of its cost, for code that runs at each operation. It raises RuntimeError for an inference tensor."""

@@ -34,7 +34,7 @@ class Visit:
 
 
 class BackwardTrace(Listener):
-    """Adds hooks to the nodes of each backward and removes them afterwards; the hooks only read gradients."""
+    """Adds hooks to the nodes of each backward and removes them afterwards. The hooks only read gradients."""
 
     def __init__(self, *, keep_graph: bool = False, first: int = 0):
         self.visits: list[Visit] = []

@@ -115,7 +115,7 @@ def with_hindsight(steps: tuple[Step, ...], backward_calls: list[BackwardCall]) 
 
 
 def forecast(roots: list[GraphNode | None], *, rooted: bool = False) -> Forecast | None:
-    """Return the forecast of a backward from these nodes, or None without nodes; `rooted` means that it is starting."""
+    """Return the forecast of a backward from these nodes, or None without nodes. `rooted` means that it is starting."""
     if not roots:
         return None
     known = [root for root in roots if root is not None]

@@ -126,7 +126,7 @@ class GradientFlow:
                 self._leave(self._as_array(cut, here) if _is_array(result) else cut, results, result)
 
     def begin_anew(self, leaf: TrackedTensor, here: Place) -> None:
-        """Process a leaf that no function returned; it may be in the storage of a value with a graph."""
+        """Process a leaf that no function returned. It may be in the storage of a value with a graph."""
         storage, computed = self._computed.get(leaf.storage, (None, None))
         if storage is not None and computed is not None and not storage.expired():
             self._of_value[leaf.id] = self._cut(NEW_LEAF, [computed], here)
@@ -209,12 +209,12 @@ class GradientFlow:
                 self._spent[tracked.id] = here
 
     def fill(self, targets: list[TrackedTensor]) -> None:
-        """Record the leaves whose gradient a backward has filled; a nested one (of a checkpoint) adds leaves while it runs."""
+        """Record the leaves whose gradient a backward has filled. A nested one (of a checkpoint) adds leaves while it runs."""
         self.reached |= {one.id: one for one in targets}
         self._filled |= {one.id for one in targets}
 
     def _spend(self, writes: list[WriteEvent]) -> None:
-        """Find the leaves that were updated since the last backward, whose gradients are used now; a second use is a fault."""
+        """Find the leaves that were updated since the last backward, whose gradients are used now. A second use is a fault."""
         updated = {
             write.memory
             for write in writes[self._writes :]
@@ -229,7 +229,7 @@ class GradientFlow:
                 self._spent[tracked.id] = _ONCE
 
     def finish(self, writes: list[WriteEvent]) -> None:
-        """Process the modifications after the last backward; call it after the run."""
+        """Process the modifications after the last backward. Call it after the run."""
         self._spend(writes)
 
 
@@ -237,7 +237,10 @@ _ONCE = Place("", 0, "")  # the gradient was used for an update and has not been
 
 
 def _is_new_leaf(result: torch.Tensor, inputs: list) -> bool:
-    """Return whether a function returned a new leaf; the result of `torch.tensor(h, requires_grad=True)` has no graph either."""
+    """Return whether a function returned a new leaf.
+
+    The result of `torch.tensor(h, requires_grad=True)` has no graph either.
+    """
     return standing(result) == (True, True) and all(result is not one for one in inputs)
 
 

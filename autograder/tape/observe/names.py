@@ -60,7 +60,7 @@ def _is_plain_object(value: object) -> bool:
 
 
 def bindings(space: Mapping[str, object], modules: dict[str, int]) -> Iterator[tuple[str, torch.Tensor]]:
-    """Yield names and tensors of a frame's variables; the tensors of a module only if its name is new (`modules`)."""
+    """Yield names and tensors of a frame's variables, including the tensors of a module if its name is new (`modules`)."""
     for name, value in list(space.items()):
         if isinstance(value, torch.Tensor):
             yield name, value
@@ -75,7 +75,7 @@ def bindings(space: Mapping[str, object], modules: dict[str, int]) -> Iterator[t
 def find_name(
     wanted: torch.Tensor, frames: list[FrameType], same: Callable[[torch.Tensor, torch.Tensor], bool] = operator.is_
 ) -> str | None:
-    """Return the shortest expression in the innermost frame that reaches the tensor, or a tensor that is the `same`; else None."""
+    """Return the shortest expression in the innermost frame that reaches the tensor, or one that is the `same`, or None."""
     for frame in reversed(frames):
         best = None
         for name, value in list(frame.f_locals.items()):

@@ -118,7 +118,7 @@ class Observer(Listener):
             self._let_go()
 
     def _let_go(self) -> None:
-        """Drop all objects of the program to free memory for the next run; the recorded data stays."""
+        """Drop all objects of the program to free memory for the next run. The recorded data stays."""
         self.state.graph.close()
         self.state.untracked.close()
         self.state.packed.clear()
@@ -208,7 +208,7 @@ class Observer(Listener):
             state.untracked.used(inputs, written, self.statements.top, state.graph, state.here(), state.steps)
 
     def _buffer_given(self, leaf: TrackedTensor, buffer: TrackedTensor) -> None:
-        """Record an assignment to `.grad`; giving two leaves the same bytes is a fault that no counter shows."""
+        """Record an assignment to `.grad`. Giving two leaves the same bytes is a fault that no counter shows."""
         state, here = self.state, self.statements.here()
         given = state.given.setdefault(buffer.memory, {})
         for other, theirs in given.items():
@@ -219,7 +219,7 @@ class Observer(Listener):
         state.buffers[buffer.memory] = Buffer(leaf, here)
 
     def _statement_done(self, activation: Activation, complete: bool) -> None:
-        """Check a statement that has run; a check takes 100 µs, a line of Python 0.1 µs."""
+        """Check a statement that has run. A check takes 100 µs, a line of Python 0.1 µs."""
         if self.state.steps >= EACH and self._is_unchanged():
             self.state.skipped += complete
             return
@@ -251,7 +251,9 @@ class Observer(Listener):
 
     @unseen
     def _function_called(self, activation: Activation) -> None:
-        """Name the arguments of a function, or the variables of a notebook; earlier modifications are not attributed to any line.
+        """Name the arguments of a function, or the variables of a notebook.
+
+        Earlier modifications are not attributed to any line.
 
         Earlier modifications are those of a check that fills parameters, and of earlier cells.
         """
@@ -284,7 +286,7 @@ class Observer(Listener):
             self._backward_begins(call)
 
     def after_backward(self, call: Backward) -> None:
-        """Record the effects of backward; start to observe if the recorded part of the run begins here."""
+        """Record the effects of backward, or start to observe if the recorded part of the run begins here."""
         if not self._is_asleep:
             self._backward_ended(call)
             return

@@ -133,7 +133,7 @@ class RunState:
         self.backward_calls.append(UNSEEN)
 
     def name_of(self, tracked: TrackedTensor, *, look: bool = False) -> str | None:
-        """Return a tensor's display name: a variable, or a path such as `self.fc.weight`; `look` searches the frames."""
+        """Return a tensor's display name: a variable, or a path such as `self.fc.weight`. `look` searches the frames."""
         tensor = tracked.ref()
         if tracked.name is None and look and tensor is not None:
             tracked.name = find_name(tensor, self.statements.frames)

@@ -52,7 +52,7 @@ def statements_of(file: str) -> dict[int, tuple[int, bool]]:
 
 @dataclass(eq=False)
 class Activation:
-    """An active call of a user's function, and its current statement; `modules` are those whose tensors were named.
+    """An active call of a user's function, and its current statement. `modules` are those whose tensors were named.
 
     Do not keep a reference to it (use its `number`): its frame refers to the user's variables, and backward copies a
     gradient with a reference into `.grad`, while PyTorch 2.13 would otherwise move it.
@@ -136,7 +136,7 @@ class Statements:
         sys.settrace(self._call)
 
     def here(self) -> Place:
-        """Return the line that runs now; within a statement of several lines, the one that a traceback of Python would name."""
+        """Return the line that runs now, which is the line that a traceback would name within a statement of several lines."""
         if not self.stack:
             return Place(self.program.file, 1, "")
         top = self.stack[-1]
@@ -178,7 +178,7 @@ class Statements:
         return self._local
 
     def _follows(self, code: CodeType) -> bool:
-        """Return whether a code object belongs to the user and runs statements; the body of a class only declares."""
+        """Return whether a code object belongs to the user and runs statements. The body of a class only declares."""
         body_of_class = not code.co_flags & inspect.CO_OPTIMIZED and code.co_name != "<module>"
         return self.program.owns(code.co_filename) and not body_of_class and code.co_name not in _BETWEEN
 

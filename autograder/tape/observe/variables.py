@@ -41,7 +41,7 @@ class Variables:
         return bool(self._frames) and self._frames[-1][0] is activation
 
     def leave_out_of_date(self, activation: Activation) -> None:
-        """Note the values of names from an earlier run of a cell that binds them before it reads them; no step reports these."""
+        """Note the values of names from an earlier run of a cell that binds them before it reads them. No step reports these."""
         space, bound = activation.frame.f_locals, names_bound_first(activation.frame.f_code)
         found = {name: space[name] for name in bound if isinstance(space.get(name), torch.Tensor)}
         self._out_of_date = {name: weakref.ref(tensor) for name, tensor in found.items()}
@@ -85,7 +85,7 @@ class Variables:
             del known[name]
 
     def _known(self, activation: Activation) -> dict[str, int] | None:
-        """Return the previous variables of a frame; None if it is not the innermost (a generator that was resumed)."""
+        """Return the previous variables of a frame, or None if it is not the innermost (a generator that was resumed)."""
         if self._frames and self._frames[-1][0] is activation:
             return self._frames[-1][1]
         if any(one is activation for one, _ in self._frames):
@@ -101,7 +101,7 @@ class Variables:
         self._frames.clear()
 
     def forget(self, activation: Activation) -> None:
-        """Drop the variables of a call and list those of the caller that they hid; the variables of a module stay."""
+        """Drop the variables of a call and list those of the caller that they hid. The variables of a module stay."""
         module = activation.frame.f_code.co_name == "<module>"
         if not module and self._frames and self._frames[-1][0] is activation:
             _, gone = self._frames.pop()

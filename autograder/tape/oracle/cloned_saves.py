@@ -35,7 +35,7 @@ from autograder.tape.run.storages import extent_of
 
 
 class ClonedSavesRun(Listener):
-    """The listener of a run with copies; run the program's code in the context `around`.
+    """The listener of a run with copies. Run the program's code in the context `around`.
 
     Attributes:
         keeps_leaves: whether a leaf on ctx is left as it is: a backward that recomputes may ask for its gradient, and

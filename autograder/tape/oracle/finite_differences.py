@@ -20,7 +20,7 @@ AGREE = 1e-4  # largest relative difference between two steps or two runs; more 
 
 
 class FiniteDifferences:
-    """Derivatives of every loss of a program's backward calls; `each` is the duration of a run in seconds."""
+    """Derivatives of every loss of a program's backward calls. `each` is the duration of a run in seconds."""
 
     def __init__(self, program: Program, live: frozenset[int], seconds: float, calls: int | None = None):
         self.program, self.live, self.seconds, self.calls = program, live, seconds, calls
@@ -62,10 +62,10 @@ class FiniteDifferences:
         return [(one - other) / (2 * step) for one, other in zip(above, below, strict=True)]
 
     def disagreements(self) -> set[tuple[int, int]]:
-        """Return the pairs of backward and leaf whose directional derivative of the loss differs from the gradient of
-        the graph.
+        """Return the pairs of backward and leaf with a wrong gradient.
 
-        Each leaf has one random direction.
+        The directional derivative of the loss along a random direction of each leaf is compared with the gradient of
+        the graph.
 
         Raises:
             NotApplicable: if a derivative depends on the step size, as at a kink.
@@ -84,10 +84,10 @@ class FiniteDifferences:
         return found
 
     def disagreements_together(self) -> set[tuple[int, int]]:
-        """Return the backward calls whose directional derivative along one random direction of all leaves differs, with
-        their leaves.
+        """Return the backward calls with a wrong gradient, each paired with all its leaves.
 
-        This takes four runs for any number of leaves.
+        The directional derivative of the loss along one random direction of all leaves is compared with the gradients
+        of the graph. This takes four runs for any number of leaves.
 
         Raises:
             NotApplicable: if a derivative depends on the step size, as at a kink.

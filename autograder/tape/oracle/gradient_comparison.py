@@ -35,7 +35,7 @@ class Gradients:
 
 
 def gradients_of(run: Run) -> Gradients:
-    """Return the gradients of a run; targets are in order of first appearance."""
+    """Return the gradients of a run. Targets are in order of first appearance."""
     left, index = Gradients(dict(_returned(run.returned))), {}
     for call in run.calls:
         for target, key in zip(call.numbers, call.keys, strict=True):
@@ -59,10 +59,10 @@ def _returned(value: object, prefix: str = "") -> Iterator[tuple[str, object]]:
 
 
 def aligned(left: Gradients, right: Gradients) -> dict[int, int]:
-    """Return the index in `right` for each target of `left`: by shape and values, else by position if the numbers of
-    targets are equal.
+    """Return the index in `right` for each target of `left`.
 
-    Targets of only one run are left out; `torch.utils.checkpoint` computes with copies of its inputs as leaves.
+    Targets are matched by shape and values, else by position if the numbers of targets are equal. Targets of only one
+    run are left out; `torch.utils.checkpoint` computes with copies of its inputs as leaves.
     """
     found: dict[int, int] = {}
     both = _ByTarget(left), _ByTarget(right)
@@ -124,8 +124,9 @@ def _alike(left: _ByTarget, right: _ByTarget, one: int, other: int) -> bool:
 
 
 def gap(got: object, true: object) -> float:
-    """Return the largest difference of two gradients relative to their largest element: 0 for None and zeros, infinity
-    for unequal shapes.
+    """Return the largest difference of two gradients relative to their largest element.
+
+    It is 0 for None and zeros, and infinity for unequal shapes.
     """
     one, other = _numbers(got), _numbers(true)
     if one is None or other is None:
@@ -144,7 +145,7 @@ def gap(got: object, true: object) -> float:
 
 
 def distance(got: object, true: object) -> float | None:
-    """Return the 2-norm of the difference divided by that of the correct gradient; None if that is missing, zero or not finite."""
+    """Return the 2-norm of the difference divided by that of the correct gradient, or None if that is missing, zero or not finite."""
     one, other = _numbers(got), _numbers(true)
     if other is None or not other.any():
         return 0.0 if other is not None and (one is None or not one.any()) else None
@@ -201,8 +202,9 @@ def nested(value: object) -> list | float | None:
 
 
 def nested_pair(got: object, true: object) -> tuple[list | float | None, list | float | None]:
-    """Return both gradients as `nested` does; equal gradients, which are the majority in a large training step, are
-    converted once.
+    """Return both gradients as `nested` does.
+
+    Equal gradients, which are the majority in a large training step, are converted once.
     """
     listed = nested(got)
     one, other = _numbers(got), _numbers(true)

@@ -70,6 +70,6 @@ def shares_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _give_history(leaf: torch.Tensor) -> None:
-    """Turn a leaf into the result of a copy of a new leaf with the same values; the new leaf receives the gradient."""
+    """Turn a leaf into the result of a copy of a new leaf with the same values. The new leaf receives the gradient."""
     origin = leaf.detach().clone().requires_grad_()
     leaf.requires_grad_(False).copy_(origin)

@@ -26,13 +26,21 @@ HEAVY = 1 << 24  # largest number of bytes of stored values; finite differences 
 
 
 class NotApplicable(Exception):
-    """Finite differences cannot decide for this program; the message gives the reason."""
+    """Finite differences cannot decide for this program. The message gives the reason."""
 
 
 @dataclass
 class NominalRun:
-    """The first run: each call's untracked results, the leaves' values after each call, and each backward's
-    loss, the gradients its graph gives, and which leaves they belong to."""
+    """The values of the first run.
+
+    Attributes:
+        results: results outside the graph, by number of the call.
+        leaves: history of each leaf, as pairs of time and value.
+        losses: loss of each backward.
+        gradients: gradients of the graph for each backward, by index of the leaf.
+        targets: indices of the leaves that each backward has as targets.
+        bytes: size of the stored results.
+    """
 
     results: dict[int, list] = field(default_factory=dict)
     leaves: list[list[tuple[int, torch.Tensor]]] = field(default_factory=list)
@@ -86,7 +94,7 @@ class NominalReplay(Hearing, Listener):
         return applied
 
     def _widen(self) -> None:
-        """Convert existing leaves of the process to double precision in place; they are restored when the run ends."""
+        """Convert existing leaves of the process to double precision in place. They are restored when the run ends."""
         for tensor in self.outside:
             if tensor.is_leaf and tensor.dtype is torch.float32:
                 tensor.data = tensor.data.double()

@@ -72,9 +72,12 @@ def effect_of_untracked_writes(
     asked: bool = False,
     corrected: bool = True,
 ) -> UntrackedEffect:
-    """Check a run's unrecorded modifications with finite differences; without such modifications, only its custom Functions.
+    """Check a run's custom Functions and unrecorded modifications with finite differences.
 
     Args:
+        program: the program.
+        observer: the observer of its run.
+        seconds: time limit of a run.
         calls: number of backward calls after which the runs end; None for no limit.
         asked: vary every loss, even without suspects.
         corrected: compute the correct gradient of each wrong one, element by element.

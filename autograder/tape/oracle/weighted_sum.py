@@ -9,7 +9,7 @@ from torch import Tensor
 
 
 def weighted_sum(pairs: Iterable[tuple[Tensor, Tensor]]) -> Tensor:
-    """Return the real scalar whose gradients equal those of `backward` with these cotangents; shapes must be equal.
+    """Return the real scalar whose gradients equal those of `backward` with these cotangents. Shapes must be equal.
 
     For cotangents, `backward` compares shapes and imports sympy for that (PyTorch 2.13), which adds 0.4 s to the first
     check of a process.

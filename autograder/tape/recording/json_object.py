@@ -27,7 +27,7 @@ def explain_json(recording: Recording, file: str) -> dict[str, Any]:
 
 
 def unknown_json(file: str, note: str) -> dict[str, Any]:
-    """Return the object that `explain --json` prints for a program without a known outcome; `note` gives the reason."""
+    """Return the object that `explain --json` prints for a program without a known outcome. `note` gives the reason."""
     nothing = _of(Verdict("correct", notes=(note,)))
     return {"version": VERSION, "file": file} | nothing | {"outcome": None}
 

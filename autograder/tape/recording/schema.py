@@ -149,7 +149,7 @@ class Write(msgspec.Struct, frozen=True):
 
 
 class NameChange(msgspec.Struct, frozen=True):
-    """A variable that a step bound to a tensor; `tensor` is None if the variable no longer refers to a tensor."""
+    """A variable that a step bound to a tensor. `tensor` is None if the variable no longer refers to a tensor."""
 
     name: str
     tensor: int | None
@@ -238,7 +238,7 @@ class Recording(msgspec.Struct, frozen=True):
 
 
 class RecordingError(InputError):
-    """The text is not a Recording that this release can read; the message gives the reason and the next step."""
+    """The text is not a Recording that this release can read. The message gives the reason and the next step."""
 
 
 def to_json(recording: Recording) -> str:

@@ -37,9 +37,7 @@ def last_unrecorded(recording: Recording) -> Place | None:
 
 
 def _told_to_an_alias(recording: Recording, step: Step, storage: dict[int, int]) -> set[int]:
-    """Return the storages in which only a new alias, such as `.data`, received a node for the modification, and older
-    tensors did not.
-    """
+    """Return the storages in which only a new alias, such as `.data`, received a node for the modification."""
     made = {
         node.tensor for node in recording.nodes if node.id in step.nodes and any(one is not None for one in node.inputs)
     }

@@ -13,7 +13,7 @@ OUTCOMES: tuple[Outcome, ...] = ("raises-forward", "raises-backward", "correct",
 
 
 class Place(msgspec.Struct, frozen=True):
-    """A line of the user's code; `line` is 1-based, `text` has no indentation."""
+    """A line of the user's code. `line` is 1-based, `text` has no indentation."""
 
     file: str
     line: int
@@ -52,7 +52,7 @@ class Problem(msgspec.Struct, frozen=True):
         return self.line is not None and self.file in ("", file)
 
     def place(self, own: str) -> Place | None:
-        """Return the line that raised the error, or None if it is unknown; `own` is the name of the program's file."""
+        """Return the line that raised the error, or None if it is unknown. `own` is the name of the program's file."""
         return Place(self.file or own, self.line, "") if self.line else None
 
     def is_at(self, place: Place) -> bool:
@@ -87,8 +87,9 @@ class Harm(msgspec.Struct, frozen=True):
 
 
 class Gradient(msgspec.Struct, frozen=True):
-    """The gradient of a leaf after this run, and the correct gradient, as nested lists; None if there is no gradient or
-    it is unknown.
+    """The gradient of a leaf after this run, and the correct gradient, as nested lists.
+
+    Both are None if there is no gradient or it is unknown.
 
     Attributes:
         unlisted: number of elements, if there are too many to list and `got` is None for that reason; else 0.
@@ -215,7 +216,7 @@ class Excerpt(msgspec.Struct, frozen=True):
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """The outcome of a run, its cause, and fixes; the fields are those of `explain --json`.
+    """The outcome of a run, its cause, and fixes. The fields are those of `explain --json`.
 
     Attributes:
         runs: number of executions of the program and of its changed versions; 0 in recordings of release 0.1.0.

@@ -57,7 +57,7 @@ class BrokenProgram:
 
     @cached_property
     def error_lines(self) -> list[int]:
-        """The line of this file that raised the error; empty if the error is in another file."""
+        """The line of this file that raised the error, or [] if the error is in another file."""
         error = self.verdict.error
         return [error.line] if error and error.line and error.is_in(self.file) else []
 

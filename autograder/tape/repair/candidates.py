@@ -50,7 +50,7 @@ def in_order_of_trial(program: BrokenProgram) -> list[tuple[int, Candidate]]:
 
 
 def proposals(kind: Kind, program: BrokenProgram) -> list[Candidate]:
-    """Return the proposals of a kind; [] with a note if the kind itself fails on this text, so that the others are not lost."""
+    """Return the proposals of a kind, or [] with a note if the kind itself fails on this program."""
     try:
         return list(kind(program))
     except Exception as error:

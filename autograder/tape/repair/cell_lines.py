@@ -9,7 +9,7 @@ from autograder.tape.run.programs.notebook_change import place_in_cell
 
 
 def note_on_cells(factory: ProgramFactory, verdict: Verdict) -> tuple[str, ...]:
-    """Return a sentence with the cells of the most important lines of the verdict; () if the program is not a notebook."""
+    """Return a sentence with the cells of the most important lines of the verdict, or () if the program is not a notebook."""
     lines = sorted({line for line in _lines(factory, verdict) if line})
     if factory.notebook is None or not lines:
         return ()

@@ -16,13 +16,16 @@ from autograder.tape.run.programs.source_text import read_source
 
 
 def best_fix(fixes: Sequence[Fix], *, unproven: bool = False) -> Fix | None:
-    """Return the first fix that keeps all losses and gradients; else the first of all fixes if `unproven`, or None."""
+    """Return the first fix that keeps all losses and gradients, or None. With `unproven`, fall back to the first fix."""
     proven = (fix for fix in fixes if fix.proven)
     return next(proven, fixes[0] if unproven and fixes else None)
 
 
 def as_patch(fix: Fix) -> str:
-    """Return a fix as a patch; a comment line above it describes a changed computation, and `patch` and `git apply` skip it."""
+    """Return a fix as a patch.
+
+    A comment line above it describes a changed computation, and `patch` and `git apply` skip it.
+    """
     return fix.diff if fix.proven else f"# Changes what is computed: {fix.changes}\n{fix.diff}"
 
 

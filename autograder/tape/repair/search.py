@@ -122,7 +122,7 @@ class Search:
         return done
 
     def verdict_of(self, text: str) -> Verdict:
-        """Return the verdict on a changed source; "raises-forward" if it cannot be run."""
+        """Return the verdict on a changed source, which is "raises-forward" if it cannot be run."""
         if self.prove:
             return self.prove(text)
         try:
@@ -131,7 +131,7 @@ class Search:
             return Verdict("raises-forward", Problem(type(error).__name__, message_of(error), None))
 
     def look(self, text: str, verdict: Verdict, depth: int = 2) -> list[TriedChange]:
-        """Return the proven fixes of `text`, best first; if no single change works, pairs of changes."""
+        """Return the proven fixes of `text`, best first, or pairs of changes if no single change works."""
         working, failing = self.try_changes(text, verdict)
         proven: list[TriedChange] = []
         for found in sorted(working, key=lambda one: one.order):
@@ -190,7 +190,7 @@ class Search:
         return working, failing
 
     def weigh(self, found: TriedChange, trial: TrialRun) -> TriedChange | None:
-        """Return the change with a sentence on its difference in computation; None if no sentence describes it."""
+        """Return the change with a sentence on its difference in computation, or None if no sentence describes it."""
         candidate, reference = found.candidate, self.reference
         if hides_a_leaf(reference, trial):
             return None
@@ -256,13 +256,16 @@ def slopes_differ(verdict: Verdict) -> bool:
 
 
 def right_slopes(verdict: Verdict) -> dict[str, list | float]:
-    """Return the correct gradients of the verdict by name; with two candidates, that of the computed loss, which a fix keeps."""
+    """Return the correct gradients of the verdict by name.
+
+    If a gradient has two correct values, return that of the computed loss, which a fix keeps.
+    """
     listed = {name: one.true if one.ran is None else one.ran for name, one in verdict.gradients.items()}
     return {name: right for name, right in listed.items() if right is not None}
 
 
 def near(one: object, other: object) -> bool:
-    """Return whether nested lists agree up to rounding and the step of finite differences; None counts as zeros."""
+    """Return whether nested lists agree up to rounding and the step of finite differences. None counts as zeros."""
     if one is None or other is None:
         return one is other or near_zero(other if one is None else one)
     if isinstance(one, list) and isinstance(other, list):

@@ -16,7 +16,7 @@ SearchOf = Callable[[ProgramFactory, Verdict], Search]
 
 @dataclass(frozen=True)
 class FoundRepair:
-    """A fix that was run: the changed sources of one or two files; the last entry describes the combined effect."""
+    """A fix that was run: the changed sources of one or two files. The last entry describes the combined effect."""
 
     changes: tuple[tuple[ProgramFactory, TriedChange], ...]
 
@@ -41,13 +41,13 @@ def editable_files(factory: ProgramFactory, verdict: Verdict) -> list[ProgramFac
 
 
 def can_be_imported(factory: ProgramFactory, file: str) -> bool:
-    """Return whether each run imports the file again; programs of this process have imported it already."""
+    """Return whether each run imports the file again. Programs of this process have imported it already."""
     program = factory.original
     return not program.roots and program.space is None and file.endswith(".py") and is_own_file(file)
 
 
 def find_in_files(searches: list[Search], search_of: SearchOf) -> list[FoundRepair]:
-    """Return the fixes of the first file that has some; else those of two files; else changes of the computation.
+    """Return the fixes of the first file that has some, or those of two files, or changes of the computation.
 
     Args:
         searches: a search for each file.

@@ -37,7 +37,7 @@ class TriedChange:
 
     @property
     def order(self) -> tuple[int, int, int]:
-        """The sort key; the lowest is preferred."""
+        """The sort key. The lowest is preferred."""
         return self.level, self.lines, self.rank
 
 

@@ -71,7 +71,7 @@ class Budget:
         return in_english("{share} seconds", share=share)
 
     def progress(self, backwards: int = 0) -> None:
-        """Report the progress, unless a message was sent recently; `backwards` is the number of backward calls of the run."""
+        """Report the progress, unless a message was sent recently. `backwards` is the number of backward calls of the run."""
         now = time.monotonic()
         if self.tell is None or now - self._told < self.quiet:
             return
@@ -93,5 +93,5 @@ _IN_FORCE: ContextVar[Budget | None] = ContextVar("budget", default=None)
 
 
 def budget_in_force() -> Budget:
-    """Return the active budget; a budget without a limit if no budget is active."""
+    """Return the active budget, or a budget without a limit if no budget is active."""
     return _IN_FORCE.get() or Budget()

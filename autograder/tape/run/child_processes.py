@@ -1,4 +1,4 @@
-"""Record which processes a program starts, and whether one of them calls backward; their code is not followed."""
+"""Record which processes a program starts, and whether one of them calls backward. Their code is not followed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Children:
 
 
 class ChildProcesses:
-    """The processes that a run starts; a child reports a backward call with a byte in a file.
+    """The processes that a run starts. A child reports a backward call with a byte in a file.
 
     Attributes:
         process: id of the process that runs the program.
@@ -110,7 +110,7 @@ class ChildProcesses:
 
 
 def tell_of_backward(path: str) -> None:
-    """Report a backward call of a child; do nothing if the run is over and the file removed."""
+    """Report a backward call of a child. Do nothing if the run is over and the file removed."""
     try:
         with open(path, "r+b") as file:
             file.write(b"b")

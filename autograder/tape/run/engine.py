@@ -22,7 +22,7 @@ from autograder.tape.run.storages import fingerprint
 
 
 class LastCall(BaseException):
-    """Ends a run before a backward call that is not needed; not an `Exception`, so that the program does not catch it."""
+    """Ends a run before a backward call that is not needed. It is not an `Exception`, so that the program does not catch it."""
 
 
 @dataclass
@@ -67,7 +67,7 @@ class Backward:
 
 
 class Listener:
-    """Base class of listeners around each backward; overridden methods must not change the work of the engine."""
+    """Base class of listeners around each backward. Overridden methods must not change the work of the engine."""
 
     def before_backward(self, call: Backward) -> None:
         """Called just before the engine starts."""
@@ -83,7 +83,7 @@ class Listener:
         return False
 
     def keep_graph(self, asked: bool) -> bool:
-        """Return whether the engine keeps the graph; `asked` is the program's choice."""
+        """Return whether the engine keeps the graph. `asked` is the program's choice."""
         return asked
 
     @contextmanager
@@ -130,7 +130,7 @@ def _dense(gradient: torch.Tensor) -> torch.Tensor:
 def watched(
     listener: Listener, most: int | None = None, children: ChildProcesses | None = None
 ) -> Iterator[list[Backward]]:
-    """Yield the list of the program's backward calls in the block; a nested backward belongs to the outer one.
+    """Yield the list of the program's backward calls in the block. A nested backward belongs to the outer one.
 
     A forked process only reports its calls. After `most` calls, or when the listener has enough, the next call raises
     LastCall.
@@ -224,7 +224,7 @@ def _started(outputs, grads, keep_graph, create_graph, inputs, options: dict) ->
 
 
 def _add_targets(call: Backward, targets: list[torch.Tensor]) -> None:
-    """Add targets to a call; the nested backward of a checkpoint fills the leaves of the recomputed part."""
+    """Add targets to a call. The nested backward of a checkpoint fills the leaves of the recomputed part."""
     with unheard():
         known = {id(target) for target in call.targets}
         for target in targets:

@@ -15,7 +15,10 @@ from unittest.mock import patch
 import torch
 
 Readings = dict[tuple[str, str, str], list[Any]]
-"""Readings of each clock in the first run, by name of the clock, file and function of the caller; later runs reuse them."""
+"""Readings of each clock in the first run, by name of the clock, file and function of the caller.
+
+Later runs reuse them.
+"""
 
 CLOCKS = ("time", "time_ns", "perf_counter", "perf_counter_ns")
 CALENDARS = {datetime.datetime: ("now", "utcnow", "today"), datetime.date: ("today",)}
@@ -86,6 +89,9 @@ class _Calendar(type):
 
 
 def _calendar(kind: type[datetime.date], readings: Readings) -> type:
-    """Return a subclass of `datetime.datetime` or `datetime.date` with repeated clock readings; attributes of these cannot be replaced."""
+    """Return a subclass of `datetime.datetime` or `datetime.date` with repeated clock readings.
+
+    Attributes of these cannot be replaced.
+    """
     clocks = {name: staticmethod(_clock(getattr(kind, name), readings)) for name in CALENDARS[kind]}
     return _Calendar(kind.__name__, (kind,), {"__module__": kind.__module__, "__slots__": (), **clocks})

@@ -10,7 +10,7 @@ from autograder.tape.internals.tensor_fields import base_of
 
 
 def node_of(root: Any) -> Any:
-    """Return the `grad_fn` of a tensor, or the node of a gradient edge; None for a leaf."""
+    """Return the `grad_fn` of a tensor, or the node of a gradient edge, or None for a leaf."""
     try:
         return root.grad_fn if isinstance(root, torch.Tensor) else root.node
     except RuntimeError:  # a view made under no_grad has no readable node after its base was modified with grad enabled

@@ -24,7 +24,7 @@ def memory_given_back() -> Iterator[None]:
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process in bytes; 0 if the system does not provide it (only Linux does)."""
+    """Return the resident memory of this process in bytes, or 0 if the system does not provide it (only Linux does)."""
     try:
         return int(_PAGES.read_text().split()[1]) * mmap.PAGESIZE
     except OSError:

@@ -1,4 +1,4 @@
-"""Run code in each thread that a program starts; modes, hooks and tracing are set per thread."""
+"""Run code in each thread that a program starts. Modes, hooks and tracing are set per thread."""
 
 from __future__ import annotations
 

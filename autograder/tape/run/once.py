@@ -46,7 +46,7 @@ def run_once(
     partial: bool = False,
     patience: float = 0.0,
 ) -> Run:
-    """Return the record of one run of `program`; its changes to this process are undone.
+    """Return the record of one run of `program`. Its changes to this process are undone.
 
     Args:
         program: the program.
@@ -99,7 +99,10 @@ def run_live(
     most: int | None = None,
     patience: float = 0.0,
 ) -> Run:
-    """Return the record of one run of `program`, and keep its changes and output; without `seconds` there is no time limit."""
+    """Return the record of one run of `program`, and keep its changes and output.
+
+    Without `seconds` there is no time limit.
+    """
     run, began = Run(), time.monotonic()
     with told_of_children() as children, watched(listener or Listener(), most, children) as calls:
         run.calls = calls
@@ -128,7 +131,7 @@ def run_live(
 
 
 def _behind_exit(error: BaseException, calls: list[Backward]) -> BaseException:
-    """Return the error because of which a program left, as in `except RuntimeError: sys.exit(3)`; else the error itself."""
+    """Return the error because of which a program exited, as in `except RuntimeError: sys.exit(3)`, or the error itself."""
     if not isinstance(error, SystemExit):
         return error
     if isinstance(error.__context__, RuntimeError):

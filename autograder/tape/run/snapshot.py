@@ -17,7 +17,9 @@ MOST = 50_000  # maximum number of visited objects; a program that shares more c
 
 
 class Snapshot:
-    """The tensors, containers and objects that are reachable from some roots, and the random generators; `restore` restores them.
+    """The tensors, containers and objects that are reachable from some roots, and the random generators.
+
+    `restore` restores them.
 
     Tensors keep their identity: bytes, `.grad`, `requires_grad` and versions are restored in the same objects
     (`tensors`). State outside of Python objects (files, sockets, the position of an iterator) is not restored.

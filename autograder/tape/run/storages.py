@@ -54,7 +54,7 @@ class Memory:
         return self.size > CHECKSUMMED
 
     def alive(self) -> bool:
-        """Return whether a tensor still has this address; remove the witnesses of freed or moved tensors."""
+        """Return whether a tensor still has this address. Remove the witnesses of freed or moved tensors."""
         while self.witnesses:
             tensor = self.witnesses[-1]()
             if tensor is not None and address_of(tensor) == (self.address, self.size):
@@ -63,7 +63,7 @@ class Memory:
         return False
 
     def read(self) -> bytes | int:
-        """Return the current content; call it only while `alive()`."""
+        """Return the current content. Call it only while `alive()`."""
         if self.size <= COPIED:
             return ctypes.string_at(self.address, self.size)
         if not self.sampled:
@@ -152,7 +152,7 @@ class Memories:
         self.nowhere: Memory | None = None
 
     def of(self, tensor: torch.Tensor, *, foreign: bool = False) -> Memory:
-        """Return the storage of a tensor; `foreign` means that its memory may start inside another storage."""
+        """Return the storage of a tensor. `foreign` means that its memory may start inside another storage."""
         place = address_of(tensor)
         if place is None or place[1] == 0:
             self.nowhere = self.nowhere or self._new(0, 0)

@@ -44,7 +44,7 @@ def time_limit(
 
 @dataclass
 class _TimeLimit:
-    """The limit of a block; `other` is the remaining time of another limit, and its interval.
+    """The limit of a block. `other` is the remaining time of another limit, and its interval.
 
     A signal may arrive between any two instructions, several in a row on a busy machine. If the exception were raised
     while the timer is set or restored, the timer would keep running and raise an exception somewhere else.

@@ -145,7 +145,7 @@ class CallListener(TorchFunctionMode):
         )
 
     def step_ends(self, optimizer: torch.optim.Optimizer) -> None:
-        """Log the modified parameters; a fused step does not increase version counters (PyTorch 2.13)."""
+        """Log the modified parameters. A fused step does not increase version counters (PyTorch 2.13)."""
         written, self._stepping = self._stepping, []
         self._compare(written, "_fused_" if optimizer.defaults.get("fused") else "step", sys._getframe(1))
         self.show("step")
@@ -160,7 +160,7 @@ class CallListener(TorchFunctionMode):
         self._hidden = None
 
     def hide(self, reason: str = "compiled") -> None:
-        """Pause the listener for a reason, such as that compiled code runs; do nothing if it is paused already."""
+        """Pause the listener for a reason, such as that compiled code runs. Do nothing if it is paused already."""
         if self._hidden is None and (below := take_off(self)) is not None:
             self._hidden = reason, below
 
@@ -176,7 +176,7 @@ class CallListener(TorchFunctionMode):
 
 
 def version_or_zero(tensor: Tensor) -> int:
-    """Return a tensor's version; 0 for an inference tensor and others without a counter."""
+    """Return a tensor's version, or 0 for an inference tensor and others without a counter."""
     try:
         return read_version(tensor)
     except RuntimeError:  # an inference tensor, or one wrapped by torch.func

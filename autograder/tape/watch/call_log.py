@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from autograder.tape.watch.call_sites import UNKNOWN
 
 MOST = 1 << 20
-"""Maximum number of rows in a table; the older half is deleted when it is exceeded."""
+"""Maximum number of rows in a table. The older half is deleted when it is exceeded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,10 @@ class NodeLog:
         self.clocks = array("q", [0])
 
     def note(self, before: int, after: int, site: int, clock: int) -> None:
-        """Log that a call created the nodes with numbers from `before` to `after`; earlier unlogged nodes get an unknown site."""
+        """Log that a call created the nodes with numbers from `before` to `after`.
+
+        Earlier unlogged nodes get an unknown site.
+        """
         if before > self.ends[-1]:
             self._append(before, UNKNOWN, clock)
         self._append(after, site, clock)
@@ -60,15 +63,16 @@ class NodeLog:
                 del column[: MOST // 2]
 
     def find(self, sequence: int) -> tuple[int, int] | None:
-        """Return the site of the call that created a node, and the number of modifications logged before; None if the
-        row was deleted.
+        """Return the site of the call that created a node, and the number of modifications logged before.
+
+        Return None if the row was deleted.
         """
         row = bisect_right(self.ends, sequence)
         return (self.sites[row], self.clocks[row]) if 0 < row < len(self.ends) else None
 
 
 class WriteLog:
-    """The in-place modifications in order; `clock` is their number."""
+    """The in-place modifications in order. `clock` is their number."""
 
     def __init__(self):
         self.storages, self.versions, self.sites = array("Q"), array("q"), array("l")
@@ -90,7 +94,7 @@ class WriteLog:
                 del column[: MOST // 2]
 
     def since(self, clock: int, storage: int | None = None) -> Iterator[tuple[int, NotedWrite]]:
-        """Yield the storage and the modification for each row since `clock`, oldest first; of one storage, or of all."""
+        """Yield the storage and the modification of each row since `clock`, oldest first, for one storage or for all."""
         for row in range(max(clock - self._forgotten, 0), len(self.storages)):
             if storage is None or self.storages[row] == storage:
                 version = self.versions[row]

@@ -17,7 +17,7 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True)
 class CallSite:
-    """A call in the user's code; a code object refers to no tensor."""
+    """A call in the user's code. A code object refers to no tensor."""
 
     code: CodeType
     offset: int
@@ -25,8 +25,9 @@ class CallSite:
 
     @property
     def span(self) -> tuple[int, int, int, int]:
-        """The first and last line of the call, its first column and the column after it (in UTF-8 bytes, as in Python's
-        `co_positions`).
+        """The first and last line of the call, its first column and the column after it.
+
+        Columns count UTF-8 bytes, as in Python's `co_positions`.
         """
         for index, (line, end, column, end_column) in enumerate(self.code.co_positions()):
             if 2 * index == self.offset and line is not None:
@@ -53,9 +54,7 @@ class CallSites:
         self._numbers: dict[tuple[int, int], int] = {}
 
     def number_of(self, frame: FrameType | None, called: str) -> int:
-        """Return the number of the innermost call in the user's code, searching from `frame` outwards; UNKNOWN if there
-        is no such call.
-        """
+        """Return the number of the innermost call in the user's code, from `frame` outwards, or UNKNOWN."""
         while frame is not None:
             code = frame.f_code
             if is_own(code.co_filename):

@@ -14,7 +14,7 @@ from autograder.tape.watch.call_sites import CallSite
 
 @functools.lru_cache(maxsize=64)
 def _nodes_at(file: str, text: str) -> dict[tuple[int, int, int, int], list[ast.AST]]:
-    """Return the expressions and statements of a file by their position; for equal positions, the outermost first."""
+    """Return the expressions and statements of a file by their position, for equal positions the outermost first."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError):  # for example a magic command of a notebook
@@ -31,7 +31,7 @@ def _nodes_at(file: str, text: str) -> dict[tuple[int, int, int, int], list[ast.
 
 
 def call_at(site: CallSite) -> ast.AST | None:
-    """Return the expression or assignment at a call site; None if the source is not available."""
+    """Return the expression or assignment at a call site, or None if the source is not available."""
     file = site.code.co_filename
     return next(iter(_nodes_at(file, "".join(linecache.getlines(file))).get(site.span, ())), None)
 
@@ -51,7 +51,7 @@ def written_expression(site: CallSite) -> str | None:
 
 
 def _written_argument(call: ast.Call) -> str | None:
-    """Return the target of an in-place method, an in-place function or an `out=`; None if the text does not name it."""
+    """Return the target of an in-place method, an in-place function or an `out=`, or None if the text does not name it."""
     words = {word.arg: word.value for word in call.keywords}
     if "out" in words:
         return ast.unparse(words["out"])
@@ -93,7 +93,7 @@ _MADE = ("result", "output")
 
 
 def saved_expression(site: CallSite, name: str) -> str | None:
-    """Return the expression that a call's node saved as `name`, as in the source; None if the text does not name it."""
+    """Return the expression that a call's node saved as `name`, as in the source, or None if the text does not name it."""
     node = call_at(site)
     if name in _MADE:
         return _target(node)
@@ -109,7 +109,7 @@ def saved_expression(site: CallSite, name: str) -> str | None:
 
 
 def _target(node: ast.AST | None) -> str | None:
-    """Return the variable that a call's result is assigned to; None if the right-hand side contains more than the call."""
+    """Return the variable that a call's result is assigned to, or None if the right-hand side contains more than the call."""
     statement = getattr(node, "statement", None)
     if statement is None or statement.value is not node or len(statement.targets) != 1:
         return None

@@ -59,8 +59,9 @@ class PostMortem:
         self.sites, self.nodes, self.writes, self.frames = sites, nodes, writes, frames
 
     def harms(self, roots: tuple, asked: tuple, error: BaseException) -> tuple[Harm, ...]:
-        """Return the modifications that made a backward raise `error`, starting with the tensor of the error; () if no
-        modification did.
+        """Return the harms that made a backward raise `error`, starting with the tensor of the error.
+
+        The result is empty if no in-place modification caused the error.
         """
         found = VERSIONS.search(message_of(error))
         if not found:
@@ -94,8 +95,9 @@ class PostMortem:
                 yield Kept(node, name, tensor, site, found[1], expected)
 
     def _expected(self, node: Any, name: str, tensor: torch.Tensor, clock: int) -> int | None:
-        """Return the version that backward expects; for a tensor in a list, the version after the first modification
-        since the save, minus one.
+        """Return the version that backward expects.
+
+        For a tensor in a list, it is the version after the first modification since the save, minus one.
         """
         if "[" not in name:
             expected = expected_version(node, name)
@@ -104,9 +106,7 @@ class PostMortem:
         return versions[0] - 1 if versions else version_of(tensor)
 
     def _rank(self, kept: Kept, now: int, then: int) -> tuple[bool, int]:
-        """Return the sort key that puts the tensor of the error first, then the newest node, because the engine visits
-        that first.
-        """
+        """Return the sort key that puts the tensor of the error first, then the newest node, which the engine visits first."""
         return (version_of(kept.tensor), kept.expected) != (now, then), -kept.number
 
     def harm(self, kept: Kept, kind: HarmKind, *, changed: bool) -> Harm:
@@ -128,8 +128,9 @@ class PostMortem:
         return (write for _, write in self.writes.since(clock, storage)) if storage is not None else iter(())
 
     def _harmful(self, kept: Kept) -> Iterator[NotedWrite]:
-        """Yield the modifications since the save; if backward raises for the tensor, only those that increased its
-        counter, in order.
+        """Yield the modifications since the save.
+
+        If backward raises for the tensor, yield only those that increased its counter, in order.
         """
         now = version_of(kept.tensor)
         if kept.expected is None or kept.expected == now:
@@ -157,8 +158,7 @@ class PostMortem:
         return None if text == name or (values[0] is values[1] is not None) else text
 
     def _foreign(self, kept: Kept) -> tuple[str | None, list[Place]]:
-        """Return the variable of another library that shares the memory, and the lines that modify it, or else the line
-        that created it.
+        """Return the variable of another library that shares the memory, and the lines that modify it, or the line that created it.
 
         Exposures since the save have priority over earlier ones, because batch norm modifies its running statistics
         immediately.
@@ -189,9 +189,7 @@ class PostMortem:
         return next((place for log in self.nodes if (place := log.find(number))), (UNKNOWN, 0))
 
     def _unheard(self, roots: tuple, asked: tuple, now: int, then: int, error: str) -> list[Harm]:
-        """Return the harm for the first tensor in a list of saved tensors that matches the error, if its modification
-        was not logged.
-        """
+        """Return the harm for the first saved tensor in a list that matches the error, if its modification was not logged."""
         for node in nodes_below(roots, asked):
             for kept in self.kept(node):
                 fits = version_of(kept.tensor) == now and str(list(kept.tensor.shape)) in error
@@ -200,8 +198,9 @@ class PostMortem:
         return []
 
     def _by_version(self, now: int, then: int, hidden: tuple[CallSite, str] | None) -> list[Harm]:
-        """Return the newest modifications that moved one counter from `then` to `now`, if no node shows its saved
-        tensors (CopySlices).
+        """Return the newest modifications that moved a counter from `then` to `now`.
+
+        They are used if no node shows its saved tensors (CopySlices).
         """
         by_storage: dict[int, list[NotedWrite]] = {}
         for storage, write in self.writes.since(0):
@@ -227,9 +226,7 @@ def _same_elements(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def _same_memory(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """Return whether two tensors start at the same element of a storage and have equal sizes, such as a weight and its
-    transpose.
-    """
+    """Return whether two tensors start at the same element of a storage and have equal sizes, like a weight and its transpose."""
     try:
         same = one.numel() == other.numel() and one.storage_offset() == other.storage_offset()
         return same and storage_of(one) is not None and storage_of(one) == storage_of(other)

@@ -15,12 +15,15 @@ from autograder.tape.run.function_mode import tensors
 from autograder.tape.run.graph_walk import node_of, nodes_below
 
 SAMPLED = 4096
-"""Maximum number of sampled elements of a saved tensor; larger tensors are sampled on an even grid, with gaps in the detection."""
+"""Maximum number of sampled elements of a saved tensor.
+
+Larger tensors are sampled on an even grid, with gaps in the detection.
+"""
 _KEY = "autograder: samples of what was saved"
 
 
 def keep_samples(result: object, before: int) -> None:
-    """Store samples of the tensors that a call's new nodes saved; nodes older than `before` already have samples.
+    """Store samples of the tensors that a call's new nodes saved. Nodes older than `before` already have samples.
 
     The samples are in the `metadata` of the node, so they are freed with it, and they are copies.
     """

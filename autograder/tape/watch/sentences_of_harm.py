@@ -5,7 +5,7 @@ from __future__ import annotations
 from autograder.tape.recording.verdict_types import Harm, Place
 
 MOST = 3
-"""Maximum number of harms with a sentence; for the others, the note gives only their number."""
+"""Maximum number of harms with a sentence. For the others, the note gives only their number."""
 
 
 def note_of(harms: tuple[Harm, ...]) -> str:

@@ -151,7 +151,7 @@ class WatchSession:
 
     @contextmanager
     def _hearing(self) -> Iterator[None]:
-        """Listen to hooks and custom backwards as well; PyTorch removes a mode while it handles `Tensor.backward`."""
+        """Listen to hooks and custom backwards as well. PyTorch removes a mode while it handles `Tensor.backward`."""
         listener = self.listeners.get(threading.get_ident())
         if listener is None or not listener.absent():
             yield

@@ -41,5 +41,5 @@ def find_graph_faults(evidence: Evidence) -> tuple[GraphFault, ...]:
 
 
 def note_of(fault: GraphFault, file: str) -> str:
-    """Return the note on a graph fault; `file` is the program's own file."""
+    """Return the note on a graph fault. `file` is the program's own file."""
     return told_of_line(fault.place, file, f"{fault.sentence} {fault.change}")

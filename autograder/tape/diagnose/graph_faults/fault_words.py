@@ -54,7 +54,7 @@ def how_it_cuts(cut: Cut, state: RunState) -> str:
 
 
 def switch_of(state: RunState) -> str:
-    """Return the reason why recording is off, as a clause, from words in the program; "no_grad" if the program contains that."""
+    """Return the reason why recording is off as a clause, or "no_grad" if the program contains that word."""
     text = "".join(line for file in state.statements.files for line in linecache.getlines(file))
     if NO_GRAD in text:
         return NO_GRAD
@@ -124,5 +124,5 @@ def statement_at(trees: dict[str, ast.Module], place: Place) -> ast.stmt | None:
 
 @functools.lru_cache(maxsize=32)
 def _statements(tree: ast.Module) -> tuple[ast.stmt, ...]:
-    """Return all statements of a file; cached, because hundreds of lines may be queried."""
+    """Return all statements of a file. The result is cached, because hundreds of lines may be queried."""
     return tuple(node for node in ast.walk(tree) if isinstance(node, ast.stmt))

@@ -9,7 +9,7 @@ from autograder.tape.diagnose.evidence import Evidence
 
 
 def trees_of(evidence: Evidence) -> dict[str, ast.Module]:
-    """Return the tree of each file by its name in the report; files that are not valid Python are left out."""
+    """Return the tree of each file by its name in the report. Files that are not valid Python are left out."""
     statements, trees = evidence.state.statements, {}
     for file in statements.files:
         try:

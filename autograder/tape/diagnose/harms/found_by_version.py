@@ -35,7 +35,7 @@ def find(evidence: Evidence) -> Iterator[Harm]:
 
 
 def _by_counter(state: RunState, now: int, then: int) -> Iterator[Harm]:
-    """Yield the harm to the counter that changed between two versions; to the last modified one of several.
+    """Yield the harm to the counter that changed between two versions, or to the last modified of several counters.
 
     Others may have changed as much without harm, such as that of an initialized parameter.
     """

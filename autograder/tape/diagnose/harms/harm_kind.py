@@ -90,7 +90,7 @@ def is_unreadable(save: TrackedSave) -> bool:
 
 
 def harm_to(state: RunState, save: TrackedSave, writes: list[WriteEvent], *, changed: bool) -> Harm:
-    """Return the Harm of modifications to a saved tensor; `changed` is True if its bytes differ from the saved ones."""
+    """Return the Harm of modifications to a saved tensor. `changed` is True if its bytes differ from the saved ones."""
     name = name_of_save(state, save)
     return Harm(
         name, places(writes), alias(writes, name), save.place, save.node.name, save.version, save.version_now, changed,

@@ -28,7 +28,7 @@ HARM_KINDS: tuple[tuple[HarmKind, ...], ...] = (
 
 
 def find_harms(evidence: Evidence) -> tuple[Harm, ...]:
-    """Return the modifications that explain the outcome, starting with the cause of an error; () if no modification explains it."""
+    """Return the modifications that explain the outcome, starting with the cause of an error, or () if no modification explains it."""
     for row in HARM_KINDS:
         kinds = [kind for kind in row if evidence.outcome in kind.outcomes]
         if found := [_labelled(harm, kind) for kind in kinds for harm in kind.find(evidence)]:

@@ -27,7 +27,7 @@ class Links:
     def meet(
         self, tensor: torch.Tensor, by: str | None = None, sources: tuple[TrackedTensor, ...] = (), *, link: bool = True
     ) -> TrackedTensor:
-        """Return the tracked data of a tensor; add it to the table if it is new."""
+        """Return the tracked data of a tensor, which is added to the table if it is new."""
         state = self.state
         known = state.tensors.get(tensor)
         if known is not None:
@@ -83,7 +83,10 @@ class Links:
                 self._keep(node, ", ".join(unknown), weakref.ref(tensor), tensor, checked, True, made)
 
     def _unpacked(self, node: GraphNode, name: str, packed: object, made: TrackedTensor | None) -> bool:
-        """Return whether the tensor that a hook packed is known; if the packed value shares its memory, the node keeps that tensor."""
+        """Return whether the tensor that a hook packed is known.
+
+        If the packed value shares its memory, the node keeps that tensor.
+        """
         tensor = next((given for given, result in reversed(self.state.packed) if result is packed), None)
         if tensor is not None and shares_memory(tensor, packed):
             self._keep(node, name, partial(kept_still, node.node, name, tensor), tensor, False, False, made)

@@ -109,7 +109,10 @@ class TrackedSave:
 
 @dataclass(eq=False)
 class GraphNode:
-    """A backward function; `node` is the object of PyTorch, kept alive during the run because the id of a freed object may be reused."""
+    """A backward function.
+
+    `node` is the object of PyTorch, kept alive during the run because the id of a freed object may be reused.
+    """
 
     id: int
     node: Any
@@ -237,7 +240,7 @@ class Graph:
             self.held -= save.stop - save.start
 
     def close(self) -> None:
-        """Drop all references to objects of the run; the recorded data stays."""
+        """Drop all references to objects of the run. The recorded data stays."""
         for node in self.nodes:
             node.node = None
         for save in self.saves:

@@ -33,7 +33,10 @@ class Counter:
 
 @dataclass(eq=False)
 class TrackedTensor:
-    """A tensor object; `made` means that an operation created it, `origin` is the tensor and function that it was reached by."""
+    """A tensor object.
+
+    `made` means that an operation created it, `origin` is the tensor and function that it was reached by.
+    """
 
     id: int
     ref: weakref.ref
@@ -106,7 +109,7 @@ class Tensors:
     def add(
         self, tensor: torch.Tensor, by: str | None = None, sources: tuple[TrackedTensor, ...] = ()
     ) -> TrackedTensor:
-        """Return the tracked data of a new tensor; `by` is the function that returned it, called with `sources`."""
+        """Return the tracked data of a new tensor. `by` is the function that returned it, called with `sources`."""
         memory = self.memories.of(tensor, foreign=by in FOREIGN)
         neighbours = self.at(memory)
         source = next((s for s in sources if s.memory is memory and memory.size), None)
@@ -163,7 +166,7 @@ class Tensors:
         return counter
 
     def moved_to_other_memory(self, tracked: TrackedTensor, tensor: torch.Tensor) -> TrackedTensor:
-        """Return the new tracked data of an object that `.data =`, `set_` or `resize_` gave other memory; its counter stays."""
+        """Return the new tracked data of an object that `.data =`, `set_` or `resize_` gave other memory. Its counter stays."""
         del self.of[id(tensor)]
         fresh = self.add(tensor)
         fresh.counter, fresh.made, fresh.node, fresh.name = tracked.counter, tracked.made, tracked.node, tracked.name

@@ -40,7 +40,7 @@ class MemoryWatcher:
         return bool(self._foreign)
 
     def begin(self, memory: Memory, *, always: bool = False) -> None:
-        """Store the content of a storage from now on; of a large one only if `always`, for a saved tensor."""
+        """Store the content of a storage from now on. A large storage is stored only if `always`, for a saved tensor."""
         if memory.content is None and memory.size and (always or memory.size <= SMALL) and memory.alive():
             memory.look()
             heapq.heappush(self._due, (self.clock, memory.id))

@@ -70,7 +70,10 @@ class Writes:
         return True
 
     def silent(self, tracked: TrackedTensor, operation: str) -> None:
-        """Check for a modification without a counter change; fused optimizers and inference mode change no counter (torch 2.13)."""
+        """Check for a modification without a counter change.
+
+        Fused optimizers and inference mode change no counter (torch 2.13).
+        """
         memory = tracked.memory
         if memory.content is not None and memory.alive():
             interval = memory.look()
@@ -171,7 +174,7 @@ class Writes:
         return start // size * size, -(-stop // size) * size
 
     def _corrupted(self, memory: Memory, interval: Interval, swapped: TrackedTensor | None) -> list[TrackedSave]:
-        """Return the saved tensors whose values a modification changed; backward does not detect it if no counter changed."""
+        """Return the saved tensors whose values a modification changed. Backward does not detect it if no counter changed."""
         found, still = [], []
         for save in memory.saves:
             if save.freed or save.invalid:

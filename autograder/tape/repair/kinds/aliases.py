@@ -46,7 +46,7 @@ def is_of(modules: set[str], node: ast.AST) -> bool:
 
 
 def copy_one(source: EditableSource, node: Any) -> Edits:
-    """Return the edits that turn an alias into a copy; () if the node is not an alias, or is part of a longer one."""
+    """Return the edits that turn an alias into a copy, or () if the node is not an alias, or is part of a longer one."""
     holder = source.parents.get(node)
     inside = isinstance(holder, ast.Attribute) and holder.attr in {*COPIES, "data", "clone", "copy"}
     if inside or is_written(source, node):
@@ -64,7 +64,7 @@ def copy_one(source: EditableSource, node: Any) -> Edits:
 
 
 def is_alias(node: Any) -> bool:
-    """Return whether the node is `x.data`; `self.data` is excluded, because it is an attribute of the program's class."""
+    """Return whether the node is `x.data`. `self.data` is excluded, because it is an attribute of the program's class."""
     is_data = isinstance(node, ast.Attribute) and node.attr == "data"
     return is_data and not (isinstance(node.value, ast.Name) and node.value.id == "self")
 
@@ -88,7 +88,7 @@ def is_written(source: EditableSource, node: ast.AST) -> bool:
 
 
 def write_tracked(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `b.data.mul_(3)` by `b.mul_(3)`, so that autograd records the modification or raises an error; then by `b = b.mul(3)`.
+    """Replace `b.data.mul_(3)` by `b.mul_(3)`, which autograd records or rejects, and then by `b = b.mul(3)`.
 
     If the alias has a name, replace `a = b.detach()` by `a = b`.
     """
@@ -108,7 +108,7 @@ def write_tracked(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def rebind_tracked(source: EditableSource, write: InPlaceWrite, edits: Edits) -> Edits:
-    """Return the edits that assign a new tensor with a graph; () if the modification is not a complete statement.
+    """Return the edits that assign a new tensor with a graph, or () if the modification is not a complete statement.
 
     Args:
         edits: the edits that remove the aliases.
@@ -129,7 +129,7 @@ def remove_aliases(source: EditableSource, within: ast.AST) -> Edits:
 
 
 def remove_alias(source: EditableSource, node: Any) -> Edit | None:
-    """Return the edit that removes `.data`, `.detach()` or `.numpy()`; None for other expressions."""
+    """Return the edit that removes `.data`, `.detach()` or `.numpy()`, or None for other expressions."""
     is_detach = (
         isinstance(node, ast.Call) and called(node) in ("detach", "numpy") and isinstance(node.func, ast.Attribute)
     )

@@ -78,7 +78,7 @@ def save_through_context(source: EditableSource, forward: ast.FunctionDef, stash
 
 
 def backward_context(function: ast.AST) -> str:
-    """Return the name of the context argument of a `backward`; "" for any other function."""
+    """Return the name of the context argument of a `backward`, or "" for any other function."""
     if isinstance(function, ast.FunctionDef) and function.name == "backward" and function.args.args:
         return function.args.args[0].arg
     return ""

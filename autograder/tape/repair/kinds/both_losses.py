@@ -112,7 +112,7 @@ def _body(function: ast.FunctionDef) -> list[ast.stmt]:
 
 
 def _inlined(source: EditableSource, helpers: dict[str, ast.FunctionDef], statement: ast.stmt) -> list[ast.Call] | None:
-    """Return the calls that a call of a helper makes, with its arguments in place of the parameters; None for other statements."""
+    """Return the calls that a call of a helper makes, with its arguments in place of the parameters, or None for other statements."""
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return None
     call = statement.value

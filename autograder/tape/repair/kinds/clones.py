@@ -45,7 +45,7 @@ def operands(source: EditableSource, statement: ast.stmt) -> list[ast.expr]:
 
 
 def values_in(node: ast.AST, source: EditableSource, modules: set[str]) -> Iterator[ast.expr]:
-    """Yield the outermost names, attributes and subscripts below a node whose values are read; skip called functions."""
+    """Yield the outermost names, attributes and subscripts below a node whose values are read, without called functions."""
     if isinstance(node, ast.Call):
         if isinstance(node.func, ast.Attribute) and not of_module(source, node):
             yield from values_in(node.func.value, source, modules)

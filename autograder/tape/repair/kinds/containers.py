@@ -13,7 +13,7 @@ OPERATORS = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/"}
 
 
 def rebuild_list(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `for w, g in zip(fast, grads): w -= g` by `fast = [w - g for w, g in zip(fast, grads)]`; likewise for dictionaries."""
+    """Replace `for w, g in zip(fast, grads): w -= g` by `fast = [w - g for w, g in zip(fast, grads)]`, also for dictionaries."""
     for write in program.writes:
         loop = program.source.parents[write.statement]
         if not isinstance(loop, ast.For) or loop.body != [write.statement] or loop.orelse:
@@ -23,7 +23,7 @@ def rebuild_list(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def rebuild(source: EditableSource, loop: ast.For, write: InPlaceWrite) -> Edits:
-    """Return the edit that replaces the loop by a comprehension; () if the loop does not iterate over a named container."""
+    """Return the edit that replaces the loop by a comprehension, or () if the loop does not iterate over a named container."""
     value, found = new_value(source, write), container(loop, source.of(write.root))
     if not value or found is None:
         return ()
@@ -34,7 +34,7 @@ def rebuild(source: EditableSource, loop: ast.For, write: InPlaceWrite) -> Edits
 
 
 def new_value(source: EditableSource, write: InPlaceWrite) -> str:
-    """Return the expression of the updated value; "" if the modification is not a simple update."""
+    """Return the expression of the updated value, or "" if the modification is not a simple update."""
     name = source.of(write.root)
     if isinstance(write.node, ast.AugAssign):
         operator = ast.unparse(ast.BinOp(ast.Name("a"), write.node.op, ast.Name("b"))).split()[1]

@@ -21,7 +21,7 @@ def write_under_no_grad(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def leaf_writes(program: BrokenProgram) -> list[InPlaceWrite]:
-    """Return the modifications for which PyTorch raised an error because they modify a leaf; [] for other errors."""
+    """Return the modifications for which PyTorch raised an error because they modify a leaf, or [] for other errors."""
     error = program.verdict.error
     refused = program.verdict.outcome == "raises-forward" and error and "leaf" in error.message
     return program.blamed if refused else []

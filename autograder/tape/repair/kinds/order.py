@@ -53,7 +53,7 @@ def move_write_later(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def with_its_if(source: EditableSource, statement: ast.stmt) -> ast.stmt:
-    """Return the `if` around the statement, if that has no other statement; else the statement."""
+    """Return the `if` around the statement if it contains nothing else, or else the statement."""
     holder = source.parents[statement]
     return holder if isinstance(holder, ast.If) and len(holder.body) == 1 and not holder.orelse else statement
 

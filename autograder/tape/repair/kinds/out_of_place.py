@@ -40,7 +40,7 @@ def rebind_item(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def written_item(write: InPlaceWrite) -> ast.Subscript | None:
-    """Return the modified item of a list, dictionary or tensor, as in `layers[i] += y`; None for other targets.
+    """Return the modified item of a list, dictionary or tensor, as in `layers[i] += y`, or None for other targets.
 
     Calls of `detach_` are excluded: it changes no value, and assigning its result would cut the item's gradient.
     """
@@ -53,7 +53,10 @@ def written_item(write: InPlaceWrite) -> ast.Subscript | None:
 
 
 def expand_operator(source: EditableSource, node: ast.AugAssign, name: str | None = None) -> Edits:
-    """Return the edits that turn `x op= value` into `x = x op value`, or `= name op value`; comments and line breaks are kept."""
+    """Return the edits that turn `x op= value` into `x = x op value`, or `= name op value`.
+
+    Comments and line breaks are kept.
+    """
     end, start = source.span(node.target)[1], source.span(node.value)[0]
     between = source.data[end:start].decode()
     operator, _, after = between.partition("=")
@@ -65,7 +68,7 @@ def expand_operator(source: EditableSource, node: ast.AugAssign, name: str | Non
 
 
 def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `h.add_(1)` by `h = h.add(1)`; inside a larger expression, remove only the underscore."""
+    """Replace `h.add_(1)` by `h = h.add(1)`. Inside a larger expression, remove only the underscore."""
     for write in program.writes:
         if not write.is_method or of_module(program.source, write.node) or is_inner(program.source, write):
             continue
@@ -118,7 +121,7 @@ def drop_underscores(source: EditableSource, write: InPlaceWrite) -> Edits:
 
 
 def made(source: EditableSource, write: InPlaceWrite) -> Edits:
-    """Return the edit that assigns a new filled tensor to the name; () if the fill is part of a chain of calls."""
+    """Return the edit that assigns a new filled tensor to the name, or () if the fill is part of a chain of calls."""
     name, maker = source.of(write.root), MAKERS.get(called(write.node), "")
     values = [source.of(one) for one in write.node.args]
     if len(values) != maker.count("{1}") or len(list(chain(write.node))) > 1 or not maker:
@@ -155,7 +158,10 @@ def switch_off_inplace(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def switch_off(source: EditableSource, statement: ast.stmt, call: ast.Call) -> Edits:
-    """Return the edits that set `inplace=False`; if a function's result was not used, assign it to the name of its argument."""
+    """Return the edits that set `inplace=False`.
+
+    If a function's result was not used, assign it to the name of its argument.
+    """
     named = [one.value for one in call.keywords if one.arg == "inplace"]
     given = named or (call.args if called(call) in ("ReLU", "ReLU6", "SiLU") else [])
     switches = [replace(source, one, "False") for one in given if isinstance(one, ast.Constant) and one.value is True]
@@ -211,7 +217,7 @@ def rebind_filled(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def assign(source: EditableSource, write: InPlaceWrite, text: str) -> Edits:
-    """Return the edit that assigns `text` to the modified name; () if the statement has further targets."""
+    """Return the edit that assigns `text` to the modified name, or () if the statement has further targets."""
     single = len(write.node.targets) == 1
     return (replace(source, write.node, f"{source.of(write.root)} = {text}"),) if single else ()
 

@@ -21,7 +21,7 @@ def stack_rows(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def collect_in_list(program: BrokenProgram, write: InPlaceWrite, made: ast.Assign) -> Edits:
-    """Return the edits for one buffer; () if its index is not a single loop variable."""
+    """Return the edits for one buffer, or () if its index is not a single loop variable."""
     loop = loops(program.source, write.statement)[0]
     index = write.target.slice
     places = index.elts if isinstance(index, ast.Tuple) else [index]

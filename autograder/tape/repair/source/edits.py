@@ -16,7 +16,7 @@ SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.De
 
 @dataclass(frozen=True, order=True)
 class Edit:
-    """Replaces the bytes from `start` to `stop` (exclusive) by `text`; if start equals stop, it inserts."""
+    """Replaces the bytes from `start` to `stop` (exclusive) by `text`. If start equals stop, it inserts."""
 
     start: int
     stop: int
@@ -54,7 +54,7 @@ class EditableSource:
         return {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
 
     def span(self, node: Any) -> tuple[int, int]:
-        """Return the first byte of a node and the byte after its last; a decorated definition starts at its first decorator."""
+        """Return the first byte of a node and the byte after its last. A decorated definition starts at its first decorator."""
         first = min([node, *getattr(node, "decorator_list", [])], key=lambda one: one.lineno)
         start = self.starts[first.lineno - 1] + (node.col_offset if first is not node else first.col_offset)
         return start, self.starts[node.end_lineno - 1] + node.end_col_offset
@@ -70,11 +70,11 @@ class EditableSource:
         return text if isinstance(node, ATOMS) and "\n" not in text else f"({text})"
 
     def factor(self, node: ast.expr) -> str:
-        """Return the source of an expression, in parentheses if an operator requires them; numbers do not need any."""
+        """Return the source of an expression, in parentheses if an operator requires them. Numbers do not need any."""
         return self.of(node) if isinstance(node, ast.Constant) else self.operand(node)
 
     def dot(self, node: ast.Attribute) -> int:
-        """Return the position of the dot before the attribute's name; a closing bracket may precede it."""
+        """Return the position of the dot before the attribute's name. A closing bracket may precede it."""
         return self.data.rfind(b".", 0, self.span(node)[1] - len(node.attr.encode()))
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
@@ -102,7 +102,7 @@ class EditableSource:
         return sorted(found, key=lambda one: (one.lineno, one.col_offset))
 
     def statements_at(self, line: int) -> list[ast.stmt]:
-        """Return the innermost statements that cover the line; there are several if `;` separates them."""
+        """Return the innermost statements that cover the line. There are several if `;` separates them."""
         covering = [one for one in self.statements() if one.lineno <= line <= (one.end_lineno or one.lineno)]
         simple: list[ast.stmt] = [one for one in covering if isinstance(one, SIMPLE)]
         return simple or [one for one in covering[-1:] if not isinstance(one, ast.ClassDef)]
@@ -166,7 +166,7 @@ def every(kind: type[T], within: ast.AST) -> list[T]:
 
 
 def inner(node: Any) -> list[ast.stmt]:
-    """Return the first block of a compound statement; [] for other nodes."""
+    """Return the first block of a compound statement, or [] for other nodes."""
     body = getattr(node, "body", None)
     return body if isinstance(node, ast.stmt) and isinstance(body, list) else []
 
@@ -220,14 +220,14 @@ def delete(source: EditableSource, statement: ast.stmt) -> Edit:
 
 
 def dedent(source: EditableSource, statement: ast.stmt) -> str:
-    """Return the source of a statement; the indentation of its first line is removed from the others."""
+    """Return the source of a statement. The indentation of its first line is removed from the others."""
     indent = source.indent(statement)
     first, *others = source.of(statement).splitlines()
     return "\n".join([first, *(one.removeprefix(indent) for one in others)])
 
 
 def wrap(source: EditableSource, statement: ast.stmt, header: str) -> Edits:
-    """Return the edits that indent the statement under `header`, such as "with torch.no_grad():"; () if the line cannot be indented."""
+    """Return the edits that indent the statement under `header`, such as "with torch.no_grad():", or () if the line cannot be indented."""
     if source.stands_alone(statement):
         start, stop = source.span(statement)
         indent = source.indent(statement)

@@ -9,7 +9,7 @@ from autograder.tape.recording.verdict_types import Fix
 
 
 def changed_lines(before: str, after: str) -> int:
-    """Return the number of inserted, deleted or replaced lines; a moved line counts twice."""
+    """Return the number of inserted, deleted or replaced lines. A moved line counts twice."""
     steps = difflib.SequenceMatcher(None, before.split("\n"), after.split("\n"), autojunk=False).get_opcodes()
     return sum(max(stop - start, end - first) for step, start, stop, first, end in steps if step != "equal")
 

@@ -1,4 +1,4 @@
-"""Find the statements that modify memory in place, as far as the source shows it; trial runs decide."""
+"""Find the statements that modify memory in place, as far as the source shows it. Trial runs decide."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def targets(source: EditableSource, statement: ast.stmt) -> Iterator[tuple[ast.A
 
 
 def trace(target: ast.expr) -> tuple[ast.expr | None, tuple[str, ...]]:
-    """Return the innermost name of an expression and the steps from it; None for the name if it is a computed value."""
+    """Return the innermost name of an expression, or None if it is a computed value, and the steps from it."""
     steps: list[str] = []
     node = target
     while True:

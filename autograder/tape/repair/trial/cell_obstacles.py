@@ -10,7 +10,7 @@ from autograder.tape.run.snapshot import Snapshot
 
 
 def obstacle_in_cell(source: str, space: dict) -> str | None:
-    """Return the reason why no change of a cell can be run, as a sentence; None if changes can be run.
+    """Return the reason why no change of a cell can be run, as a sentence, or None if changes can be run.
 
     Backward frees the graph (docs.pytorch.org, `Tensor.backward`, `retain_graph`), so a trial would destroy a graph of
     another cell.

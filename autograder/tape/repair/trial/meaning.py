@@ -62,7 +62,7 @@ class Reference:
 
 
 def known_calls(reference: Reference, trial: TrialRun) -> list[tuple[CallValues, CallValues]] | None:
-    """Return pairs of each intended backward call and the same call of a run; None if the numbers of calls differ."""
+    """Return pairs of each intended backward call and the same call of a run, or None if the numbers of calls differ."""
     meant, now = reference.meant.calls, trial.calls
     if not reference.ran:
         now = now[: len(meant)]
@@ -117,7 +117,9 @@ def same_all(meant: list[Tensor], now: list[Tensor]) -> bool:
 
 
 def among(wanted: list[Tensor], found: list[Tensor], *, near: bool = False, spare: int = 0) -> bool:
-    """Return whether `found` contains each tensor of `wanted` except `spare` of them, in any order, each once; zeros may be missing.
+    """Return whether `found` contains each tensor of `wanted` except `spare` of them, in any order, each once.
+
+    Zeros may be missing.
 
     With `near`, elements may differ by the error of finite differences.
     """
@@ -132,7 +134,7 @@ def among(wanted: list[Tensor], found: list[Tensor], *, near: bool = False, spar
 
 
 def changed_losses(reference: Reference, trial: TrialRun) -> str | None:
-    """Return a sentence on the first call in which backward starts from another loss; None if more than the losses differs."""
+    """Return a sentence on the first call in which backward starts from another loss, or None if more than the losses differs."""
     calls = known_calls(reference, trial)
     if not reference.ran or keeps_losses(reference, trial) or calls is None:
         return None
@@ -158,7 +160,7 @@ def different(meant: dict[str, Tensor], now: dict[str, Tensor]) -> list[str]:
 
 
 def changed_values(reference: Reference, trial: TrialRun, unsteady: Sequence[str] = ()) -> str | None:
-    """Return a sentence on the names that end with other values or are no longer leaves; None if there are no such names.
+    """Return a sentence on the names that end with other values or are no longer leaves, or None if there are no such names.
 
     Args:
         unsteady: names whose values differ in each run, and that are ignored.
@@ -205,7 +207,7 @@ def hides_a_leaf(reference: Reference, trial: TrialRun) -> bool:
 
 
 def is_gradient(name: str, trial: TrialRun) -> bool:
-    """Return whether a name's value is a gradient; gradients are compared elsewhere."""
+    """Return whether a name's value is a gradient. Gradients are compared elsewhere."""
     value = trial.values[name]
     return name.endswith(".grad") or any(same(value, one) for call in trial.calls for one in call.gradients)
 

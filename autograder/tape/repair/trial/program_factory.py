@@ -80,7 +80,7 @@ def factory_of_text(
 def factory_of_file(
     path: str | os.PathLike, part: str | None = None, started: CommandLine = NO_ARGUMENTS
 ) -> ProgramFactory:
-    """Return the factory for a Python file or notebook, or for a part of it; the file is only read.
+    """Return the factory for a Python file or notebook, or for a part of it. The file is only read.
 
     Args:
         path: a script, or a notebook, whose cells run from the top.
@@ -109,7 +109,7 @@ def factory_of_module(name: str, started: CommandLine = NO_ARGUMENTS) -> Program
 
 
 def factory_of_import(program: Program, file: str) -> ProgramFactory:
-    """Return the factory for a program with a changed import; `file` is the name of the imported file in its verdict.
+    """Return the factory for a program with a changed import. `file` is the name of the imported file in its verdict.
 
     Raises:
         ProgramError: if the file cannot be read.

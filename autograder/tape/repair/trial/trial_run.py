@@ -111,7 +111,7 @@ class TrialRun(Listener):
 
     @contextlib.contextmanager
     def around(self, program: Program) -> Iterator[None]:
-        """Return the context for the program's code; at its end, before values are restored, it stores the leaves."""
+        """Return the context for the program's code. At its end, before values are restored, it stores the leaves."""
         with names_noted(self, program):
             yield
         self.trained = [snapshot(leaf) for leaf in self.reached.values()]
@@ -153,7 +153,7 @@ def members(value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def run_trial(program: Program, trial: TrialRun, *, calls: int | None = None) -> TrialRun:
-    """Run the program, and return `trial` with the results; `calls` limits the number of backward calls."""
+    """Run the program, and return `trial` with the results. `calls` limits the number of backward calls."""
     try:
         run = run_once(program, trial, lambda: trial.around(program), calls=calls)
     except ProgramError as error:

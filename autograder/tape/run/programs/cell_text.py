@@ -43,7 +43,7 @@ def _python_lines(lines: list[str]) -> Iterator[str]:
 
 
 def _first_statement(lines: list[str]) -> list[str]:
-    """Return the Python of the first statement, on as many lines; of a text that is not Python, the first line."""
+    """Return the Python of the first statement, on as many lines, or the first line of a text that is not Python."""
     text = lines[0].lstrip()
     if not text or text.startswith("#"):
         return lines[:1]
@@ -61,7 +61,7 @@ def _first_statement(lines: list[str]) -> list[str]:
 
 
 def _first_tokens(lines: list[str]) -> list[tokenize.TokenInfo]:
-    """Return the tokens of the first logical line, or those before an error; the rest of the text is not read."""
+    """Return the tokens of the first logical line, or those before an error. The rest of the text is not read."""
     tokens: list[tokenize.TokenInfo] = []
     try:
         for token in tokenize.generate_tokens(iter([f"{line}\n" for line in lines]).__next__):
@@ -106,13 +106,13 @@ def _replaced(lines: list[str], target: str) -> list[str]:
 
 
 def _code_in(magic: str, argument: str) -> str | None:
-    """Return the Python that a magic runs; None if it does not run Python."""
+    """Return the Python that a magic runs, or None if it does not run Python."""
     code = re.sub(rf"^(?:{_OPTIONS[magic]}\s+)*(?:--\s+)?", "", f"{argument} ").strip()
     return code if code and code[0] not in "%!?" else None
 
 
 def _comments(lines: list[str]) -> list[str]:
-    """Return the lines as comments; the first line of an indented block becomes `pass`."""
+    """Return the lines as comments. The first line of an indented block becomes `pass`."""
     indents = [line[: len(line) - len(line.lstrip())] for line in lines[:1]]
     if not any(indents):
         return [f"# {line}" for line in lines]

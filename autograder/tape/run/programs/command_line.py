@@ -31,7 +31,7 @@ class CommandLine:
 
     @contextlib.contextmanager
     def given_to(self, first: str) -> Iterator[None]:
-        """Set `sys.argv` and the working directory for the program in the block; `first` is the first argument."""
+        """Set `sys.argv` and the working directory for the program in the block. `first` is the first argument."""
         before, sys.argv = sys.argv, [first, *self.arguments]
         try:
             with self.scratch.entered() if self.scratch else contextlib.nullcontext():

@@ -16,7 +16,7 @@ _OURS = {"autograder", "torch"}  # already imported, even if files of the progra
 
 
 class importable:  # noqa: N801 - reads as a statement
-    """Make the module importable by its name, and its neighbors too; remove all of them from `sys.modules` at the end."""
+    """Make the module importable by its name, and its neighbors too. Remove all of them from `sys.modules` at the end."""
 
     def __init__(self, module: types.ModuleType, folders: list[str]):
         self.module, self.folders = module, folders
@@ -98,7 +98,7 @@ def run_module(code: types.CodeType, module: types.ModuleType, shown: str, *, gu
 
 
 def run_chosen(module: types.ModuleType, function: str | None, shown: str, backwards: Callable[[], int]) -> object:
-    """Return the result of the module's function; without a name, the result of `run` if no backward has run yet."""
+    """Return the result of the module's function. Without a name, return the result of `run` if no backward has run yet."""
     if function is None:
         run = module.__dict__.get("run")
         return _called(run, module, shown) if inspect.isfunction(run) and not backwards() else None

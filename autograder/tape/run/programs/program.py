@@ -65,7 +65,7 @@ def from_source(
     function: str | None = None,
     started: CommandLine | None = None,
 ) -> Program:
-    """Return the program of a text, or of a function in it; each run starts with an empty module and copies of `names`.
+    """Return the program of a text, or of a function in it. Each run starts with an empty module and copies of `names`.
 
     With `started`, it finds its arguments and the modules of the working directory as with `python -c`.
     """
@@ -83,7 +83,10 @@ def from_source(
 
 
 def fresh_names(names: dict | None) -> dict:
-    """Return the initial globals of a run; tensors and modules in `names` are copied, so that runs do not affect each other."""
+    """Return the initial globals of a run.
+
+    Tensors and modules in `names` are copied, so that runs do not affect each other.
+    """
     import copy
 
     memo: dict = {}

@@ -23,7 +23,7 @@ TOO_MANY = in_english(
 )  # fmt: skip
 
 Look = tuple[int, int, int]
-"""Type, size and modification time of a file; only the type of a directory or link."""
+"""Type, size and modification time of a file, or only the type of a directory or link."""
 
 
 @dataclass
@@ -78,7 +78,7 @@ class ScratchFolder:
         return count
 
     def _walk(self) -> Iterator[tuple[str, list[str], list[str]]]:
-        """Yield each directory of the original with its subdirectories and files; entries to be linked count as files."""
+        """Yield each directory of the original with its subdirectories and files. Entries to be linked count as files."""
         for folder, folders, files in os.walk(self.original):
             linked = {name for name in folders if self._is_left_out(Path(folder, name))}
             folders[:] = [name for name in folders if name not in linked]
@@ -132,7 +132,7 @@ class ScratchFolder:
 
 
 def look_at(path: str) -> Look:
-    """Return the properties that show a change of a file; zeros if it does not exist."""
+    """Return the properties that show a change of a file, or zeros if it does not exist."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:

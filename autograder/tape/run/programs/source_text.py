@@ -28,7 +28,7 @@ _LIBRARIES = tuple(
 
 
 class ProgramError(InputError):
-    """The program could not be run; the message gives the reason and the next step in one sentence.
+    """The program could not be run. The message gives the reason and the next step in one sentence.
 
     Attributes:
         recording: the recording up to the error, or None.
