@@ -1,4 +1,4 @@
-"""Shows a Recording: as text, as a static picture, as an HTML page, and live in a notebook. Imports no torch.
+"""Rendering of a Recording as text, as a static picture, as an HTML page, and live in a notebook. Does not import torch.
 
 from autograder import tape, view
 

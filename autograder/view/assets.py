@@ -1,4 +1,4 @@
-"""Finds the front-end module and its style: in assets/ of a clone, or inside the installed package."""
+"""The files of the front end: from assets/ of a clone, or from the installed package."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ SAID = re.compile(r'\bsay\("([^"]+)"')
 
 @cache
 def read_asset(name: str) -> str:
-    """Returns the text of a file in assets/.
+    """Return the text of a file in assets/.
 
     Raises:
-        SetupError: neither the clone nor the package has it, so the installation is incomplete.
+        SetupError: neither the clone nor the package contains it, so the installation is incomplete.
     """
     for folder in (PACKAGE.parent / "assets", PACKAGE / "assets"):
         if (folder / name).is_file():
@@ -47,9 +47,9 @@ def front_end_texts() -> list[str]:
 
 @cache
 def front_end() -> str:
-    """Returns the front-end module with all that it can draw, joined from its files; `export default` has `initialize` and `render`.
+    """Return the complete front-end module, joined from its files; its default export has `initialize` and `render`.
 
-    Each file imports those before it and shares their top level here, so a name stands in one of them only.
+    Each file imports the previous ones. Here they share one top level, so a name may be defined in only one of them.
     """
     return "\n".join([pictures("const"), *map(_joined, OTHERS)])
 
@@ -61,5 +61,5 @@ def pictures(kind: Literal["const", "var"]) -> str:
 
 
 def _joined(name: str) -> str:
-    """Returns a file without its imports and exports of names."""
+    """Return a file without its imports and without its exports of names."""
     return re.sub(r"^import .*|^export (?!default)", "", read_asset(name), flags=re.M)

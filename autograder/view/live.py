@@ -1,4 +1,4 @@
-"""The live widget's class, in a module of its own because importing anywidget and ipywidgets takes time and needs an extra."""
+"""The class of the live widget, in its own module because importing anywidget and ipywidgets takes time and needs an extra."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from autograder.view.assets import front_end, read_asset
 
 
 class PictureWidget(anywidget.AnyWidget):
-    """A scene drawn by the front-end module, which reads the trait `scene`; where the program can be changed, it sets `arrangement`."""
+    """A scene that the front-end module draws: it reads the trait `scene`, and sets `arrangement` when the reader edits the program."""
 
     _esm = front_end()
     _css = read_asset("graph.css")

@@ -1,9 +1,12 @@
-"""A picture in a notebook takes three forms: a live widget, a static picture and text. Only the last two are saved.
+"""The forms of a picture in a notebook: a live widget, a static picture and text, of which only the last two are saved.
 
-The output of a cell is the static picture, HTML with an SVG image, and its text. The live widget is not displayed itself: its
-model finds the picture by a class name and replaces it in the page. So a notebook opened without a kernel, an export, a feedback
-page and an untrusted notebook all show the picture, where JupyterLab 4.6 with ipywidgets 8.1 would show "Error displaying widget:
-model not found" for a saved widget.
+The output of a cell is the static picture, HTML with an SVG image, and its text. The live widget is not displayed
+itself: its
+model finds the picture by a class name and replaces it in the page. Therefore a notebook without a kernel, an export, a
+feedback
+page and an untrusted notebook all show the picture. A saved widget would show "Error displaying widget: model not
+found"
+(JupyterLab 4.6 with ipywidgets 8.1).
 """
 
 from __future__ import annotations
@@ -27,17 +30,17 @@ from autograder.view.scene.layout import load_igraph
 from autograder.view.text.report import as_text
 
 STEPS, BRIEF = 16, 4
-"""Steps in words that a saved notebook holds of a longer run: below the picture, and in place of it."""
+"""The maximum number of steps in words that a saved notebook contains, below the picture and in its text form."""
 
 MOST_BYTES = 30_000
-"""What a saved picture should take at most: a lesson has thirty."""
+"""The intended maximum size of a saved picture in bytes; a lesson has thirty pictures."""
 
 RECORDING_TYPE = "application/vnd.autograder.recording+json"
-"""MIME type of a ShownRecording, for a reader that draws it itself."""
+"""The MIME type of a ShownRecording, for a reader that draws it itself."""
 
 
 class ShownRecording(msgspec.Struct, frozen=True):
-    """A recording to be drawn by another process, and whether its picture hides the outcome or the versions."""
+    """A recording for another process to draw, and whether its picture hides the outcome or the versions."""
 
     recording: Recording
     predict: bool = False
@@ -45,14 +48,16 @@ class ShownRecording(msgspec.Struct, frozen=True):
 
 
 def mimebundle(recording: Recording, predict: bool = False, place: str = "", counters: bool = False) -> dict[str, str]:
-    """Returns the forms that a notebook saves, as IPython's `display(..., raw=True)` takes them.
+    """Return the forms that a notebook saves, for IPython's `display(..., raw=True)`.
 
-    Those of `drawn_mimebundle`; in a shell that has `takes_recordings` set, the recording itself, as a ShownRecording.
+    These are the forms of `drawn_mimebundle`; in a shell with `takes_recordings` set, the recording itself, as a
+    ShownRecording.
 
     Args:
-        predict: hides the outcome until the reader opens the words.
+        recording: the recording to show.
+        predict: whether to hide the outcome until the reader opens the words.
         place: class name of the element that a live widget may replace; "" without a widget.
-        counters: hides the versions.
+        counters: whether to hide the versions.
     """
     if getattr(_shell(), "takes_recordings", False):
         shown = msgspec.json.encode(ShownRecording(recording, predict, counters)).decode()
@@ -63,7 +68,7 @@ def mimebundle(recording: Recording, predict: bool = False, place: str = "", cou
 def drawn_mimebundle(
     recording: Recording, predict: bool = False, place: str = "", counters: bool = False
 ) -> dict[str, str]:
-    """Returns "text/html", the static picture with up to 16 steps in words, and "text/plain", the verdict with up to 4 steps.
+    """Return "text/html", the static picture with up to 16 steps in words, and "text/plain", the verdict with up to 4 steps.
 
     If both take more than 30 kB, the picture has fewer steps in words, down to zero.
     """
@@ -77,7 +82,7 @@ def drawn_mimebundle(
 
 
 def _static(scene: Scene, words: str, place: str) -> str:
-    """Returns the static picture as HTML that passes JupyterLab's sanitizer: no script, no style, no id."""
+    """Return the static picture as HTML that passes JupyterLab's sanitizer: no script, no style, no id."""
     title = translated("What this program does, in words") if scene.ask is not None else translated("In words")
     told = f"<details><summary>{title}</summary><pre>{escape(words)}</pre></details>" if words else ""
     picture = f'<img alt="{escape(describe_picture(scene))}" src="{as_image(scene)}">'
@@ -92,16 +97,17 @@ def widget(
     is_playable: bool = False,
     counters: bool = False,
 ) -> Any:
-    """Returns a live widget, for a layout of ipywidgets. To show a picture in a cell use `show`, whose output can be saved.
+    """Return a live widget for a layout of ipywidgets. To show a picture in a cell, use `show`, whose output can be saved.
 
-    Needs anywidget, which the extra `course` installs.
+    This requires anywidget, which the extra `course` installs.
 
     Args:
-        predict: the learner chooses an outcome before the last steps are shown.
-        place: class name of the element of the page that it replaces; "" where it is displayed itself.
-        from_start: it opens at the first step, not at the one that decides the outcome.
-        is_playable: it has a button that asks for the program as cards.
-        counters: the learner sets the version counters before they are shown.
+        recording: the recording to show.
+        predict: whether the reader chooses an outcome before the last steps are shown.
+        place: class name of the page element that the widget replaces; "" if it is displayed itself.
+        from_start: whether it opens at the first step instead of the decisive one.
+        is_playable: whether it has a button that shows the program as cards.
+        counters: whether the reader sets the version counters before they are shown.
     """
     from autograder.view.live import PictureWidget
 
@@ -119,17 +125,20 @@ def show(
     playground: Callable[[], Callable[[Any], None] | None] | None = None,
     counters: bool = False,
 ) -> None:
-    """Displays a recording: in a notebook the picture, live while a kernel runs; in a terminal the text.
+    """Display a recording: in a notebook the picture, live while a kernel runs; in a terminal the text.
 
-    No widget is made where anywidget is not installed (the extra `course` installs it), nor while nbgrader executes a notebook:
-    nbgrader 0.9.6 sets the environment variable NBGRADER_EXECUTION then.
+    No widget is created if anywidget is missing (the extra `course` installs it), or while nbgrader executes a
+    notebook, for which
+    nbgrader 0.9.6 sets the environment variable NBGRADER_EXECUTION.
 
     Args:
-        predict: the learner chooses an outcome before the last steps are shown.
-        from_start: a live picture opens at the first step, not at the one that decides the outcome.
-        playground: asked where the picture is live. Returns what is given it, and answers when a reader changes its program; None
-            where the program cannot be changed.
-        counters: the learner sets the version counters before they are shown.
+        recording: the recording to show.
+        predict: whether the reader chooses an outcome before the last steps are shown.
+        from_start: whether a live picture opens at the first step instead of the decisive one.
+        playground: called for a live picture; returns a function that attaches an editor to the widget, or None if the
+            program cannot
+            be edited.
+        counters: whether the reader sets the version counters before they are shown.
     """
     if _shell() is None:
         print(as_text(recording), end="")
@@ -146,11 +155,11 @@ def show(
 
 
 def show_forms(forms: Callable[[str], dict[str, str]], alive: Callable[[str], Any]) -> None:
-    """Displays the forms that a notebook saves, and replaces them in the page by a live widget where there can be one.
+    """Display the forms that a notebook saves, and replace them in the page by a live widget if possible.
 
     Args:
-        forms: returns the saved ones, in an element of the class that it is given; "" without a class.
-        alive: returns the widget that replaces the element of that class.
+        forms: takes a class name, or "", and returns the saved forms in an element of that class.
+        alive: takes a class name and returns the widget that replaces the element of that class.
     """
     from IPython.display import display
 
@@ -161,10 +170,11 @@ def show_forms(forms: Callable[[str], dict[str, str]], alive: Callable[[str], An
 
 
 def show_choices(name: str, question: str, options: list[tuple[str, str]]) -> None:
-    """Displays the buttons of an open prediction, which write into its answer's cell; nothing where no widget can live.
+    """Display the buttons of an open prediction, which write into its answer's cell; without a live widget, display nothing.
 
     Args:
-        name: the variable that holds the prediction.
+        name: the variable that contains the prediction.
+        question: the text above the buttons.
         options: each word with its meaning.
     """
     if not (draws_here() and _can_live()) or getattr(_shell(), "takes_recordings", False):
@@ -182,24 +192,24 @@ def show_choices(name: str, question: str, options: list[tuple[str, str]]) -> No
 
 
 def _can_live() -> bool:
-    """Returns whether a widget can be displayed: anywidget is there, and nbgrader is not executing the notebook."""
+    """Return whether a widget can be displayed: anywidget is installed, and nbgrader is not executing the notebook."""
     return "NBGRADER_EXECUTION" not in os.environ and importlib.util.find_spec("anywidget") is not None
 
 
 def draws_here() -> bool:
-    """Returns whether `show` draws a picture, or hands the recording to somebody who does: not in a terminal."""
+    """Return whether `show` draws a picture or passes the recording on, which it does except in a terminal."""
     return _shell() is not None
 
 
 def get_ready() -> None:
-    """Imports the layout library if this is a notebook, so that the first picture does not wait for it."""
+    """Import the layout library if this is a notebook, so that the first picture is not delayed by it."""
     shell = _shell()
     if shell is not None and not getattr(shell, "takes_recordings", False):
         load_igraph()
 
 
 def _shell() -> Any:
-    """Returns the IPython shell of a Jupyter kernel; None in a terminal."""
+    """Return the IPython shell of a Jupyter kernel; None in a terminal."""
     try:
         from IPython import get_ipython
     except ImportError:
@@ -209,11 +219,11 @@ def _shell() -> Any:
 
 
 _open: dict[str, tuple[str, list[Any]]] = {}
-"""Cell → (the request that ran it last, its open widgets), so that a cell which runs again can close them."""
+"""Cell → (the request that last ran it, its open widgets), so that a cell can close them when it runs again."""
 
 
 def _replace(shell: Any, picture: Any) -> None:
-    """Adds a live widget to its cell, and closes those of the cell's earlier runs."""
+    """Add a live widget to its cell, and close those of the cell's earlier runs."""
     parent = shell.get_parent() or {}
     request = str(parent.get("header", {}).get("msg_id", ""))
     cell = str(parent.get("metadata", {}).get("cellId", request))

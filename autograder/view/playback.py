@@ -1,4 +1,4 @@
-"""Plays a Recording frame by frame and holds the state after each: names, versions, graph, saved tensors."""
+"""Playback of a Recording, frame by frame, with the state after each frame: names, versions, graph, saved tensors."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from autograder.tape.recording.verdict_types import NamedLine, Place
 
 @dataclass(frozen=True)
 class Frame:
-    """One step that a reader takes: a statement that ran, a node that backward visited, or the verdict at the end.
+    """One step of the reader: a statement that ran, a node that backward visited, or the verdict at the end.
 
     Attributes:
-        number: counted from 1, as the reader sees it.
-        place: the line that runs; None where no line of the user's code did.
+        number: the number that the reader sees, from 1.
+        kind: the kind of step.
+        place: the running line; None outside of the user's code.
         step: the statement; for a visit, the one that called backward.
+        visit: the visit of backward.
     """
 
     number: int
@@ -30,7 +32,7 @@ class Frame:
 
 @dataclass
 class ChangeSet:
-    """Ids of what a frame changed; nothing else has to be drawn again."""
+    """The ids of the parts that a frame changed; other parts need not be drawn again."""
 
     tensors: set[int] = field(default_factory=set)
     nodes: set[int] = field(default_factory=set)
@@ -39,12 +41,12 @@ class ChangeSet:
 
 
 def has_changes(step: Step) -> bool:
-    """Returns whether a step changed a tensor, a name or the graph, as an import or a `def` does not."""
+    """Return whether a step changed a tensor, a name or the graph; an import or a `def` does not."""
     return bool(step.names or step.tensors or step.states or step.nodes or step.saved or step.writes or step.freed)
 
 
 def find_backward(recording: Recording) -> int | None:
-    """Returns the index of the step that called backward first; None where none did."""
+    """Return the index of the step that first called backward, or None."""
     if not recording.backward or not recording.steps:
         return None
     if recording.backward[0].step is not None:
@@ -53,12 +55,12 @@ def find_backward(recording: Recording) -> int | None:
 
 
 def lines_of_refusal(recording: Recording) -> dict[Place, NamedLine]:
-    """Returns the lines that a check names for a program that it refused, although they harm no saved tensor."""
+    """Return the lines that a check names for a rejected program, although they do not break a saved tensor."""
     return {named.place: named for named in recording.verdict.named}
 
 
 def list_frames(recording: Recording) -> list[Frame]:
-    """Returns the frames: statements in order, backward's visits after the statement that called it, the verdict last."""
+    """Return the frames: statements in order, backward's visits after the statement that called it, the verdict last."""
     frames: list[Frame] = []
     caller, told = find_backward(recording), lines_of_refusal(recording)
     for step in recording.steps:
@@ -72,21 +74,26 @@ def list_frames(recording: Recording) -> list[Frame]:
 
 
 class Playback:
-    """The state of the program after the frame that was played last.
+    """The state of the program after the last played frame.
 
     Attributes:
-        names: variable → tensor; `called`: tensor → the names that it has now, or the last ones that it had.
-        states: tensor → its latest state; `versions`: version counter → its count.
-        edges: saved edges that exist by now; `harmed`: saved edge → the writes that have harmed it.
-        freed: saved edges that backward has freed → their version at that time.
-        visits: node → what backward did there.
-        made: node → the last state of its tensor before another node took its place (a write in place rebases the history).
-        makers: tensor → all nodes that have made it.
-        family: version counter → its tensors; `in_storage`: storage → its tensors.
+        names: variable → tensor.
+        called: tensor → its current names, or the last ones that it had.
+        states: tensor → its latest state.
+        versions: version counter → its count.
+        edges: the saved edges that exist.
+        harmed: saved edge → the writes that have harmed it.
+        freed: saved edge that backward has freed → its version at that time.
+        visits: node → the visit of backward.
+        made: node → the last state of its tensor before another node replaced it (an in-place write rebases the
+            history).
+        makers: tensor → all nodes that have computed it.
+        family: version counter → its tensors.
+        in_storage: storage → its tensors.
     """
 
     def __init__(self, recording: Recording):
-        """Starts before the first statement."""
+        """Start before the first statement."""
         self.recording = recording
         self.tensors = {tensor.id: tensor for tensor in recording.tensors}
         self.nodes = {node.id: node for node in recording.nodes}
@@ -108,7 +115,7 @@ class Playback:
         self._stated = {state.tensor for step in recording.steps for state in step.states}
 
     def play(self) -> Iterator[tuple[Frame, ChangeSet]]:
-        """Yields each frame after applying it, with what it changed."""
+        """Yield each frame after applying it, with the changed ids."""
         for frame in self.frames:
             changed = ChangeSet()
             if frame.kind == "step" and frame.step:
@@ -119,7 +126,6 @@ class Playback:
             yield frame, changed
 
     def _apply_step(self, step: Step, changed: ChangeSet) -> None:
-        """Applies one statement."""
         for tensor in step.tensors:
             known = self.tensors[tensor]
             self.family.setdefault(known.counter, set()).add(tensor)
@@ -145,7 +151,7 @@ class Playback:
         changed.nodes.update(node for tensor in changed.tensors for node in self.makers.get(tensor, ()))
 
     def _apply_state(self, state: TensorState, changed: ChangeSet) -> None:
-        """Applies one tensor's new state, and keeps it for the node that made the tensor."""
+        """Apply one tensor's new state, and store it for the node that computed the tensor."""
         before = self.states.get(state.tensor)
         self.states[state.tensor] = state
         family = self.tensors[state.tensor].counter
@@ -160,7 +166,7 @@ class Playback:
             self.makers.setdefault(state.tensor, set()).add(state.node)
 
     def _apply_alias(self, write: Write, step: Step, changed: ChangeSet) -> None:
-        """Gives a state to the tensor that a write went through, where it existed in one statement only (`d.data[:] = 1`)."""
+        """Set the state of an alias through which a write went and which existed in one statement only (`d.data[:] = 1`)."""
         if write.tensor not in self.tensors or write.tensor in self._stated:
             return
         alias = self.tensors[write.tensor]
@@ -171,7 +177,7 @@ class Playback:
         self._apply_state(TensorState(alias.id, count, False, True, None, values), changed)
 
     def _apply_names(self, step: Step, changed: ChangeSet) -> None:
-        """Applies the names that a step bound and unbound."""
+        """Apply the names that a step bound and unbound."""
         for change in step.names:
             old = self.names.pop(change.name, None)
             if change.tensor is not None:
@@ -184,7 +190,7 @@ class Playback:
 
     @cached_property
     def _reached(self) -> set[int]:
-        """The nodes that some backward of this run visited, and those below them, to which an error may have kept it from coming."""
+        """The nodes that some backward of this run visited, and those below them, which an error may have prevented it from visiting."""
         found, waiting = set(), [visit.node for visit in self.recording.backward]
         while waiting:
             node = waiting.pop()
@@ -194,15 +200,15 @@ class Playback:
         return found
 
     def _counter(self, edge: SavedEdge) -> int:
-        """Returns the version counter of a saved tensor; -1 where no variable ever named the tensor."""
+        """Return the version counter of a saved tensor; -1 if the tensor never had a name."""
         return self.tensors[edge.tensor].counter if edge.tensor in self.tensors else -1
 
     def is_alive(self, tensor: int) -> bool:
-        """Returns whether a variable holds the tensor now."""
+        """Return whether a variable currently refers to the tensor."""
         return tensor in self.names.values()
 
     def version_of(self, edge: SavedEdge) -> int | None:
-        """Returns the version of a saved tensor now, or when backward freed it."""
+        """Return the current version of a saved tensor, or the one at which backward freed it."""
         if edge.id in self.freed:
             return self.freed[edge.id]
         counter = self._counter(edge)
@@ -211,14 +217,15 @@ class Playback:
         return edge.version_now if edge.id in self.harmed else edge.saved_version
 
     def is_reached(self, node: int) -> bool:
-        """Returns whether backward reaches the node in this run; yes where no backward is known that could tell."""
+        """Return whether backward reaches the node in this run; True if the run does not call backward."""
         return not self.recording.backward or node in self._reached
 
     def condition(self, edge: SavedEdge) -> Literal["", "stale", "silent", "freed"]:
-        """Returns the condition of a saved tensor.
+        """Return the condition of a saved tensor.
 
-        "" is as saved; "stale" is at another version, so that backward refuses it; "silent" has other values at the same version;
-        "freed" is freed by backward.
+        "" means unchanged; "stale" is at another version, so that backward raises an error; "silent" has other values
+        at the same version;
+        "freed" was freed by backward.
         """
         if self.version_of(edge) != edge.saved_version:
             return "stale"

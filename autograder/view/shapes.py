@@ -1,8 +1,10 @@
-"""Drawings as plain data, drawn once: the static picture writes them as SVG text, the front-end module makes SVG elements.
+"""Drawings as plain data: the static picture is written from them as SVG text, and the front-end module creates SVG elements.
 
-A shape is `[tag, attributes, *children]`; a child is a shape or a text. The tags and attributes are those of SVG, and three more:
-`k` is a key (keys.py) whose state, a class name or the words of a text element, changes from frame to frame, and which is hidden
-until a frame gives it one; `s` is the storage that a shape belongs to; `opens` is the view that a fold opens.
+A shape is `[tag, attributes, *children]`; a child is a shape or a text. The tags and attributes are those of SVG, and
+three more:
+`k` is a key (keys.py) whose state, a class name or the words of a text element, changes from frame to frame; the shape
+is hidden
+until a frame sets the state. `s` is the storage that a shape belongs to; `opens` is the view that a fold opens.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ class Drawing(msgspec.Struct):
     """One pane: shapes on a field of `width` × `height` pixels whose upper left corner is at (left, top).
 
     Attributes:
-        parent: for the inside of a fold, the number of the view that it opens from.
+        title: the title of the pane.
+        parent: for the contents of a fold, the number of the view with the fold.
     """
 
     left: float
@@ -38,7 +41,7 @@ MONO, SMALL, BOLD = 7.25, 6.3, 7.4
 
 
 def shape(tag: str, *children: Shape | str, **attributes: Any) -> Shape:
-    """Returns one shape; `kind` is its class. An attribute that is None or "" is left out."""
+    """Return one shape; `kind` is its class. Attributes that are None or "" are omitted."""
     kept = {
         "class" if name == "kind" else name: plain(value)
         for name, value in attributes.items()
@@ -48,7 +51,7 @@ def shape(tag: str, *children: Shape | str, **attributes: Any) -> Shape:
 
 
 def plain(value: Any) -> Any:
-    """Returns an attribute's value as data: a key as its text, a number rounded to a tenth of a pixel."""
+    """Return an attribute's value as data: a key as its text, a number rounded to a tenth of a pixel."""
     if isinstance(value, Key):
         return str(value)
     if isinstance(value, float):
@@ -58,27 +61,27 @@ def plain(value: Any) -> Any:
 
 
 def group(*children: Shape | str, **attributes: Any) -> Shape:
-    """Returns a group of shapes."""
+    """Return a group of shapes."""
     return shape("g", *children, **attributes)
 
 
 def box(x: float, y: float, width: float, height: float, radius: float | None = None, **attributes: Any) -> Shape:
-    """Returns a rectangle; (x, y) is its upper left corner."""
+    """Return a rectangle; (x, y) is its upper left corner."""
     return shape("rect", x=x, y=y, width=width, height=height, rx=radius, **attributes)
 
 
 def text(x: float, y: float, words: str = "", **attributes: Any) -> Shape:
-    """Returns a line of text; `y` is its baseline."""
+    """Return a line of text; `y` is its baseline."""
     return shape("text", *([words] if words else []), x=x, y=y, **attributes)
 
 
 def path(route: str, **attributes: Any) -> Shape:
-    """Returns a path; `route` is its SVG path data."""
+    """Return a path; `route` is its SVG path data."""
     return shape("path", d=route, **attributes)
 
 
 def clip(words: str, limit: int) -> str:
-    """Returns the text on one line, cut to `limit` columns with an ellipsis."""
+    """Return the text on one line, cut to `limit` columns with an ellipsis."""
     words = " ".join(words.split())
     if columns(words) <= limit:
         return words

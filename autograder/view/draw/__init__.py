@@ -1,1 +1,1 @@
-"""A scene as an SVG document, as an HTML page without other files, and as plots."""
+"""Conversion of a scene to an SVG document, a self-contained HTML page, and plots."""

@@ -1,4 +1,4 @@
-"""The code panel of the static picture: the lines around the one that runs and around every marked one."""
+"""The code panel of the static picture: the lines around the running one and around every marked one."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ LINE, PAD = 18.0, 8.0
 """Heights in pixels: a line of code, and the margin above the first and below the last."""
 
 MOST_LINES = 16
-"""Lines of a longer program that are shown."""
+"""The maximum number of lines that are shown of a longer program."""
 
 NEAR = 3
-"""Lines before and after the one that runs which are shown before any other."""
+"""The number of lines before and after the running one that are preferred to all others."""
 
 MARKS = {"failed": "✗", "hit": "✎", "unseen": "✎", "lost": "✂", "named": "➜", "saved": "◦"}
-"""State of a line → the mark beside it; of several states the first one here decides."""
+"""State of a line → the mark next to it; of several states, the first one here is used."""
 
 
 def panel_height(lines: int) -> float:
-    """Returns the height of a panel with this many lines, in pixels."""
+    """Return the height of a panel with this many lines, in pixels."""
     return LINE * max(lines, 1) + 2 * PAD
 
 
 def draw_code(
     scene: Scene, static: StaticFrame, number: int, left: float, top: float, width: float
 ) -> tuple[Shape, dict[str, float]]:
-    """Returns the panel at a frame, counted from 0, and the middle of each shown line by the line's key; all in pixels."""
+    """Return the panel at a frame, counted from 0, and the middle of each shown line by the line's key; all in pixels."""
     frame = scene.frames[number]
     lines = _choose_lines(scene, static, frame)
     heights: dict[str, float] = {}
@@ -45,7 +45,7 @@ def draw_code(
 
 
 def _choose_lines(scene: Scene, static: StaticFrame, frame: SceneFrame) -> list[tuple[int, CodeLine]]:
-    """Returns the lines to show of the program that runs, each with its number, counted from 1."""
+    """Return the shown lines of the running program, each with its number, counted from 1."""
     files = [list(enumerate(program.lines, program.first)) for program in scene.programs] or [[]]
     lines = next((lines for lines in files if any(line.key == frame.line for _, line in lines)), files[0])
     if len(lines) <= MOST_LINES:
@@ -64,7 +64,7 @@ def _choose_lines(scene: Scene, static: StaticFrame, frame: SceneFrame) -> list[
 def _draw_line(
     line: CodeLine, label: str, state: str, runs: bool, left: float, top: float, width: float
 ) -> list[Shape]:
-    """Returns a line with its number and its mark; the line that runs has its own background and an arrow."""
+    """Return a line with its number and its mark; the running line has its own background and an arrow."""
     mark = next((sign for kind, sign in MARKS.items() if kind in state), "")
     if runs and mark in ("", "◦"):
         mark = "▸"
@@ -79,7 +79,7 @@ def _draw_line(
 
 
 def _draw_tokens(tokens: list[CodeToken], x: float, y: float, width: float) -> Shape | None:
-    """Returns the text of a line in its colours, cut at the panel's edge; None for an empty line."""
+    """Return the text of a line in its colors, cut at the panel's edge; None for an empty line."""
     left, parts = int(width / 6.65), []
     for words, kind in tokens:
         if left <= 0:

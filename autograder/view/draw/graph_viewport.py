@@ -1,4 +1,4 @@
-"""The graph in the static picture; of a large one, the part around the blocks that the frame is about."""
+"""The graph in the static picture, cropped to the blocks of the frame if it is large."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from autograder.view.draw.static_frame import StaticFrame, is_kind
 from autograder.view.shapes import Drawing, Shape, box, group, shape
 
 WIDEST, TALLEST = 720.0, 520.0
-"""Pixels of the graph that are shown at most."""
+"""The maximum size of the shown part, in pixels."""
 
 
 @dataclass
 class GraphViewport:
-    """The part of the graph that is shown.
+    """The shown part of the graph.
 
     Attributes:
-        shape: all that is drawn, at its position in the picture.
+        shape: the drawing, at its position in the picture.
         width, height: its size in pixels.
-        anchors: key of a saved tensor → the left end of its row in the picture, for each row that is shown.
+        anchors: key of a saved tensor → the left end of its row in the picture, for each visible row.
     """
 
     shape: Shape
@@ -29,7 +29,7 @@ class GraphViewport:
 
 
 def draw_viewport(view: Drawing, static: StaticFrame, left: float, top: float) -> GraphViewport:
-    """Returns the graph with its upper left corner at (left, top)."""
+    """Return the graph with its upper left corner at (left, top)."""
     rows = {row[1]["k"]: row[2][1] for block in view.shapes for row in block[2:] if is_kind(row, "kept")}
     blocks = {
         tree[1]["k"]: tree[2][1] for tree in view.shapes if is_kind(tree, "block") and tree[1].get("k") in static.states
@@ -51,14 +51,14 @@ def draw_viewport(view: Drawing, static: StaticFrame, left: float, top: float) -
 
 
 def _crop(start: float, length: float, focus: float, most: float) -> tuple[float, float]:
-    """Returns the start and the length of the part of an axis that is shown: at most `most` pixels, around `focus`."""
+    """Return the start and the length of the shown part of an axis: at most `most` pixels, around `focus`."""
     if length <= most:
         return start, length
     return max(start, min(focus - most / 2, start + length - most)), most
 
 
 def _overlaps(tree: Shape, axis: int, start: float, end: float) -> bool:
-    """Returns whether a shape reaches into a part of an axis (0 across, 1 down)."""
+    """Return whether a shape extends into a part of an axis (0 horizontal, 1 vertical)."""
     tag, attributes, *children = tree
     if tag == "g":
         return any(_overlaps(child, axis, start, end) for child in children if isinstance(child, list))

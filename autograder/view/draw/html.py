@@ -1,6 +1,6 @@
-"""A self-contained page: the front-end module and a compressed scene, and the static picture and text where no script runs.
+"""A self-contained page: the front-end module with a compressed scene, and the static picture and text for readers without scripts.
 
-The page fetches nothing. Its content security policy allows its own script and style, by their hashes, and nothing else.
+The page does not load other files. Its content security policy allows only its own script and style, by their hashes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from autograder.view.scene.composition import Scene, build_scene
 from autograder.view.text.first_screen import essence
 from autograder.view.text.report import as_text
 
-UNSAFE = re.compile(r"[^\w~()*!/:;=,@ $.+?'{}\[\]|^`<>-]+", re.ASCII)  # in a data URL between double quotes
+# must be escaped in a data URL between double quotes
+UNSAFE = re.compile(r"[^\w~()*!/:;=,@ $.+?'{}\[\]|^`<>-]+", re.ASCII)
 PAGE = """<!doctype html>
 <html lang="{language}"><head><meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy"
@@ -50,14 +51,15 @@ unpacked.json().then((scene) => {
   graph.render({ model: { get: () => scene, on() {}, off() {} }, el: document.getElementById("picture") });
 });
 """
-"""Decompresses the scene (zlib in base64; that of 1,000 nodes is 2.4 MB of JSON) and renders it as a notebook does."""
+"""Decompresses the scene (zlib in base64; 1,000 nodes are 2.4 MB of JSON) and renders it as in a notebook."""
 
 
 def as_html(recording: Recording, predict: bool = False) -> str:
-    """Returns an HTML page that needs no kernel, no network and no other file.
+    """Return an HTML page that works without a kernel, a network or other files.
 
     Args:
-        predict: the learner chooses an outcome before the last steps are shown.
+        recording: the recording to show.
+        predict: whether the reader chooses an outcome before the last steps are shown.
     """
     scene = build_scene(recording, predict)
     script = read_asset("graph.js").replace("export default", "const graph =") + START
@@ -79,28 +81,28 @@ def as_html(recording: Recording, predict: bool = False) -> str:
 
 
 def essence_html(recording: Recording) -> str:
-    """Returns the first harm and the best repair, for the top of a page; "" where no repair was found."""
+    """Return the first harm and the best fix, for the top of a page; "" without a fix."""
     return f"<pre>{escape(essence(recording))}</pre>" if recording.verdict.fixes else ""
 
 
 def _hash(text: str) -> str:
-    """Returns the text's hash as a content security policy writes it."""
+    """Return the text's hash in the format of a content security policy."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
 def static_frame_number(scene: Scene) -> int:
-    """Returns the 0-based frame of the static picture: where the widget opens, or the last one before a prediction."""
+    """Return the 0-based frame of the static picture: the initial frame of the widget, or the last one before a prediction."""
     return scene.start if scene.ask is None else max(scene.ask - 1, 0)
 
 
 def as_image(scene: Scene) -> str:
-    """Returns the static picture as a data URL."""
+    """Return the static picture as a data URL."""
     picture = draw_picture(scene, static_frame_number(scene), verdict=scene.ask is None)
     return "data:image/svg+xml," + UNSAFE.sub(lambda found: quote(found[0]), picture)
 
 
 def describe_picture(scene: Scene) -> str:
-    """Returns the alternative text of the static picture."""
+    """Return the alternative text of the static picture."""
     frame = scene.frames[static_frame_number(scene)]
     if scene.counters is not None:
         return scene.counters.question

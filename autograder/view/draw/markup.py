@@ -1,4 +1,4 @@
-"""Shapes as SVG text, and the style sheet that they need, with its colours written out."""
+"""Conversion of shapes to SVG text, and the style sheet that they need, with explicit colors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ STATIC = """
 
 
 def write_style(tree: Shape) -> str:
-    """Returns the CSS rules for the classes and tags that a drawing uses, in light colours and, in a media query, in dark ones."""
+    """Return the CSS rules for the classes and tags of a drawing, in light colors and, in a media query, in dark ones."""
     used, (light, dark) = set(_names(tree)), _rules()
     kept = [[rule for rule in rules if any(names <= used for names in _selectors(rule))] for rules in (light, dark)]
     return f"{''.join(kept[0])}@media(prefers-color-scheme:dark){{{''.join(rule for rule in kept[1] if '#' in rule)}}}"
@@ -31,13 +31,13 @@ def write_style(tree: Shape) -> str:
 
 @cache
 def _selectors(rule: str) -> list[set[str]]:
-    """Returns the classes and tags that each of a rule's selectors names."""
+    """Return the classes and tags in each of a rule's selectors."""
     return [set(re.findall(r"[\w-]+", selector)) for selector in rule.split("{")[0].split(",")]
 
 
 @cache
 def _rules() -> tuple[list[str], list[str]]:
-    """Returns graph.css's rules for drawings, in light and in dark colours; of the dark ones only what sets a colour."""
+    """Return graph.css's rules for drawings in light and in dark colors; the dark ones contain only colors."""
     whole = read_asset("graph.css")
     pairs = dict(re.findall(r"(--ag-[\w-]+): light-dark\((#\w+, #\w+)\)", whole))
     drawing = whole.split("/* drawing", 1)[1].split("*/", 1)[1].split("/* end of drawing", 1)[0] + STATIC
@@ -50,12 +50,12 @@ def _rules() -> tuple[list[str], list[str]]:
 
 
 def _fill(rules: str, colours: dict[str, str]) -> str:
-    """Returns rules with each variable replaced by its colour."""
+    """Return the rules with each variable replaced by its color."""
     return re.sub(r"var\((--ag-[\w-]+)\)", lambda found: colours[found[1]], rules)
 
 
 def _names(tree: Shape) -> Iterator[str]:
-    """Yields every tag and class of a drawing."""
+    """Yield every tag and class of a drawing."""
     yield tree[0]
     yield from str(tree[1].get("class", "")).split()
     for child in tree[2:]:
@@ -64,12 +64,12 @@ def _names(tree: Shape) -> Iterator[str]:
 
 
 def write_svg(tree: Shape) -> str:
-    """Returns a shape as SVG text, with all text and attribute values escaped."""
+    """Return a shape as SVG text, with all text and attribute values escaped."""
     return "".join(_write(tree))
 
 
 def _write(tree: Shape) -> Iterator[str]:
-    """Yields a shape's SVG text in pieces."""
+    """Yield a shape's SVG text in pieces."""
     tag, attributes, *children = tree
     pairs = "".join(f" {name}={quote_value(value)}" for name, value in attributes.items())
     if not children:
@@ -84,14 +84,14 @@ def _write(tree: Shape) -> Iterator[str]:
     yield f"</{tag}>"
 
 
-@lru_cache(maxsize=10_000, typed=True)  # most of a picture's values are the same few
+@lru_cache(maxsize=10_000, typed=True)  # most values of a picture are repeated
 def quote_value(value: object) -> str:
-    """Returns an attribute's value in single quotes, which need no escape in a data URL."""
+    """Return an attribute's value in single quotes, which need not be escaped in a data URL."""
     return "'" + escape(replace_invalid(str(value)), {"'": "&apos;"}) + "'"
 
 
 def replace_invalid(words: str) -> str:
-    """Returns a text with U+FFFD in place of each character that XML 1.0 does not allow."""
+    """Return a text with U+FFFD in place of each character that is not allowed in XML 1.0."""
     if words.isprintable():
         return words
     return re.sub("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]", "\ufffd", words)

@@ -1,4 +1,4 @@
-"""The words of a plot in the reader's language, where matplotlib finds a font that has their letters."""
+"""The texts of a plot in the reader's language, if matplotlib finds a font with the required letters."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ FONTS = (
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC", "Microsoft YaHei", "SimHei", "PingFang SC",
     "Hiragino Sans GB", "STHeiti", "Arial Unicode MS", "WenQuanYi Micro Hei", "WenQuanYi Zen Hei", "Droid Sans Fallback",
 )  # fmt: skip
-"""Fonts with Chinese letters, as systems have them. Of a file with several faces matplotlib knows the first one only."""
+"""Common fonts with Chinese letters. From a file with several faces, matplotlib uses only the first."""
 
 
 def plot_words(text: str, /, **values: object) -> str:
-    """Returns a text for a plot in the reader's language; in English where no font has its letters, which would be empty boxes."""
+    """Return a text for a plot in the reader's language; in English if no font has its letters, which would be drawn as boxes."""
     told = translated(text, **values)
     if told.isascii() or font_families():
         return told
@@ -26,7 +26,7 @@ def plot_words(text: str, /, **values: object) -> str:
 
 
 def use_fonts(axes: Axes) -> None:
-    """Lets each text of a plot take letters that its own font lacks from another one."""
+    """Let each text of a plot use other fonts for letters that its own font lacks."""
     from matplotlib.text import Text
 
     for text in axes.findobj(Text):
@@ -35,7 +35,7 @@ def use_fonts(axes: Axes) -> None:
 
 @functools.cache
 def font_families() -> tuple[str, ...]:
-    """Returns those of `FONTS` that matplotlib finds on this machine."""
+    """Return the fonts in `FONTS` that matplotlib finds on this machine."""
     from matplotlib import font_manager
 
     present = {font.name for font in font_manager.fontManager.ttflist}

@@ -1,6 +1,6 @@
 """Three plots with matplotlib: losses over training steps, version counters over a program, a gradient against the right one.
 
-matplotlib is imported at the first call, so that drawing a picture does not wait for it.
+matplotlib is imported at the first call, so that drawing a picture need not load it.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 INK = "#787878"
-"""Of texts and axes: a page may be light or dark, and this grey is as far from white as from JupyterLab's dark ground."""
+"""The color of texts and axes: a gray that is equally readable on a white page and on JupyterLab's dark background."""
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", INK)
-"""The palette of Okabe and Ito, made for all kinds of colour vision; markers and labels say the same."""
+"""The palette of Okabe and Ito, which is suitable for all kinds of color vision; markers and labels carry the same information."""
 
 MARKERS = "o^sD*P"
 
 COUNTED, NOT_COUNTED = ("P", translatable("write, counted")), ("X", translatable("write, not counted"))
 RIGHT, WRONG = ("o", COLOURS[2], translatable("right")), ("X", COLOURS[3], translatable("wrong"))
-"""How writes and elements are marked, and what the legend calls them."""
+"""The markers of writes and elements, and their labels in the legend."""
 
 
 def plot_losses(runs: dict[str, list[float]], axes: Axes | None = None) -> Axes:
-    """Returns a plot of losses over training steps, one line for each run, on a logarithmic scale.
+    """Return a plot of losses over training steps, one line for each run, on a logarithmic scale.
 
     Args:
-        runs: for each run its name, and its loss at every step.
-        axes: the axes to plot on; None for those of a new figure.
+        runs: name of a run → its loss at every step.
+        axes: the axes to plot on; None for the axes of a new figure.
     """
     axes = axes or _axes(plot_words(translatable("step")), plot_words(translatable("loss")))
     for number, (name, losses) in enumerate(runs.items()):
@@ -49,12 +49,13 @@ def plot_losses(runs: dict[str, list[float]], axes: Axes | None = None) -> Axes:
 
 
 def plot_versions(recording: Recording, axes: Axes | None = None) -> Axes:
-    """Returns a plot of each version counter over the steps, with every write marked.
+    """Return a plot of each version counter over the steps, with every write marked.
 
-    The line goes up at a write that the counter counts; a write that it does not count is a cross on a flat line.
+    The line rises at a write that the counter counts; a write that it does not count is a cross on a flat line.
 
     Args:
-        axes: the axes to plot on; None for those of a new figure.
+        recording: the recording to plot.
+        axes: the axes to plot on; None for the axes of a new figure.
     """
     axes = axes or _axes(plot_words(translatable("step")), plot_words(translatable("version (in-place writes so far)")))
     counts, writes, names = _counters(recording)
@@ -79,7 +80,7 @@ Points = dict[int, list[tuple[int, int]]]
 
 
 def _counters(recording: Recording) -> tuple[Points, dict[int, list[tuple[int, bool]]], dict[int, str]]:
-    """Returns for each counter its (frame, count), its writes (frame, whether it counted), and the names of its tensors."""
+    """Return for each counter its (frame, count), its writes (frame, whether it counted), and the names of its tensors."""
     playback = Playback(recording)
     tensor_names = TensorNames(playback)
     counts: Points = {}
@@ -100,18 +101,20 @@ def _counters(recording: Recording) -> tuple[Points, dict[int, list[tuple[int, b
 
 
 def plot_gradients(recording: Recording, name: str, axes: Axes | None = None) -> Axes:
-    """Returns a plot of one leaf's gradient against the right one, element by element.
+    """Return a plot of one leaf's gradient against the right one, element by element.
 
-    Right elements lie on the diagonal; wrong ones are crosses off it. The title counts the NaN and infinite elements, which are
-    not plotted.
+    Right elements are on the diagonal, and wrong ones are crosses off it. The title contains the number of NaN and
+    infinite elements,
+    which are not plotted.
 
     Args:
+        recording: the recording to plot.
         name: the leaf's name in the verdict.
-        axes: the axes to plot on; None for those of a new figure.
+        axes: the axes to plot on; None for the axes of a new figure.
 
     Raises:
-        KeyError: the verdict has no leaf of that name.
-        ValueError: the run left no gradient, or the right one is not known.
+        KeyError: the verdict does not contain a leaf of that name.
+        ValueError: the run computed no gradient for it, or the right one is unknown.
     """
     known = recording.verdict.gradients
     if name not in known:
@@ -146,7 +149,7 @@ def plot_gradients(recording: Recording, name: str, axes: Axes | None = None) ->
 
 
 def _axes(across: str, up: str) -> Axes:
-    """Returns the axes of a new figure, labelled, through whose ground the page is seen."""
+    """Return the axes of a new figure, labeled, with a transparent background."""
     from matplotlib import pyplot
 
     _, axes = pyplot.subplots(figsize=(7, 3.6), layout="constrained", facecolor="none")
@@ -158,7 +161,7 @@ def _axes(across: str, up: str) -> Axes:
 
 
 def _legend(axes: Axes) -> None:
-    """Adds a legend with each label once, and lets all texts be read, whatever the page's colours."""
+    """Add a legend with each label once, and use readable colors for all texts on any background."""
     from matplotlib.text import Text
 
     handles: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""One frame of a scene: every shape in its state, without those that are hidden."""
+"""The shapes of one frame of a scene, each in its state, without hidden ones."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from autograder.view.scene.composition import Scene
 from autograder.view.shapes import Shape
 
 SHOWN_IN = {"field": {"stale", "silent"}, "tick": {"passed"}, "cross": {"raised", "wrong"}}
-"""Class of a shape → the states of the part around it in which it is visible."""
+"""Class of a shape → the states of the enclosing part in which the shape is visible."""
 
 
 @dataclass
@@ -20,7 +20,7 @@ class StaticFrame:
     now: set[str]
 
     def render(self, tree: Shape) -> Shape | None:
-        """Returns a shape in its state, without what is hidden or empty; None where nothing is left."""
+        """Return a shape in its state, without hidden or empty parts; None if it becomes empty."""
         tag, attributes, *children = tree
         key = attributes.get("k")
         if key is not None and key not in self.states:
@@ -41,7 +41,7 @@ class StaticFrame:
 
 
 def freeze(scene: Scene, number: int) -> StaticFrame:
-    """Returns the state of every key at a frame, counted from 0."""
+    """Return the state of every key at a frame, counted from 0."""
     states: dict[str, str] = {}
     for frame in scene.frames[: number + 1]:
         states |= frame.changes
@@ -51,10 +51,10 @@ def freeze(scene: Scene, number: int) -> StaticFrame:
 
 
 def is_kind(tree: Shape | str, kind: str) -> bool:
-    """Returns whether a shape's first class is `kind`."""
+    """Return whether a shape's first class is `kind`."""
     return isinstance(tree, list) and tree[1].get("class", "").split(" ")[0] == kind
 
 
 def _is_idle(child: Any, around: set[str]) -> bool:
-    """Returns whether a shape shows nothing while the part around it is in these states."""
+    """Return whether a shape is invisible while the enclosing part is in these states."""
     return any(is_kind(child, kind) and not states & around for kind, states in SHOWN_IN.items())

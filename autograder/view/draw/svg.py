@@ -1,7 +1,8 @@
-"""The static picture: code, memory, graph and gradients at one frame, as an SVG document that needs no other file.
+"""The static picture: code, memory, graph and gradients at one frame, as a self-contained SVG document.
 
-It shows the widget's shapes in the states of that frame. Colours are written out, since the picture may be shown where no style
-sheet, theme or CSS variable reaches; a media query switches to the dark ones where the reader's system asks for them.
+It contains the widget's shapes in their states at that frame. Colors are explicit because the picture may be shown
+without a
+style sheet, theme or CSS variables; a media query selects dark colors if the reader's system prefers them.
 """
 
 from __future__ import annotations
@@ -19,23 +20,25 @@ from autograder.view.shapes import Drawing, Shape, box, group, path, shape, text
 
 PAD, GUTTER = 16.0, 24.0
 LEFT = float(memory_lanes.WIDTH)
-"""Pixels: the margin, the space between the two columns, the width of the left one."""
+"""Lengths in pixels: the margin, the space between the two columns, and the width of the left one."""
 
 MOST_LANES = 5
-"""Storages that are shown at most: the harmed ones, then those that the frame is about, then the latest."""
+"""The maximum number of storages: first those with a harm, then those of the frame, then the latest."""
 
 SIGNS = {"correct": "✓", "raises-forward": "!", "raises-backward": "!", "silently-wrong": "⚠"}
 
 
 def as_svg(recording: Recording, step: int | None = None) -> str:
-    """Returns the picture of one step as an SVG document.
+    """Return the picture of one step as an SVG document.
 
     Args:
-        step: the step's number as the widget shows it, from 1; None for that of the last harmful write, else of the error, else
+        recording: the recording to draw.
+        step: the step's number as the widget shows it, from 1; None for the step of the last harmful write, else of the
+            error, else
             of the verdict.
 
     Raises:
-        ValueError: the recording has no such step.
+        ValueError: the recording does not contain this step.
     """
     scene = build_scene(recording)
     if step is not None and not 1 <= step <= len(scene.frames):
@@ -44,7 +47,7 @@ def as_svg(recording: Recording, step: int | None = None) -> str:
 
 
 def draw_picture(scene: Scene, number: int, verdict: bool = True) -> str:
-    """Returns the SVG document of a frame, counted from 0; without `verdict` it hides the outcome and the gradients."""
+    """Return the SVG document of a frame, counted from 0; without `verdict`, the outcome and the gradients are hidden."""
     static, frame = freeze(scene, number), scene.frames[number]
     top = 52.0 if verdict else PAD
     code, lines = draw_code(scene, static, number, PAD, top, LEFT)
@@ -67,7 +70,7 @@ def draw_picture(scene: Scene, number: int, verdict: bool = True) -> str:
 
 
 def _words(scene: Scene, number: int, verdict: bool) -> str:
-    """Returns the sentences of a frame; where the reader sets the versions, without those."""
+    """Return the sentences of a frame, without versions if the reader sets them."""
     frame = scene.frames[number]
     if scene.counters is not None and number < len(scene.counters.facts):
         return scene.counters.facts[number]
@@ -75,7 +78,7 @@ def _words(scene: Scene, number: int, verdict: bool) -> str:
 
 
 def _banner(scene: Scene, width: float) -> Shape:
-    """Returns the outcome, across the whole width."""
+    """Return the outcome as a banner across the whole width."""
     kind = "bad" if scene.is_refused else {"correct": "fine", "silently-wrong": "silent"}.get(scene.outcome, "bad")
     sign = "✗" if scene.is_refused else SIGNS[scene.outcome]
     return group(
@@ -86,7 +89,7 @@ def _banner(scene: Scene, width: float) -> Shape:
 
 
 def _memory(scene: Scene, static: StaticFrame, top: float) -> tuple[list[Shape], float]:
-    """Returns the lanes that this frame is about, one below the other, and where they end."""
+    """Return the lanes of this frame, one below the other, and the position of their lower end."""
     drawn = [(lane, shown) for lane in scene.memory.shapes if (shown := static.render(lane))]
     harmed = [pair for pair in drawn if "hit" in pair[1][1]["class"] or "unseen" in pair[1][1]["class"]]
     current = [pair for pair in drawn if pair[0][1]["k"] in static.now]
@@ -101,7 +104,7 @@ def _memory(scene: Scene, static: StaticFrame, top: float) -> tuple[list[Shape],
 
 
 def _arrow(line: float | None, row: tuple[float, float] | None, state: str) -> Shape:
-    """Returns the arrow from a harmed saved tensor's row to the middle of the line that wrote into it."""
+    """Return the arrow from the row of a modified saved tensor to the middle of the line that modified it."""
     if line is None or row is None:
         return group()
     start, (x, y) = PAD + LEFT - 4, row
@@ -113,7 +116,7 @@ def _arrow(line: float | None, row: tuple[float, float] | None, state: str) -> S
 
 
 def _sentences(lines: list[str], top: float, width: float) -> list[Shape]:
-    """Returns the frame's sentences, below the picture."""
+    """Return the frame's sentences, below the picture."""
     return [
         box(PAD, top, width - 2 * PAD, 14 + LINE * len(lines), 7, kind="card"),
         *(text(PAD + 12, top + 20 + LINE * i, line) for i, line in enumerate(lines)),
@@ -121,14 +124,14 @@ def _sentences(lines: list[str], top: float, width: float) -> list[Shape]:
 
 
 def _gradients(gradients: Drawing, static: StaticFrame, top: float) -> Shape:
-    """Returns the gradient panel."""
+    """Return the gradient panel."""
     shown = [tree for shape in gradients.shapes if (tree := static.render(shape))]
     panel = box(0.5, 0.5, gradients.width - 1, gradients.height - 1, 7, kind="card")
     return group(panel, *shown, transform=f"translate({PAD:g} {top:g})")
 
 
 def _document(scene: Scene, shapes: list[Shape], width: float, height: float, verdict: bool) -> str:
-    """Returns the SVG document, with a title for screen readers."""
+    """Return the SVG document, with a title for screen readers."""
     title = scene.title if verdict else translated("What will this program do?")
     tree = shape(
         "svg", shape("title", title), shape("style", "{style}"),

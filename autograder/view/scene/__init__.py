@@ -1,1 +1,1 @@
-"""A Recording as a scene: what the picture shows at each step, and where."""
+"""Conversion of a Recording to a scene: the contents of the picture at each step, with positions."""

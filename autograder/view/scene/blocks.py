@@ -1,4 +1,4 @@
-"""The blocks of the graph: a node with what it saved and the tensor it made, a tensor that no node made, a fold."""
+"""The blocks of the graph: a node with its saved tensors and its result, a tensor without a node, or a fold."""
 
 from __future__ import annotations
 
@@ -15,16 +15,17 @@ from autograder.view.shapes import BOLD, MONO, SMALL, Shape, box, clip, group, p
 
 HEAD, ROW, CHANGE, PAD, VALUE = 22, 17, 15, 4, 38
 """Heights in pixels: a block's title, a saved tensor, the line below it with its changed values, the space below all of them,
-and the tensor that the block's node made."""
+and the tensor that the block's node computed.
+"""
 
 ROW_MIDDLE, NAME_MIDDLE = 11, 16
-"""Pixels from the top of a saved tensor's row, and from the top of the block's own tensor, to where lines end."""
+"""Pixels from the top of a saved tensor's row, and from the top of the block's own tensor, to the ends of lines."""
 
 CHIP = 42
 """Width in pixels of a version counter."""
 
 LONGEST = 24
-"""Columns of the longest name that is shown whole."""
+"""The maximum number of columns of a name; longer names are cut."""
 
 MARKS = "●▲■◆★✚"
 NO_GRADIENT = translatable("no gradient")
@@ -37,12 +38,12 @@ TITLES = {
 
 
 def counter_mark(number: int) -> str:
-    """Returns the mark of the `number`-th version counter, counted from 0; its colour is the class `f0` … `f5`."""
+    """Return the mark of the `number`-th version counter, counted from 0; its color is given by the classes `f0` to `f5`."""
     return MARKS[number % len(MARKS)]
 
 
 def format_size(size: tuple[int, ...]) -> str:
-    """Returns a tensor's shape as readers write it: "2×3", or "scalar"."""
+    """Return a tensor's shape as text: "2×3", or "scalar"."""
     return "×".join(map(str, size)) if size else translated("scalar")
 
 
@@ -51,9 +52,13 @@ class Block:
     """One block of the graph, before it has a position.
 
     Attributes:
+        key: the key of the block.
+        title: the title.
         side: text at the right of the title.
         rows: the saved tensors of its node.
-        tensor: the tensor that its node made, or the leaf or input that it represents.
+        tensor: the tensor that its node computed, or the leaf or input that it represents.
+        kind: the class name of the block.
+        fold: the fold that it represents, if any.
         view: for a fold, the number of the view that it opens.
     """
 
@@ -68,27 +73,27 @@ class Block:
 
     @property
     def is_empty_node(self) -> bool:
-        """Whether it is a node that saved nothing."""
+        """Whether it is a node without saved tensors."""
         return self.kind == "node" and not self.rows
 
     def row_tops(self, index: RecordingIndex) -> Iterator[tuple[SavedEdge, float]]:
-        """Yields each saved tensor with the top of its row, in pixels from the block's top."""
+        """Yield each saved tensor with the top of its row, in pixels from the block's top."""
         top = float(HEAD)
         for row in self.rows:
             yield row, top
             top += row_height(row, index)
 
     def value_top(self, index: RecordingIndex) -> float:
-        """Returns where the rows end and the block's own tensor begins, in pixels from the block's top."""
+        """Return the position below the rows, where the block's own tensor begins, in pixels from the block's top."""
         rows = sum(row_height(row, index) for row in self.rows)
         return HEAD + rows + (PAD if self.rows else 0) + (ROW if self.is_empty_node else 0)
 
     def height(self, index: RecordingIndex) -> float:
-        """Returns its height in pixels."""
+        """Return its height in pixels."""
         return self.value_top(index) + (VALUE if self.tensor or self.fold else 0)
 
     def width(self, index: RecordingIndex) -> float:
-        """Returns its width in pixels."""
+        """Return its width in pixels."""
         head = columns(self.title) * BOLD + columns(self.side) * 5.6 + 34
         rows = [columns(row_label(row, index)) * SMALL + 19 * SMALL + 34 for row in self.rows]
         rows += [34 * SMALL + 24 for row in self.rows if row.id in index.harmed]
@@ -103,17 +108,17 @@ class Block:
 
 
 def row_height(edge: SavedEdge, index: RecordingIndex) -> float:
-    """Returns the height of a saved tensor's row in pixels; one that is harmed has a second line for its changed values."""
+    """Return the height of a saved tensor's row in pixels; a modified one has a second line for its changed values."""
     return ROW + (CHANGE if edge.id in index.harmed else 0)
 
 
 def row_label(edge: SavedEdge, index: RecordingIndex) -> str:
-    """Returns PyTorch's name of a saved tensor with the program's: "self: d"."""
+    """Return PyTorch's name of a saved tensor with the program's: "self: d"."""
     return clip(f"{edge.name}: {index.saved_names.get(edge.id, translated('(no name)'))}", LONGEST)
 
 
 def node_block(node: Node, index: RecordingIndex, rows: list[SavedEdge]) -> Block:
-    """Returns a node's block."""
+    """Return a node's block."""
     key, made = Key("node", node.id), index.playback.made.get(node.id)
     tensor = made.tensor if made else node.tensor
     layer = clip(index.layers.get(node.id, ""), LONGEST)
@@ -124,17 +129,17 @@ def node_block(node: Node, index: RecordingIndex, rows: list[SavedEdge]) -> Bloc
 
 
 def tensor_block(tensor: Tensor) -> Block:
-    """Returns the block of a leaf or an input, which no node made."""
+    """Return the block of a leaf or an input, which does not have a node."""
     return Block(Key("tensor", tensor.id), translated(TITLES[tensor.kind]), tensor=tensor, kind=tensor.kind)
 
 
 def fold_block(number: int, fold: Fold) -> Block:
-    """Returns a fold's block; `number` is the view that it opens."""
+    """Return a fold's block; `number` is the view that it opens."""
     return Block(Key("fold", number), clip(fold.title, 40), kind="fold", fold=fold, view=number)
 
 
 def draw_block(block: Block, index: RecordingIndex, left: float, top: float, width: float, height: float) -> Shape:
-    """Returns the block's shapes; all lengths are in pixels."""
+    """Return the block's shapes; all lengths are in pixels."""
     rim = f"M{left:g} {top + HEAD}v-15q0 -7 7 -7h{width - 14:g}q7 0 7 7v15z"
     shapes: list[Shape] = []
     if block.fold:
@@ -163,7 +168,7 @@ def draw_block(block: Block, index: RecordingIndex, left: float, top: float, wid
 
 
 def _row(edge: SavedEdge, index: RecordingIndex, left: float, top: float, width: float) -> Shape:
-    """Returns one saved tensor: its name, its version when saved and now, and its changed values where it is harmed."""
+    """Return the row of a saved tensor: its name, its version when saved and now, and its changed values if it was modified."""
     key, end = Key("saved", edge.id), left + width - 9
     change = [text(end, top + 29, k=key.text("change"), kind="count")] if edge.id in index.harmed else []
     return group(
@@ -179,7 +184,7 @@ def _row(edge: SavedEdge, index: RecordingIndex, left: float, top: float, width:
 
 
 def _value(block: Block, tensor: Tensor, index: RecordingIndex, left: float, top: float, width: float) -> Shape:
-    """Returns the tensor of a block: name, shape, version, values."""
+    """Return the tensor of a block: name, shape, version, values."""
     name = clip(index.names.get(block.key, ""), LONGEST)
     after_name = left + 16 + columns(name) * MONO
     return group(
@@ -194,7 +199,7 @@ def _value(block: Block, tensor: Tensor, index: RecordingIndex, left: float, top
 
 
 def draw_version(left: float, top: float, counter: int, key: Key) -> Shape:
-    """Returns a version: colour and mark say which counter it is, the number how many in-place writes it has counted."""
+    """Return a version: color and mark identify the counter, and the number is its count of in-place writes."""
     return group(
         box(left, top, CHIP, 16, 8),
         text(left + CHIP / 2, top + 12, k=key),
@@ -203,12 +208,12 @@ def draw_version(left: float, top: float, counter: int, key: Key) -> Shape:
 
 
 def describe_fold(fold: Fold) -> str:
-    """Returns how much a fold holds: "12 nodes, lines 4–7"."""
+    """Return the size of a fold: "12 nodes, lines 4–7"."""
     return translated(", ").join(filter(None, [translated("{count} nodes", count=len(fold.nodes)), fold.lines]))
 
 
 def _fold_lines(fold: Fold, left: float, top: float) -> list[Shape]:
-    """Returns the two lines in a fold's block."""
+    """Return the two lines in a fold's block."""
     return [
         text(left + 10, top + 15, describe_fold(fold), kind="values"),
         text(left + 10, top + 30, translated("open ▸"), kind="opens"),

@@ -1,4 +1,4 @@
-"""A program as cards that can be moved, switched and edited, and the buttons of a prediction: what the front end draws of them."""
+"""The data of two interactive elements of the front end: a program as editable cards, and the buttons of a prediction."""
 
 from __future__ import annotations
 
@@ -11,10 +11,12 @@ class BoardCard(msgspec.Struct):
     """One statement.
 
     Attributes:
+        id: the id of the card.
         lines: its lines, highlighted.
-        keys: the key of each line's state; "" where it was not run.
-        forms: the names of its forms; `form` is the one that it has, counted from 0.
-        is_fixed: it keeps its place.
+        keys: the key of each line's state; "" if it was not run.
+        forms: the names of its forms.
+        form: the index of the current form.
+        is_fixed: whether it keeps its place.
     """
 
     id: str
@@ -29,14 +31,17 @@ class Board(msgspec.Struct):
     """The program of a picture.
 
     Attributes:
-        number: of the request that this answers; the next one is higher.
-        cards: the program, in order; `spare`: the cards that it does not hold.
+        name: the name of the program.
+        number: the number of the request that this answers; it increases.
+        cards: the program, in order.
+        spare: the cards that it omits.
         edits: card id → the text that a reader wrote in its place.
-        problem: why there is no picture of this arrangement; "" where there is one.
-        remark: what else is known of it, such as that it computes another value than the program as given.
-        header: the first line of the function that is asked for, `function_name` its name, `answer` its text as the cards lie now;
-            "" where the program is no exercise.
-        is_editable: whether the text of a line may be changed, as it may where a kernel runs it.
+        problem: the reason why this arrangement has no picture; "" if it has one.
+        remark: a further remark, such as that it computes another value than the given program.
+        header: the first line of the function that is asked for; "" if the program is not an exercise.
+        function_name: the name of that function.
+        answer: the source of that function in the current arrangement.
+        is_editable: whether the text of a line may be changed, which requires a kernel.
     """
 
     name: str
@@ -53,7 +58,13 @@ class Board(msgspec.Struct):
 
 
 class Choices(msgspec.Struct):
-    """The buttons of a prediction: `name` is the variable that holds the answer, an option is the word with its meaning."""
+    """The buttons of a prediction.
+
+    Attributes:
+        name: the variable that contains the answer.
+        question: the text above the buttons.
+        options: each word with its meaning.
+    """
 
     name: str
     question: str

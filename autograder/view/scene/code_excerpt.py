@@ -1,4 +1,4 @@
-"""Which lines of a cell a picture shows: where it holds several functions and one of them ran, that one's."""
+"""The shown lines of a cell: if it defines several functions and one of them ran, only those of that function."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from autograder.tape.recording.schema import Recording, SourceFile
 
 
 def lines_shown(recording: Recording, program: SourceFile) -> range:
-    """Returns the numbers of the lines to show: those of the one function that ran, beside others; else all."""
+    """Return the numbers of the lines to show: those of the function that ran if there are several, else all."""
     whole = range(1, len(program.source.splitlines()) + 1)
     try:
         body = ast.parse(program.source).body

@@ -13,7 +13,7 @@ KINDS = {tokenize.COMMENT: "comment", tokenize.STRING: "string", tokenize.NUMBER
 
 
 def highlight(source: str) -> list[list[CodeToken]]:
-    """Returns the tokens of each line; a line of a source that is not valid Python is one token without a kind."""
+    """Return the tokens of each line; if the source is not valid Python, a line is one token without a kind."""
     lines = source.rstrip("\n").split("\n")
     marks: list[list[tuple[int, int, str]]] = [[] for _ in lines]
     try:
@@ -29,7 +29,7 @@ def highlight(source: str) -> list[list[CodeToken]]:
 
 
 def _mark(marks: list[list[tuple[int, int, str]]], lines: list[str], token: tokenize.TokenInfo, kind: str) -> None:
-    """Adds a token's span, (start, end, kind) in columns, to each line that it covers."""
+    """Add a token's span, (start, end, kind) in columns, to each line that it covers."""
     (first, start), (last, end) = token.start, token.end
     for row in range(first, min(last, len(lines)) + 1):
         left = start if row == first else 0
@@ -38,7 +38,7 @@ def _mark(marks: list[list[tuple[int, int, str]]], lines: list[str], token: toke
 
 
 def _split(line: str, spans: list[tuple[int, int, str]]) -> list[CodeToken]:
-    """Returns a line's tokens; what lies between the spans has no kind."""
+    """Return a line's tokens; the parts between the spans have the kind ""."""
     tokens: list[CodeToken] = []
     at = 0
     for left, right, kind in spans:

@@ -1,4 +1,4 @@
-"""A Recording as a scene: drawings, and for each frame what changes in them. The static picture and the widget both draw it."""
+"""Conversion of a Recording to a scene: drawings, and the changes in them for each frame. All pictures are drawn from it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from autograder.view.text.headline import is_refused, meaning, title
 from autograder.view.text.sentences import Sentences, decisive_frame, forecast_word
 
 MOST_HIGHLIGHTS, MOST_LINKS = 6, 6
-"""Parts that are highlighted while backward visits a node, and arrows from saved tensors to lines, at most."""
+"""The maximum number of highlighted parts while backward visits a node, and of arrows from saved tensors to lines."""
 
 
 class CodeLine(msgspec.Struct):
@@ -36,7 +36,7 @@ class CodeLine(msgspec.Struct):
 
 
 class CodeFile(msgspec.Struct):
-    """One program: the name of its file or cell, and its lines; `first` is the number of the first of these."""
+    """One program: the name of its file or cell, its lines, and the number of the first one."""
 
     file: str
     lines: list[CodeLine]
@@ -44,16 +44,17 @@ class CodeFile(msgspec.Struct):
 
 
 class SceneFrame(msgspec.Struct):
-    """One frame: its sentences, and what changes in the drawings.
+    """One frame: its sentences, and the changes in the drawings.
 
     Attributes:
-        line: key of the line that runs; "" where none does.
-        fact: what happened; `effect`: what that means for backward, hidden while the learner predicts.
+        line: key of the running line; may be "".
+        fact: the event of the frame.
+        effect: its effect on backward, which is hidden while the reader predicts.
         changes: key → new class name or text.
         now: keys to highlight in this frame.
-        forecast: an outcome and the badge's word for it; None where no loss requires grad yet.
-        links: pairs (key of a saved tensor, key of the line that wrote into it).
-        kind: "step" where a statement ran, "visit" where backward visits a node, "end" for the verdict.
+        forecast: an outcome and the badge's word for it; None if no loss requires grad yet.
+        links: pairs (key of a saved tensor, key of the line that modified it).
+        kind: "step" for a statement, "visit" for a visit of backward to a node, "end" for the verdict.
     """
 
     line: str
@@ -67,24 +68,30 @@ class SceneFrame(msgspec.Struct):
 
 
 class Scene(msgspec.Struct):
-    """All that a front end needs; nothing in it is code or markup.
+    """The complete input of a front end; it does not contain code or markup.
 
     Attributes:
-        id: the same for the same run told in the same language, so that a page counts a prediction once.
-        title: the outcome and what it means, in one line.
-        views: the graph; the first is the whole program, the others are the insides of its folds.
+        id: the same for the same run in the same language, so that a page counts a prediction once.
+        outcome: the outcome of the run.
+        title: the outcome and its meaning, in one line.
+        programs: the code pane.
+        frames: the frames, in order.
+        views: the graph; the first one is the whole program, the others are the contents of its folds.
+        memory: the memory pane.
+        gradients: the gradient panel, if any.
         decisive: 0-based frame of the last harmful write, else of the error, else of the verdict.
         start: 0-based frame at which a live picture opens.
-        from_start: it opens at the first frame although the decisive one may be told, so a button leads there.
-        ask: 0-based frame before which the learner predicts, or None.
+        from_start: whether it opens at the first frame although the decisive one may be shown, to which a button leads.
+        ask: 0-based frame before which the reader predicts, or None.
         outcomes: each outcome with its meaning.
-        place: class name of the element of the page that a live widget replaces; "" without a widget.
-        is_playable: whether a front end may ask for the program as a board.
-        board: the program as cards, in place of its code; None for code that stays as it is.
-        choices: the buttons of an open prediction; then nothing else is drawn.
-        counters: the versions at the frame before `ask`, which the reader sets; None where they are shown.
-        is_refused: a check refused the program, in which autograd did nothing wrong; the badge says that in place of the outcome.
-        words: what the front end itself says in the reader's language, by the English text.
+        place: class name of the page element that a live widget replaces; "" without a widget.
+        is_playable: whether a front end may request the program as a board.
+        board: the program as cards, in place of its code; None if the code cannot be edited.
+        choices: the buttons of an open prediction; if set, other parts are not drawn.
+        counters: the versions at the frame before `ask`, which the reader sets; None if they are shown.
+        is_refused: whether a check rejected a program whose gradients are right; the badge then replaces the outcome by
+            this.
+        words: the front end's own texts in the reader's language, by the English text.
     """
 
     id: str
@@ -110,12 +117,13 @@ class Scene(msgspec.Struct):
 
 
 def build_scene(recording: Recording, predict: bool = False, place: str = "", counters: bool = False) -> Scene:
-    """Returns the scene of a recording.
+    """Return the scene of a recording.
 
     Args:
-        predict: the learner chooses an outcome before the last frames are shown.
-        place: class name of the element of the page that a live widget replaces; "" without a widget.
-        counters: the learner sets the version counters before they are shown.
+        recording: the recording.
+        predict: whether the reader chooses an outcome before the last frames are shown.
+        place: class name of the page element that a live widget replaces; "" without a widget.
+        counters: whether the reader sets the version counters before they are shown.
     """
     index = index_recording(recording)
     graph = NodeGraph(index)
@@ -123,7 +131,7 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "", co
     decisive = decisive_frame(recording, index.playback.frames) - 1
     ask = _ask(frames) if predict else _ask_versions(frames) if counters else None
     programs, gradients = _programs(recording), draw_gradients(recording)
-    # Of what is shown, not of the recording: bytes that nobody sees may be those that lay in fresh memory before.
+    # Hash the shown data, not the recording: bytes that are not shown may be uninitialized memory, which differs between runs.
     shown = msgspec.json.encode((recording.verdict.outcome, programs, frames, gradients))
     return Scene(
         id=hashlib.sha256(shown).hexdigest()[:12],
@@ -146,14 +154,14 @@ def build_scene(recording: Recording, predict: bool = False, place: str = "", co
 
 
 def _is_withheld(recording: Recording) -> bool:
-    """Returns whether the verdict leaves out the harms because the reader has to find the line: no picture opens on it then."""
+    """Return whether the verdict hides the harms because the reader has to find the line; the picture must not open there."""
     harmed = any(write.harmed for step in recording.steps for write in step.writes)
     failed = recording.verdict.outcome in ("raises-backward", "silently-wrong")
     return failed and harmed and not recording.verdict.harms and not recording.verdict.refusal
 
 
 def _programs(recording: Recording) -> list[CodeFile]:
-    """Returns the code pane: each program's lines with their keys."""
+    """Return the code pane: each program's lines with their keys."""
     found = []
     for number, program in enumerate(recording.programs):
         lines, shown = enumerate(highlight(program.source), 1), lines_shown(recording, program)
@@ -163,7 +171,7 @@ def _programs(recording: Recording) -> list[CodeFile]:
 
 
 def _memory(index: RecordingIndex) -> Drawing:
-    """Returns the memory pane."""
+    """Return the memory pane."""
     shapes, top = [], 0.0
     for lane in memory_lanes.collect_lanes(index):
         shapes.append(memory_lanes.draw_lane(lane, index, top))
@@ -172,7 +180,7 @@ def _memory(index: RecordingIndex) -> Drawing:
 
 
 def _ask(frames: list[SceneFrame]) -> int:
-    """Returns the 0-based frame of the statement that calls backward or raises: a prediction must come before it."""
+    """Return the 0-based frame of the statement that calls backward or raises: a prediction must come before it."""
     visit = next((i for i, frame in enumerate(frames) if frame.kind == "visit"), None)
     if visit is not None:
         return max(visit - 1, 0)
@@ -180,18 +188,18 @@ def _ask(frames: list[SceneFrame]) -> int:
 
 
 def _ask_versions(frames: list[SceneFrame]) -> int:
-    """Returns the 0-based frame before which all versions are known: backward's own statement, else the one after the last."""
+    """Return the 0-based frame before which all versions are known: backward's own statement, else the one after the last."""
     visit = next((i for i, frame in enumerate(frames) if frame.kind == "visit"), None)
     return len(frames) - 1 if visit is None else visit - 1
 
 
 def _texts(frames: list[SceneFrame]) -> set[str]:
-    """Returns the keys of all parts that some frame changes."""
+    """Return the keys of all parts that some frame changes."""
     return {key for frame in frames for key in frame.changes}
 
 
 def _frames(recording: Recording, index: RecordingIndex, graph: NodeGraph) -> list[SceneFrame]:
-    """Returns all frames, each with only what differs from the frame before."""
+    """Return all frames, each with only the differences from the previous one."""
     tracker = StateTracker(recording, index, graph)
     current: States = {}
     frames = []
@@ -203,7 +211,7 @@ def _frames(recording: Recording, index: RecordingIndex, graph: NodeGraph) -> li
 
 
 def _frame(tracker: StateTracker, frame: Frame, changes: States) -> SceneFrame:
-    """Returns one frame, its keys as text."""
+    """Return one frame, its keys as text."""
     return SceneFrame(
         line=str(tracker.line_key(frame.place)) if frame.place else "",
         fact=tracker.sentences.describe(frame),
@@ -227,7 +235,7 @@ def _highlights(frame: Frame, changes: States, versions: dict[Key, int | None]) 
 
 
 def _forecast(frame: Frame, sentences: Sentences) -> tuple[str, str] | None:
-    """Returns the forecast of a frame: the outcome and the badge's word; where the program stops in forward, that it does."""
+    """Return the forecast of a frame: the outcome and the badge's word; "raises-forward" if the program stops there."""
     if frame.kind == "step" and frame.step and sentences.stops_in_forward(frame.step):
         return "raises-forward", forecast_word("raises-forward")
     forecast = frame.step.forecast if frame.kind == "step" and frame.step else None
@@ -235,7 +243,7 @@ def _forecast(frame: Frame, sentences: Sentences) -> tuple[str, str] | None:
 
 
 def _links(tracker: StateTracker) -> list[tuple[str, str]]:
-    """Returns each harmed saved tensor with the line of the last write into it."""
+    """Return each modified saved tensor with the line of the last write into it."""
     playback = tracker.playback
     return [
         (str(Key("saved", edge)), str(tracker.line_key(writes[-1].place)))

@@ -1,4 +1,4 @@
-"""A question about version counters: at a frame of the picture they are hidden, and the reader sets them."""
+"""A question about version counters, which are hidden at a frame of the picture until the reader sets them."""
 
 from __future__ import annotations
 
@@ -14,26 +14,27 @@ from autograder.view.playback import Frame, Playback
 from autograder.view.text.naming import TensorNames
 
 MOST = 8
-"""Tensors whose version is asked at most: those that were named first."""
+"""The maximum number of tensors in the question; the first named ones are used."""
 
 HIDDEN = {".version": "?", ".versions": "?", ".note": ""}
-"""The end of a key's text → what stands there while the reader has not answered."""
+"""The end of a key's text → the placeholder while the reader has not answered."""
 
 
 class CounterHint(msgspec.Struct):
-    """What is said to a wrong version: a sentence, and the 0-based frame that shows it."""
+    """The hint for a wrong version: a sentence, and the 0-based frame that shows the reason."""
 
     frame: int
     sentence: str
 
 
 class CounterRow(msgspec.Struct):
-    """One tensor whose version is asked.
+    """One tensor whose version is asked for.
 
     Attributes:
+        name: the name of the tensor.
         version: the number of in-place writes that its counter has counted.
-        too_few: for each smaller number, from 0, the first write that it leaves out.
-        too_many: what is said to any larger number.
+        too_few: for each smaller number, from 0, the hint about the first write that it omits.
+        too_many: the hint for any larger number.
     """
 
     name: str
@@ -43,11 +44,13 @@ class CounterRow(msgspec.Struct):
 
 
 class CounterQuestion(msgspec.Struct):
-    """The question, and what a front end needs to answer it without a kernel.
+    """The question, with all data that a front end needs to check the answer without a kernel.
 
     Attributes:
-        hidden: the key of each text that would tell a version → what is shown in its place.
-        facts: the sentence of each frame until then, without versions.
+        question: the text of the question.
+        rows: the tensors.
+        hidden: the key of each text that contains a version → its placeholder.
+        facts: the sentence of each frame before the question, without versions.
     """
 
     question: str
@@ -58,11 +61,11 @@ class CounterQuestion(msgspec.Struct):
 
 @dataclass
 class _Counts:
-    """What moved each counter, and what wrote into each storage beside its counters.
+    """The writes that incremented each counter, and those into each storage.
 
     Attributes:
-        first: counter → its frame and its count when it was first seen.
-        moved: counter → the frame and the step of each count after that.
+        first: counter → the first frame with this counter, and its count there.
+        moved: counter → the frame and the step of each later increment.
         writes: storage → the frame, the step and the write.
     """
 
@@ -71,7 +74,7 @@ class _Counts:
     writes: dict[int, list[tuple[int, Step, Write]]] = field(default_factory=dict)
 
     def add(self, number: int, step: Step, playback: Playback) -> None:
-        """Adds what a step, which the playback has just played, did to the counters."""
+        """Add the effects of the last played step on the counters."""
         for counter, count in playback.versions.items():
             if count is None:
                 continue
@@ -83,10 +86,12 @@ class _Counts:
 
 
 def ask_versions(recording: Recording, end: int, keys: set[str]) -> CounterQuestion:
-    """Returns the question about the versions after the first `end` frames.
+    """Return the question about the versions after the first `end` frames.
 
     Args:
-        keys: of all texts in the picture.
+        recording: the recording.
+        end: the number of frames before the question.
+        keys: the keys of all texts in the picture.
     """
     playback = Playback(recording)
     counts, facts, last = _Counts(), [], 0
@@ -107,7 +112,7 @@ def ask_versions(recording: Recording, end: int, keys: set[str]) -> CounterQuest
 
 
 def _fact(frame: Frame) -> str:
-    """Returns the sentence of a frame before the question: the picture and the code say the rest."""
+    """Return the sentence of a frame before the question, which is short because the picture and the code show the rest."""
     return translated("Line {line} runs.", line=frame.place.line) if frame.place else ""
 
 
@@ -117,7 +122,7 @@ def _count(playback: Playback, tensor: int) -> int | None:
 
 @dataclass
 class _Row:
-    """Finds what to say about one tensor."""
+    """Creates the hints about one tensor."""
 
     recording: Recording
     playback: Playback
@@ -126,7 +131,7 @@ class _Row:
     tensor: int
 
     def asked(self) -> CounterRow:
-        """Returns the tensor's version and what is said to others."""
+        """Return the tensor's version, and the hints for other numbers."""
         counter = self.playback.tensors[self.tensor].counter
         made, start = self.counts.first[counter]
         before = CounterHint(
@@ -136,7 +141,7 @@ class _Row:
         return CounterRow(self.name, start + len(moved), [before] * start + moved, self._too_many(counter))
 
     def _missed(self, number: int, step: Step) -> CounterHint:
-        """Return the hint for a number that leaves out a write which the counter counted."""
+        """Return the hint for a number that omits a write which the counter counted."""
         counter = self.playback.tensors[self.tensor].counter
         write = next((one for one in step.writes if counter in one.counters), None)
         line = self._line(step.place)
@@ -152,7 +157,7 @@ class _Row:
         return CounterHint(number, said)
 
     def _too_many(self, counter: int) -> CounterHint:
-        """Return the hint for a number that is too large: the write that another counter counts, if there is one."""
+        """Return the hint for a number that is too large: the write that another counter counted, if any."""
         writes = self.counts.writes.get(self.playback.tensors[self.tensor].storage, [])
         unseen = next((found for found in writes if counter not in found[2].counters), None)
         if unseen is not None:
@@ -175,11 +180,11 @@ class _Row:
         )
 
     def _through(self, write: Write) -> str:
-        """Returns the name that a write went through."""
+        """Return the name that a write went through."""
         return write.through or TensorNames(self.playback).short(write.tensor)
 
     def _line(self, place: Place) -> str:
-        """Returns a line with its number: "line 6, row.mul_(2),"."""
+        """Return a line with its number: "line 6, row.mul_(2),"."""
         program = next(one for one in self.recording.programs if one.file == place.file)
         return translated(
             "line {line}, {text},", line=place.line, text=program.source.splitlines()[place.line - 1].strip()

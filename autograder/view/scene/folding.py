@@ -1,6 +1,6 @@
-"""Folds, as in a code editor: iterations of a loop, calls of modules and functions, long runs of nodes shown as one block.
+"""Folds of the graph: iterations of a loop, calls of modules and functions, and long runs of nodes, each shown as one block.
 
-Nodes that the reader has to see (those with a harmed saved tensor, and those that made it) are never folded.
+Nodes that the reader has to see (those that saved a modified tensor, and those that computed it) are never folded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from autograder.locale.translations import translated
 from autograder.tape.recording.schema import Node
 
 LIMIT = 26
-"""The largest number of nodes that is shown without folds."""
+"""The maximum number of nodes that are shown without folds."""
 
 CHUNKS = 10
 """The number of parts that a long fold opens into."""
@@ -21,7 +21,13 @@ CHUNKS = 10
 
 @dataclass(frozen=True)
 class Fold:
-    """Nodes shown as one block; opening it shows `inside`, nodes and further folds. `round` is the number of a loop's iteration."""
+    """Nodes shown as one block.
+
+    Attributes:
+        title: the title of the block.
+        inside: the nodes and further folds that are shown when it is opened.
+        round: the number of a loop's iteration, if it is one.
+    """
 
     title: str
     inside: list[Node | Fold] = field(default_factory=list)
@@ -34,7 +40,7 @@ class Fold:
 
     @property
     def lines(self) -> str:
-        """The lines of the user's code that made its nodes: "line 4", "lines 4–7", or nothing."""
+        """The lines of the user's code that created its nodes: "line 4", "lines 4–7", or ""."""
         lines = [node.place.line for node in self.nodes if node.place]
         if not lines:
             return ""
@@ -45,22 +51,22 @@ class Fold:
 
 @dataclass(frozen=True)
 class FoldPlanner:
-    """Decides which nodes fold.
+    """Decides which nodes are folded.
 
     Attributes:
-        keep: ids of nodes that no fold may hide.
-        born: node → index of the step that made it.
+        keep: ids of nodes that must not be hidden by a fold.
+        born: node → index of the step that created it.
     """
 
     keep: set[int]
     born: dict[int, int]
 
     def fold(self, nodes: Sequence[Node], depth: int = 0) -> list[Node | Fold]:
-        """Returns the nodes, with folds among them where they are more than LIMIT.
+        """Return the nodes; if there are more than LIMIT, some are replaced by folds.
 
         Args:
-            nodes: in the order in which the program made them.
-            depth: how many names of the nodes' scope the enclosing folds already name.
+            nodes: the nodes in the order of their creation.
+            depth: the number of names of the nodes' scope that the enclosing folds already contain.
         """
         if len(nodes) <= LIMIT:
             return list(nodes)
@@ -76,7 +82,7 @@ class FoldPlanner:
         return self._chunks(entries) if len(entries) > 2 * LIMIT else entries
 
     def _rounds(self, nodes: list[Node]) -> list[Node | Fold]:
-        """Returns the nodes with the iterations of a loop folded, except the first and the last."""
+        """Return the nodes with the iterations of a loop folded, except the first and the last."""
         rounds = self._split(nodes)
         if len(nodes) <= LIMIT or len(rounds) < 3:
             return list(nodes)
@@ -88,7 +94,7 @@ class FoldPlanner:
         return [*rounds[0], *self._hide(many if len(middle) > 1 else one, self._chunks(middle)), *rounds[-1]]
 
     def _split(self, nodes: list[Node]) -> list[list[Node]]:
-        """Returns the nodes of each iteration; a new one starts where the program goes back to a line that it has run before."""
+        """Return the nodes of each iteration; a new one begins when the program returns to a line that has already run."""
         rounds: list[list[Node]] = [[]]
         seen: set[int] = set()
         last, step = -1, None
@@ -102,7 +108,7 @@ class FoldPlanner:
         return rounds
 
     def _chunks(self, entries: list[Node | Fold]) -> list[Node | Fold]:
-        """Returns the entries as about CHUNKS folds of neighbours; each fold is divided in the same way."""
+        """Return the entries as about CHUNKS folds of neighbours; each fold is divided in the same way."""
         nodes = Fold("", entries).nodes
         if len(nodes) <= LIMIT:
             return list(nodes)
@@ -116,7 +122,7 @@ class FoldPlanner:
         return folded
 
     def _hide(self, title: str, inside: list[Node | Fold]) -> list[Node | Fold]:
-        """Returns one fold, or what it would hold where that is short; nodes to keep stay between folds."""
+        """Return one fold, or its contents if they are few; nodes to keep remain between folds."""
         fold = Fold(title, inside)
         if len(fold.nodes) < 2:
             return inside
@@ -131,13 +137,13 @@ class FoldPlanner:
 
 
 def _span(part: list[Node | Fold]) -> str:
-    """Returns a title for neighbours: "rounds 2–26", or the lines they come from."""
+    """Return a title for neighboring nodes: "rounds 2–26", or their lines."""
     if all(isinstance(entry, Fold) and entry.round for entry in part):
         return translated("rounds {rounds}", rounds=_numbers(part))
     return Fold("", part).lines or translated("{count} steps", count=len(part))
 
 
 def _numbers(rounds: list[Node | Fold]) -> str:
-    """Returns the numbers of rounds: "2–26", or "2"."""
+    """Return the numbers of rounds: "2–26", or "2"."""
     first, last = (str(entry.round) for entry in (rounds[0], rounds[-1]) if isinstance(entry, Fold))
     return first if first == last else f"{first}–{last}"

@@ -1,4 +1,4 @@
-"""What a frame changes in the drawings: the new class name of a part, or the new words of a text."""
+"""The changes of the drawings in a frame: the new class name of a part, or the new words of a text."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from autograder.view.shapes import clip
 from autograder.view.text.sentences import Sentences
 
 LONGEST, LONGEST_ALIAS = 28, 22
-"""Columns of the longest values in a block, and of the longest name in the memory pane."""
+"""The maximum number of columns of the values in a block, and of the name in the memory pane."""
 
 States = dict[Key, str]
 
 
 class StateTracker:
-    """Follows a playback, and gives the new states after each frame.
+    """Follows a playback, and returns the new states after each frame.
 
     Attributes:
-        versions: key of a version's text → the count that it shows; None where no counter counts.
+        versions: key of a version's text → its count; None without a counter.
     """
 
     def __init__(self, recording: Recording, index: RecordingIndex, graph: NodeGraph):
-        """Starts before the first frame."""
+        """Start before the first frame."""
         self.playback, self.index, self.graph = Playback(recording), index, graph
         self.sentences = Sentences(self.playback)
         self.versions: dict[Key, int | None] = {}
@@ -38,7 +38,7 @@ class StateTracker:
         self._line_marks: dict[Key, set[str]] = {}
 
     def changes(self, frame: Frame, changed: ChangeSet) -> States:
-        """Returns the state of every part that the frame may have changed."""
+        """Return the state of every part that the frame may have changed."""
         new: States = {}
         for tensor in sorted(changed.tensors):
             new |= self._tensor(tensor)
@@ -53,18 +53,18 @@ class StateTracker:
         return new | self._code(frame)
 
     def line_key(self, place: Place) -> Key:
-        """Returns the key of a line of code."""
+        """Return the key of a line of code."""
         return Key("line", place.line, program=self._programs.get(place.file, 0))
 
     def _version(self, key: Key, tensor: int) -> States:
-        """Returns the version of a part's tensor: the counter's mark and its count."""
+        """Return the version of a part's tensor: the counter's mark and its count."""
         known = self.playback.tensors[tensor]
         count = self.versions[key.text("version")] = self.playback.versions.get(known.counter)
         mark = counter_mark(self.index.counter(known))
         return {key.text("version"): f"{mark} {'–' if count is None else f'v{count}'}"}
 
     def _tensor(self, tensor: int) -> States:
-        """Returns the states of a tensor: in the memory pane, and of its own block where no node made it."""
+        """Return the states of a tensor in the memory pane and, if it has no node, of its own block."""
         state = self.playback.states.get(tensor)
         if state is None:
             return {}
@@ -81,7 +81,7 @@ class StateTracker:
         return new
 
     def _node(self, node: int) -> States:
-        """Returns the states of a node, of its tensor, and of the folds around it."""
+        """Return the states of a node, of its tensor, and of the folds around it."""
         if node in self.index.leaves:
             leaf = self.index.leaves[node]
             return {Key("tensor", leaf): "on" + self._visited(node)} if leaf in self.playback.states else {}
@@ -96,7 +96,7 @@ class StateTracker:
         return new | {block: state}
 
     def _visited(self, node: int | None) -> str:
-        """Returns how backward left a node: "", " passed", " wrong" or " raised"."""
+        """Return the state of a node after backward: "", " passed", " wrong" or " raised"."""
         visit = self.playback.visits.get(node) if node is not None else None
         if visit is None:
             return ""
@@ -105,7 +105,7 @@ class StateTracker:
         return " wrong" if visit.true and visit.got != visit.true else " passed"
 
     def _edge(self, edge: SavedEdge) -> States:
-        """Returns the states of a saved tensor: its versions when saved and now, and how its values changed."""
+        """Return the states of a saved tensor: its versions when saved and now, and the change of its values."""
         condition, key = self.playback.condition(edge), Key("saved", edge.id)
         values = self.playback.states[edge.tensor].values if edge.tensor in self.playback.states else ""
         before = self._saved_values.setdefault(edge.id, values)
@@ -119,7 +119,7 @@ class StateTracker:
         return new
 
     def _versions(self, edge: SavedEdge) -> str:
-        """Returns the versions of a saved tensor when it was saved and now."""
+        """Return the versions of a saved tensor when it was saved and now."""
         if edge.saved_version is None:
             return translated("has no counter")
         if self.playback.condition(edge) == "freed":
@@ -128,7 +128,7 @@ class StateTracker:
         return translated("saved v{saved}, now v{version}", saved=edge.saved_version, version=now)
 
     def _storage(self, storage: int, frame: Frame) -> States:
-        """Returns the states of a storage: whether the frame wrote harmfully into it, and whether a counter counted that."""
+        """Return the states of a storage: whether the frame wrote harmfully into it, and whether a counter counted the write."""
         key = Key("memory", storage)
         writes = [write for write in frame.step.writes if write.storage == storage] if frame.step else []
         tensors = (self.playback.tensors[tensor] for tensor in self.playback.in_storage.get(storage, ()))
@@ -143,11 +143,11 @@ class StateTracker:
         return {key: "on"}
 
     def _is_silent(self, edge: int) -> bool:
-        """Returns whether a saved tensor changed and its counter did not."""
+        """Return whether a saved tensor changed without a change of its counter."""
         return self.playback.condition(self.playback.saved[edge]) == "silent"
 
     def _gradient(self, frame: Frame) -> States:
-        """Returns backward's gradient at the node it visits, and the right one where that differs."""
+        """Return backward's gradient at the visited node, and the right one if it differs."""
         assert frame.visit
         visit = frame.visit
         got, right = Key("got", visit.node), Key("right", visit.node)
@@ -161,7 +161,7 @@ class StateTracker:
         return new | {right: clip(translated("right {right}", right=visit.true), fits)}
 
     def _code(self, frame: Frame) -> States:
-        """Returns the marks in the code: lines that saved, lines that wrote into what was saved, the line that failed."""
+        """Return the marks in the code: lines that saved, lines that modified saved tensors, the line that failed."""
         if frame.kind != "step" or not frame.step:
             return {}
         step, error = frame.step, self.playback.recording.verdict.error

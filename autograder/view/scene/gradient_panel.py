@@ -1,4 +1,4 @@
-"""The gradient panel: what each leaf got beside the right gradient, as numbers and as bars."""
+"""The gradient panel: the program's gradient of each leaf next to the right one, as numbers and as bars."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from autograder.view.text.headline import is_refused
 from autograder.view.text.naming import count_noun
 
 MOST = 12
-"""Elements that the panel shows at most, of all leaves together."""
+"""The maximum number of elements in the panel, for all leaves together."""
 
 NUMBER, BARS, ROW, HEAD, LONGEST = 94, 130, 24, 34, 30
-"""In pixels the width of a column of numbers, the width of the bars, the height of a row and of the heading; columns of a name."""
+"""In pixels, the width of a column of numbers, the width of the bars, the height of a row and of the heading; columns of a name."""
 
 
 class Axis(NamedTuple):
@@ -28,9 +28,10 @@ class Axis(NamedTuple):
 
 
 def draw_gradients(recording: Recording) -> Drawing | None:
-    """Returns the panel, leaves with a wrong gradient first; None where the verdict has no gradient.
+    """Return the panel, leaves with a wrong gradient first; None if the verdict does not contain gradients.
 
-    None too under a refusal that is not about gradients: "right" could only repeat there what the program got.
+    Return None also if a check rejected the program for another reason, because "right" would equal the program's
+    gradients.
     """
     if is_refused(recording.verdict):
         return None
@@ -63,7 +64,7 @@ def draw_gradients(recording: Recording) -> Drawing | None:
 
 
 def _choose(gradient: Gradient, most: int) -> tuple[list[GradientElement], str]:
-    """Returns at most `most` elements, the wrong ones first, and how many of the others are wrong."""
+    """Return at most `most` elements, the wrong ones first, and the number of wrong ones among the others."""
     elements = list_elements(gradient)
     if len(elements) <= most:
         return elements, ""
@@ -75,7 +76,7 @@ def _choose(gradient: Gradient, most: int) -> tuple[list[GradientElement], str]:
 
 
 def _axis(elements: list[GradientElement], right: float) -> Axis:
-    """Returns the axis of one leaf's bars: the longest fills the width, and zero is in the middle if some are negative."""
+    """Return the axis of one leaf's bars: the longest fills the width, and zero is in the middle if some are negative."""
     lengths = [finite(number) for element in elements for number in (element.got, element.true)]
     scale = max(map(abs, lengths), default=0) or 1.0
     signed = min(lengths, default=0) < 0
@@ -83,7 +84,7 @@ def _axis(elements: list[GradientElement], right: float) -> Axis:
 
 
 def _heading(right: float) -> Shape:
-    """Returns the titles of the columns; `right` is where the names end."""
+    """Return the titles of the columns; `right` is the end of the names."""
     return group(
         text(12, 21, translated("gradient"), kind="title"),
         text(right + NUMBER, 21, translated("got"), kind="title end"),
@@ -92,7 +93,7 @@ def _heading(right: float) -> Shape:
 
 
 def _row(name: str, element: GradientElement, axis: Axis, right: float, top: float) -> Shape:
-    """Returns one element: two numbers and two bars."""
+    """Return one element: two numbers and two bars."""
     got, true = element.got, element.true
     unknown = translated("not recorded") if got is None else translated("not known")
     right_number = unknown if true is None else format_number(true)
@@ -108,7 +109,7 @@ def _row(name: str, element: GradientElement, axis: Axis, right: float, top: flo
 
 
 def _bar(axis: Axis, top: float, value: float, kind: str) -> list[Shape]:
-    """Returns the bar of a value, to the left of zero where it is negative; none where it is too short to be seen."""
+    """Return the bar of a value, to the left of zero if it is negative; an empty list if it is too short to be visible."""
     width = value * axis.unit
     left = min(axis.zero, axis.zero + width)
     return [box(left, top, abs(width), 6, 1.5, kind=f"bar {kind}")] if abs(width) > 0.2 else []

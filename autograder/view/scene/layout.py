@@ -1,4 +1,4 @@
-"""The layout of the graph: layers and their order by igraph's Sugiyama, then positions from true sizes, so nothing overlaps."""
+"""The layout of the graph: layers and their order by igraph's Sugiyama layout, then positions without overlap."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ GAP_X, GAP_Y = 30.0, 46.0
 """Pixels between two blocks side by side, and between two layers."""
 
 SWEEPS = 6
-"""How often the layers are aligned with their neighbours, in turns upwards and downwards."""
+"""The number of passes that align the layers with their neighbors, alternately upwards and downwards."""
 
 Name = TypeVar("Name", bound=Hashable)
 Point = tuple[float, float]
@@ -20,7 +20,7 @@ Point = tuple[float, float]
 
 @dataclass
 class Placement:
-    """A block's size, its layer, and its position once it has one: centre (x) and top (y), all in pixels."""
+    """A block's size, its layer, and its position: center (x) and top (y), all in pixels."""
 
     width: float
     height: float
@@ -30,7 +30,7 @@ class Placement:
 
 
 def load_igraph() -> ModuleType:
-    """Returns igraph, imported at the first call: where matplotlib is installed igraph imports it too, which takes 0.4 s."""
+    """Return igraph, imported at the first call: it imports matplotlib if that is installed, which takes 0.4 s."""
     import igraph
 
     return igraph
@@ -39,12 +39,12 @@ def load_igraph() -> ModuleType:
 def place_blocks(
     sizes: dict[Name, Point], links: Iterable[tuple[Name, Name]], sources: Iterable[Name]
 ) -> tuple[dict[Name, Placement], dict[tuple[Name, Name], list[Point]]]:
-    """Returns the placement of each block, and the points between its ends that each long link passes.
+    """Return the placement of each block, and the bends of each long link.
 
     Args:
-        sizes: block → (width, height) in pixels, in the order in which the program made them.
+        sizes: block → (width, height) in pixels, in the order of creation.
         links: pairs (upper block, lower block), without a cycle.
-        sources: blocks that belong in the layer above the first block that uses them, instead of the topmost.
+        sources: blocks to place in the layer above the first block that uses them, instead of the topmost layer.
     """
     blocks: dict[Hashable, Placement] = {name: Placement(*size) for name, size in sizes.items()}
     links = list(dict.fromkeys((upper, lower) for upper, lower in links if upper != lower))
@@ -62,7 +62,7 @@ def place_blocks(
 def _layers(
     blocks: dict[Hashable, Placement], links: Sequence[tuple[Hashable, Hashable]], sources: Iterable[Hashable]
 ) -> None:
-    """Sets each block's layer: one below the lowest block that it came from; for sources, one above the first that uses them."""
+    """Set each block's layer: one below the lowest of its predecessors; for sources, one above the first block that uses them."""
     below: dict[Hashable, list[Hashable]] = {name: [] for name in blocks}
     waits: dict[Hashable, int] = dict.fromkeys(blocks, 0)
     for upper, lower in links:
@@ -81,7 +81,7 @@ def _layers(
 
 
 def _chain(link: tuple[Hashable, Hashable], blocks: dict[Hashable, Placement]) -> list[Hashable]:
-    """Returns the upper block, a bend for each layer between, and the lower block; adds the bends to `blocks`."""
+    """Return the upper block, a bend for each layer between, and the lower block; add the bends to `blocks`."""
     upper, lower = link
     bends: list[Hashable] = []
     for layer in range(blocks[upper].layer + 1, blocks[lower].layer):
@@ -92,7 +92,7 @@ def _chain(link: tuple[Hashable, Hashable], blocks: dict[Hashable, Placement]) -
 
 
 def _order(blocks: dict[Hashable, Placement], segments: list[tuple[Hashable, Hashable]]) -> list[list[Hashable]]:
-    """Returns the layers from top to bottom, each from left to right in an order with few crossings."""
+    """Return the layers from top to bottom, each from left to right in an order with few crossings."""
     names = list(blocks)
     number = {name: i for i, name in enumerate(names)}
     graph = load_igraph().Graph(len(names), [(number[a], number[b]) for a, b in segments], directed=True)
@@ -107,7 +107,7 @@ def _order(blocks: dict[Hashable, Placement], segments: list[tuple[Hashable, Has
 def _columns(
     blocks: dict[Hashable, Placement], rows: list[list[Hashable]], segments: list[tuple[Hashable, Hashable]]
 ) -> None:
-    """Sets each centre near the mean of its neighbours' centres; the order in a row stays, and nothing overlaps."""
+    """Set each center near the mean of its neighbors' centers, without changing the order in a row and without overlap."""
     near: dict[Hashable, list[Hashable]] = {name: [] for name in blocks}
     for upper, lower in segments:
         near[upper].append(lower)
@@ -124,7 +124,7 @@ def _columns(
 
 
 def _spread(blocks: dict[Hashable, Placement], row: list[Hashable], wish: list[float]) -> None:
-    """Sets a row's centres as near to the wished ones as its widths allow: isotonic regression by pooling adjacent violators."""
+    """Set a row's centers as close to the desired ones as its widths allow: isotonic regression by pooling adjacent violators."""
     offset, offsets = 0.0, []
     for i, name in enumerate(row):
         if i:
@@ -144,7 +144,7 @@ def _spread(blocks: dict[Hashable, Placement], row: list[Hashable], wish: list[f
 
 
 def _heights(blocks: dict[Hashable, Placement], rows: list[list[Hashable]]) -> None:
-    """Sets each top: blocks are aligned at the top of their row, bends in its middle."""
+    """Set each top: blocks are aligned at the top of their row, bends in its middle."""
     top = 0.0
     for row in rows:
         height = max(blocks[name].height for name in row)

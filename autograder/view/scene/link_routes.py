@@ -1,4 +1,4 @@
-"""The lines between blocks: gradients flow along links, and a dashed line leads from a saved tensor's row to the tensor."""
+"""The lines between blocks: links along which gradients flow, and a dashed line from a saved tensor's row to the tensor."""
 
 from __future__ import annotations
 
@@ -10,14 +10,21 @@ from autograder.view.scene.layout import Placement, Point
 from autograder.view.shapes import Shape, group, path
 
 SIDES = ((1, 1), (-1, -1), (1, 0), (-1, 0))
-"""Where the line of a saved tensor may leave its row, and where it may enter the block: 1 right, -1 left, 0 from below."""
+"""The sides at which the line of a saved tensor may leave its row and enter the block: 1 right, -1 left, 0 from below."""
 
 Curve = tuple[Point, Point, Point, Point]
 """A cubic Bézier curve: its start, two control points, its end."""
 
 
 def draw_link(key: Key, upper: Placement, lower: Placement, bends: Sequence[Point]) -> Shape:
-    """Returns a gradient's path between two blocks; its arrow points up, the way of backward. `key` is the lower block's."""
+    """Return a gradient's path between two blocks, with an arrow upwards, the direction of backward.
+
+    Args:
+        key: the key of the lower block.
+        upper: the upper block.
+        lower: the lower block.
+        bends: the points between them.
+    """
     reach = (lower.width - 30) / 2
     end = lower.x + max(-reach, min(reach, (upper.x - lower.x) * 0.4))
     reach = (upper.width - 30) / 2
@@ -33,10 +40,10 @@ def draw_link(key: Key, upper: Placement, lower: Placement, bends: Sequence[Poin
 
 
 def route_saved(below: Placement, above: Placement, start: float, end: float, others: Collection[Placement]) -> str:
-    """Returns the line from a saved tensor's row to the block of that tensor, as an SVG path.
+    """Return the line from a saved tensor's row to the block of that tensor, as an SVG path.
 
     Args:
-        below, above: the blocks of the row and of the tensor; the same one where a node saved its own result.
+        below, above: the blocks of the row and of the tensor; the same block if a node saved its own result.
         start, end: the heights at which the line leaves and enters, in pixels.
         others: blocks that it should not run behind.
     """
@@ -47,7 +54,7 @@ def route_saved(below: Placement, above: Placement, start: float, end: float, ot
 
 
 def _curve(below: Placement, above: Placement, start: float, end: float, side: int, entry: int) -> Curve:
-    """Returns the curve that leaves one block at `side` and enters another at `entry` (see SIDES)."""
+    """Return the curve that leaves one block at `side` and enters another at `entry` (see SIDES)."""
     x, to = below.x + side * below.width / 2, above.x + entry * above.width / 2
     if entry:
         out = max(side * x, side * to) * side + side * 22
@@ -58,7 +65,7 @@ def _curve(below: Placement, above: Placement, start: float, end: float, side: i
 
 
 def _cost(curve: Curve, others: Collection[Placement]) -> float:
-    """Returns how bad a curve is: how many of eleven points on it are inside another block, then how long it is."""
+    """Return the cost of a curve: the number of points, of eleven, that are inside another block, then its length."""
     (x1, y1), (x2, y2), (x3, y3), (x4, y4) = curve
     hidden = 0
     for step in range(1, 12):

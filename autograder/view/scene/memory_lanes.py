@@ -1,4 +1,4 @@
-"""The memory pane: a lane for each storage, with the tensors that share it, their versions, and the nodes that keep it."""
+"""The memory pane: a lane for each storage, with the tensors that share it, their versions, and the nodes that saved it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ HEAD, ROW, BAR, NOTE, GAP = 22, 21, 9, 17, 10
 """Heights in pixels: a lane's title, a tensor, the bar below it, a line about a node or a write, the space between lanes."""
 
 MOST = 60
-"""Lanes that are drawn at most."""
+"""The maximum number of lanes."""
 
 MOST_NODES = 4
-"""Nodes that a lane lists at most."""
+"""The maximum number of nodes in a lane."""
 
 
 @dataclass
@@ -29,9 +29,11 @@ class MemoryLane:
     """One storage, with every tensor that was ever in it.
 
     Attributes:
-        title: a letter, or a number from the 27th on.
-        saved: the saved tensors whose memory it is.
-        is_harmed: whether a write into it goes uncounted or harms a saved tensor.
+        storage: the storage.
+        title: a letter, or a number from the 27th lane on.
+        tensors: the tensors.
+        saved: the saved tensors in this memory.
+        is_harmed: whether a write into it is not counted or harms a saved tensor.
     """
 
     storage: Storage
@@ -42,7 +44,7 @@ class MemoryLane:
 
     @property
     def has_parts(self) -> bool:
-        """Whether some tensor covers only a part of it, so that bars show which."""
+        """Whether some tensor covers only a part of it, so that bars show the parts."""
         return any(tensor.start > 0 or tensor.stop < self.storage.bytes for tensor in self.tensors)
 
     @property
@@ -52,14 +54,14 @@ class MemoryLane:
 
     @property
     def height(self) -> float:
-        """Its height in pixels, with room for everything that later frames show."""
+        """Its height in pixels, including the space for later frames."""
         return HEAD + len(self.tensors) * self.row + len(self.saved) * NOTE + 6 + NOTE * self.is_harmed
 
 
 def collect_lanes(index: RecordingIndex) -> list[MemoryLane]:
-    """Returns a lane for each storage that a variable names or a node keeps, in order of appearance, at most MOST.
+    """Return a lane for each storage that has a name or was saved by a node, in order of appearance.
 
-    Of more than MOST, those that are harmed stay, and then the first and the last.
+    If there are more than MOST, the harmed ones are kept, and then the first and the last.
     """
     lanes = [lane for lane in _all_lanes(index) if lane.tensors or lane.saved]
     for number, lane in enumerate(lanes):
@@ -73,7 +75,7 @@ def collect_lanes(index: RecordingIndex) -> list[MemoryLane]:
 
 
 def _all_lanes(index: RecordingIndex) -> list[MemoryLane]:
-    """Returns a lane for each storage of the recording, with its tensors and saved tensors."""
+    """Return a lane for each storage of the recording, with its tensors and saved tensors."""
     steps = index.recording.steps
     lanes = {storage.id: MemoryLane(storage) for storage in index.recording.storages}
     shown = {change.tensor for step in steps for change in step.names}
@@ -91,7 +93,7 @@ def _all_lanes(index: RecordingIndex) -> list[MemoryLane]:
 
 
 def draw_lane(lane: MemoryLane, index: RecordingIndex, top: float) -> Shape:
-    """Returns a lane's shapes, its upper edge at `top`."""
+    """Return a lane's shapes, with its upper edge at `top`."""
     key = Key("memory", lane.storage.id)
     size = count_noun(lane.storage.bytes, "{count} byte", "{count} bytes")
     shapes = [
@@ -112,7 +114,7 @@ def draw_lane(lane: MemoryLane, index: RecordingIndex, top: float) -> Shape:
 
 
 def _tensor(tensor: Tensor, lane: MemoryLane, index: RecordingIndex, top: float) -> Shape:
-    """Returns one tensor's row: its names, values, version, and the bytes that it covers where those are not all."""
+    """Return one tensor's row: its names, values, version, and the bytes that it covers if those are not all."""
     key, counter = Key("alias", tensor.id), index.counter(tensor)
     shapes = [
         text(12, top + 14, k=key.text("name"), kind="name"),
@@ -134,7 +136,7 @@ def _tensor(tensor: Tensor, lane: MemoryLane, index: RecordingIndex, top: float)
 
 
 def _node(edge: SavedEdge, index: RecordingIndex, top: float) -> Shape:
-    """Returns the line of a node that keeps this memory for backward."""
+    """Return the line of a node that saved this memory for backward."""
     key, node = Key("saved", edge.id), index.playback.nodes.get(edge.node)
     label = clip(translated("kept by {node}", node=node.name if node else translated("a node")), 30)
     return group(
@@ -147,5 +149,5 @@ def _node(edge: SavedEdge, index: RecordingIndex, top: float) -> Shape:
 
 
 def value_columns(name: str) -> int:
-    """Returns how many columns of values fit beside a name."""
+    """Return the number of columns of values that fit next to a name."""
     return max(6, int((WIDTH - CHIP - 34 - columns(name) * 7.3) / SMALL))

@@ -1,4 +1,4 @@
-"""The graph pane: one view of the whole program, and another for each fold."""
+"""The graph pane: a view of the whole program, and a view of each fold's contents."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from autograder.view.shapes import SMALL, Shape, group, path, text
 MARGIN = 30
 
 MOST_LEAVES = 40
-"""Leaves that the view of the whole program shows at most, whether a node uses them or not."""
+"""The maximum number of leaves in the view of the whole program, whether a node uses them or not."""
 
 MOST_KEPT = 12
-"""Nodes that are kept out of folds at most."""
+"""The maximum number of nodes that are kept out of folds."""
 
 Link = tuple[Key, Key]
 SavedLine = tuple[SavedEdge, Key, Key]
@@ -38,7 +38,7 @@ SavedLine = tuple[SavedEdge, Key, Key]
 
 @dataclass
 class GraphView:
-    """One picture of the graph: everything, or the inside of a fold; `parent` is the number of the view it opens from."""
+    """One picture of the graph: the whole program or the contents of a fold; `parent` is the number of the view with the fold."""
 
     title: str
     parent: int | None
@@ -57,12 +57,12 @@ class NodeGraph:
     """All views of a recording's graph.
 
     Attributes:
-        folds_around: node → the folds that it is in, as the numbers of the views that they open.
-        room: node → how many characters fit above its block, up to the next block.
+        folds_around: node → the folds that contain it, as the numbers of the views that they open.
+        room: node → the number of characters that fit above its block, up to the next block.
     """
 
     def __init__(self, index: RecordingIndex):
-        """Decides which nodes fold, and draws each view."""
+        """Choose the folds, and draw each view."""
         self.index = index
         self.rows: dict[int, list[SavedEdge]] = {}
         for edge in index.recording.saved:
@@ -79,7 +79,7 @@ class NodeGraph:
             self._draw(number, view)
 
     def _harmed_nodes(self) -> set[int]:
-        """Returns the nodes that no fold may hide: those that saved a harmed tensor, and those that made it."""
+        """Return the nodes that must not be hidden by a fold: those that saved a modified tensor, and those that computed it."""
         found: set[int] = set()
         for edge in self.index.harmed:
             found.add(self.index.playback.saved[edge].node)
@@ -89,14 +89,14 @@ class NodeGraph:
         return set(sorted(found)[:MOST_KEPT])
 
     def _draw(self, number: int, view: GraphView) -> None:
-        """Builds a view's blocks, places them and draws them."""
+        """Create a view's blocks, place them and draw them."""
         blocks, owners = self._blocks(number, view)
         links = self._links(view, owners, blocks)
         keys = {block.key for block in blocks}
         saved = [line for line in self._saved_lines(blocks, owners) if line[1] in keys]
         sizes = {block.key: (block.width(self.index), block.height(self.index)) for block in blocks}
         sources = [block.key for block in blocks if block.key.part == "tensor"]
-        # A tensor that was written after it was saved stands where its new node is, which may come from the node that keeps it.
+        # A tensor that was modified after it was saved is shown at its new node, which may be a successor of the saving node.
         order = {key: place for place, key in enumerate(sizes)}
         kept = [(tensor, node) for _, tensor, node in saved if order[tensor] < order[node]]
         placed, bends = place_blocks(sizes, [*links, *kept], sources)
@@ -110,7 +110,7 @@ class NodeGraph:
         view.height = max((p.y + p.height for p in placed.values()), default=40) + 2 * MARGIN
 
     def _blocks(self, number: int, view: GraphView) -> tuple[list[Block], dict[Key, Key]]:
-        """Returns a view's blocks, and for each node's key that of the block which shows it; adds a view for each fold."""
+        """Return a view's blocks and, for each node's key, the key of its block; add a view for each fold."""
         blocks: list[Block] = []
         owners: dict[Key, Key] = {}
         for entry in view.entries:
@@ -127,7 +127,7 @@ class NodeGraph:
         return [*self._tensor_blocks(view), *blocks], owners
 
     def _tensor_blocks(self, view: GraphView) -> list[Block]:
-        """Returns the blocks of the leaves and inputs that a view's nodes use; the whole program shows unused leaves too."""
+        """Return the blocks of the leaves and inputs that a view's nodes use; the whole program also shows unused leaves."""
         wanted: dict[int, None] = {}
         if view.parent is None:
             leaves = [t.id for t in self.index.recording.tensors if t.kind in ("leaf", "parameter")]
@@ -141,7 +141,7 @@ class NodeGraph:
         return [tensor_block(self.index.playback.tensors[tensor]) for tensor in wanted]
 
     def _links(self, view: GraphView, owners: dict[Key, Key], blocks: list[Block]) -> list[Link]:
-        """Returns the pairs of blocks between which gradients flow; adds a stub for each node outside the fold."""
+        """Return the pairs of blocks between which gradients flow; adds a stub for each node outside the fold."""
         links: dict[Link, None] = {}
         keys = {block.key for block in blocks}
         for node in view.nodes:
@@ -160,24 +160,24 @@ class NodeGraph:
         return list(links)
 
     def _upper(self, source: int, owners: dict[Key, Key]) -> Key:
-        """Returns the block that represents a node in a view: its leaf's, its own, its fold's, or a stub."""
+        """Return the block that represents a node in a view: its leaf's, its own, its fold's, or a stub."""
         if source in self.index.leaves:
             return Key("tensor", self.index.leaves[source])
         return owners.get(Key("node", source), Key("outside", source))
 
     def _name(self, node: int) -> str:
-        """Returns the name of the tensor that a node made, else the node's own."""
+        """Return the name of the tensor that a node computed, else the node's own name."""
         known = self.index.playback.nodes.get(node)
         return self.index.names.get(Key("node", node)) or (known.name if known else str(node))
 
     def _saved_lines(self, blocks: list[Block], owners: dict[Key, Key]) -> list[SavedLine]:
-        """Returns each saved tensor of a view whose block is known; that block may be in another view."""
+        """Return each saved tensor of a view whose block is known; that block may be in another view."""
         known = [(edge, self.index.block_of[edge.id], block.key)
                  for block in blocks for edge in block.rows if edge.id in self.index.block_of]  # fmt: skip
         return [(edge, owners.get(shown, shown), node) for edge, shown, node in known]
 
     def _draw_saved(self, line: SavedLine, placed: dict[Key, Placement], blocks: dict[Key, Block]) -> Shape:
-        """Returns the line from a saved tensor's row to the tensor."""
+        """Return the line from a saved tensor's row to the tensor."""
         edge, tensor, node = line
         below, above = placed[node], placed[tensor]
         row = next(top for row, top in blocks[node].row_tops(self.index) if row.id == edge.id)
@@ -188,7 +188,7 @@ class NodeGraph:
         return group(path(route), kind="keep", k=Key("saved", edge.id), s=edge.storage)
 
     def _gradient_lines(self, key: Key, placed: dict[Key, Placement]) -> list[Shape]:
-        """Returns the texts above a block for backward's visit: the gradient it got, the right one, or that it stops here."""
+        """Return the texts above a block for backward's visit: its gradient, the right one, or that backward stops."""
         node = self.index.accumulators.get(key.number) if key.part == "tensor" else key.number
         if key.part not in ("node", "tensor") or node not in {v.node for v in self.index.recording.backward}:
             return []

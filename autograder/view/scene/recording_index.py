@@ -1,4 +1,4 @@
-"""What the picture needs to know of a whole run before anything is drawn: which block shows what, and how wide it gets."""
+"""Information on a whole run that is needed before drawing: the block of each tensor, and its maximum width."""
 
 from __future__ import annotations
 
@@ -14,17 +14,20 @@ from autograder.view.text.naming import TensorNames
 
 @dataclass
 class RecordingIndex:
-    """Look-ups over a whole recording.
+    """Look-up tables for a whole recording.
 
     Attributes:
-        block_of: saved edge → the block that shows the tensor it holds, where one does.
-        leaves: AccumulateGrad node → its leaf; `accumulators`: leaf → its AccumulateGrad node.
-        names: block → the longest name that its tensor ever has; `values`: block → columns of its longest values.
+        playback: the playback of the recording.
+        block_of: saved edge → the block that shows its tensor, if any.
+        leaves: AccumulateGrad node → its leaf.
+        accumulators: leaf → its AccumulateGrad node.
+        names: block → the longest name that its tensor ever has.
+        values: block → columns of its longest values.
         saved_names: saved edge → the name of its tensor when it was saved.
-        counters: version counter → its place in order of appearance, from 0.
+        counters: version counter → its index in order of appearance.
         harmed: saved edges that some write harms.
-        shown: the nodes that some frame shows; what a check computes around an answer belongs to no step of it.
-        layers: node → the module with whose parameters it computes, such as "critic.0".
+        shown: the nodes that some frame shows; nodes that a check creates around an answer do not belong to a step.
+        layers: node → the module whose parameters it uses, such as "critic.0".
     """
 
     playback: Playback
@@ -45,12 +48,12 @@ class RecordingIndex:
         return self.playback.recording
 
     def counter(self, tensor: Tensor) -> int:
-        """Returns the place of the tensor's version counter in order of appearance, from 0."""
+        """Return the index of the tensor's version counter, in order of appearance."""
         return self.counters[tensor.counter]
 
 
 def index_recording(recording: Recording) -> RecordingIndex:
-    """Returns the index, built from one pass over all frames."""
+    """Return the index, built from one pass over all frames."""
     index = RecordingIndex(Playback(recording), layers=layer_names(recording))
     for tensor in recording.tensors:
         index.counters.setdefault(tensor.counter, len(index.counters))
@@ -73,16 +76,16 @@ def index_recording(recording: Recording) -> RecordingIndex:
 
 
 def _block_of(state: TensorState) -> Key:
-    """Returns the block that shows a tensor in this state: that of the node that made it, or its own."""
+    """Return the block that shows a tensor in this state: that of the node that computed it, or its own."""
     return Key("tensor", state.tensor) if state.node is None else Key("node", state.node)
 
 
 def _add_state(index: RecordingIndex, state: TensorState | None, names: TensorNames) -> None:
-    """Adds the name and the values that a tensor has at the current frame."""
+    """Add the current name and values of a tensor."""
     if state is None:
         return
     block, name = _block_of(state), names.label(state.tensor)
-    # The blocks of the nodes that made it before show its name, too.
+    # The blocks of the nodes that computed the tensor earlier show its name too.
     earlier = (Key("node", node) for node in index.playback.makers.get(state.tensor, ()))
     for one in (block, *earlier):
         if columns(name) >= columns(index.names.get(one, "")):
@@ -91,7 +94,7 @@ def _add_state(index: RecordingIndex, state: TensorState | None, names: TensorNa
 
 
 def _add_edge(index: RecordingIndex, edge: SavedEdge, names: TensorNames) -> None:
-    """Adds the name of a saved tensor, and the block that shows it, at the frame that saved it."""
+    """Add the name of a saved tensor, and the block that shows it, at the frame that saved it."""
     index.saved_names[edge.id] = names.label(edge.tensor)
     state = index.playback.states.get(edge.tensor) if edge.tensor is not None else None
     if state is not None:

@@ -1,1 +1,1 @@
-"""A Recording in words: the report, its sentences, names and numbers."""
+"""Rendering of a Recording as text: the report, its sentences, names and numbers."""

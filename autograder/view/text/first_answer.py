@@ -1,4 +1,4 @@
-"""What can be said before any repair is looked for, in one line."""
+"""The preliminary answer of `explain` in one line, before the search for fixes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from autograder.view.text.harm_sentences import where
 
 
 def first_answer(recording: Recording) -> str:
-    """Returns the outcome and the line that did it, such as "silently-wrong, line 12: h.data.mul_(2)"."""
+    """Return the outcome and the responsible line, such as "silently-wrong, line 12: h.data.mul_(2)"."""
     verdict, file = recording.verdict, recording.programs[0].file
     places = [place for harm in verdict.harms for place in harm.mutated_at]
     raised = verdict.error.place(file) if verdict.error else None

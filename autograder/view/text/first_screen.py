@@ -1,4 +1,4 @@
-"""The answer on one screen: the outcome, the first harm in a sentence, the code around it, the best repair, what else to ask."""
+"""The answer on one screen: the outcome, the first harm in a sentence, the code around it, the best fix, further options."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from autograder.view.text.naming import count_noun
 from autograder.view.text.report import error_line
 
 LINES, WIDTH = 25, 100
-"""What the screen has at most. Only where more lines do harm than fit is it longer: each of them is named."""
+"""The maximum size of the screen. It is longer only if more lines than fit do harm, because each of them is named."""
 
 AROUND = 5
-"""Lines of code that are shown at most."""
+"""The maximum number of code lines."""
 
 GRADIENTS = 6
-"""Gradients that are listed at most."""
+"""The maximum number of gradients."""
 
 DIFF = 8
-"""Lines of the repair that are shown at most."""
+"""The maximum number of lines of the fix."""
 
 LEAST = 4
-"""Lines of the repair that are shown at least, where there are so many."""
+"""The number of lines of a long fix that are always shown."""
 
 MORE = translatable("More: --steps (every step), --html FILE (a picture), --json")
 MORE_OF_REPAIR = translatable(", --diff (the repair as a patch), --apply")
@@ -43,10 +43,11 @@ MORE_IN_PYTHON = translatable('More: print(found.steps), found.harms, found.fixe
 
 
 def as_screen(recording: Recording, more: str = MORE) -> str:
-    """Returns the answer in at most 25 lines of 100 columns.
+    """Return the answer in at most 25 lines of 100 columns.
 
     Args:
-        more: the last line: how to learn more.
+        recording: the recording.
+        more: the last line, which lists further options.
     """
     repair = _repair(recording)
     closing = [*words_on_runs(recording), _how_to_learn_more(more, bool(repair))]
@@ -54,7 +55,7 @@ def as_screen(recording: Recording, more: str = MORE) -> str:
         outcome=_outcome(recording), harm=_harm(recording), code=_code(recording), kept=_kept_and_others(recording),
         gradients=_gradients(recording), repair=repair, closing=closing,
     )  # fmt: skip
-    room = -screen.over - 1  # a blank line stands before the notes
+    room = -screen.over - 1  # an empty line precedes the notes
     screen.notes = _notes(recording, max(room, 4))
     if len(screen.notes) > room:
         screen.repair = _repair(recording, DIFF - len(screen.notes) + room)
@@ -77,19 +78,19 @@ class _Screen:
 
     @property
     def parts(self) -> list[list[str]]:
-        """Those that have lines."""
+        """The non-empty parts."""
         told = (self.outcome, self.harm, self.code, self.kept, self.gradients)
         return [part for part in (*told, self.notes, self.repair, self.closing) if part]
 
     @property
     def over(self) -> int:
-        """How many lines there are too many, with a blank line between two parts."""
+        """The number of excess lines, including an empty line between two parts."""
         return sum(map(len, self.parts)) + len(self.parts) - 1 - LINES
 
 
 def _shorten(screen: _Screen, recording: Recording) -> None:
-    """Takes away what can be missed, as long as there are too many lines; what matters least goes first."""
-    if screen.over > 0:  # the number of runs is shown where there is room for it
+    """Remove the least important parts, one after another, while there are excess lines."""
+    if screen.over > 0:  # the number of runs is shown only if there is space
         screen.closing = screen.closing[-1:]
     if screen.notes and (over := screen.over) > 0:
         if over < len(screen.notes):
@@ -110,13 +111,13 @@ def _how_to_learn_more(more: str, has_repair: bool) -> str:
 
 
 def essence(recording: Recording) -> str:
-    """Returns the first harm's sentences, with the best repair: what a page shows above its picture; "" where nothing is wrong."""
+    """Return the first harm's sentences and the best fix, for the top of a page; "" if the program is right."""
     parts = [_harm(recording), _repair(recording)]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
 def _wrapped(text: str, most: int | None = None, indent: str = "") -> list[str]:
-    """Returns a text as lines, of which no one ends between "line" and its number."""
+    """Return a text as wrapped lines, without a line break between "line" and its number."""
     held = re.sub(r"\b(line) (\d)", "\\1\N{NO-BREAK SPACE}\\2", text)
     wrapped = wrap_text(held, WIDTH, rest=indent)
     lines = [line.replace("\N{NO-BREAK SPACE}", " ") for line in wrapped]
@@ -144,7 +145,7 @@ def _harm(recording: Recording) -> list[str]:
 
 
 def _code(recording: Recording) -> list[str]:
-    """Returns the lines around the first write, and the one that saved, or around a line that stops or cuts the graph."""
+    """Return the lines around the first write and the saving line, or around a line that stops or cuts the graph."""
     verdict = recording.verdict
     if verdict.harms:
         write, saved = verdict.harms[0].mutated_at[0], verdict.harms[0].saved_at
@@ -176,13 +177,13 @@ def _numbered(source: list[str], numbers: list[int], write: Place, saved: Place)
 
 
 def _without_context(code: list[str], over: int) -> list[str]:
-    """Returns the lines of code without so many of those that neither write nor save, the last ones first."""
+    """Return the lines of code without `over` of those that neither write nor save, the last ones first."""
     spare = [number for number, line in enumerate(code) if line[0] == " " and "|" in line][::-1][:over]
     return [line for number, line in enumerate(code) if number not in spare]
 
 
 def _cut(line: str) -> str:
-    """Returns a line of code with its indentation, cut to the screen."""
+    """Return a line of code with its indentation, cut to the screen."""
     inside = line.expandtabs(4)
     depth = min(len(inside) - len(inside.lstrip()), 24)
     return " " * depth + clip(inside.strip(), WIDTH - 10 - depth)
@@ -196,7 +197,7 @@ def _kept_and_others(recording: Recording) -> list[str]:
 
 
 def _others(recording: Recording) -> list[str]:
-    """Returns where the harms after the first are."""
+    """Return the places of the harms after the first."""
     harms, file = recording.verdict.harms, recording.programs[0].file
     counts = Counter((place.file, place.line) for harm in harms[1:] for place in harm.mutated_at)
     lines = where_each((Place(*place, "") for place in counts), file)
@@ -212,7 +213,7 @@ def _others(recording: Recording) -> list[str]:
 
 
 def _gradients(recording: Recording) -> list[str]:
-    """Returns the leaves' gradients where there is no harm to tell of, the first of many."""
+    """Return the first gradients of the leaves, if there is no harm to show."""
     verdict = recording.verdict
     if verdict.harms or verdict.outcome in ("raises-forward", "raises-backward"):
         return []
@@ -224,7 +225,7 @@ def _gradients(recording: Recording) -> list[str]:
 
 
 def _notes(recording: Recording, most: int) -> list[str]:
-    """Returns the notes, as many as fit, and how many there are more."""
+    """Return as many notes as fit, and the number of the others."""
     lines: list[str] = []
     told_below = {note_on_change(fix) for fix in recording.verdict.fixes}
     notes = [retold(note) for note in recording.verdict.notes if note not in told_below]
@@ -239,7 +240,7 @@ def _notes(recording: Recording, most: int) -> list[str]:
 
 
 def _repair(recording: Recording, most: int = DIFF) -> list[str]:
-    """Returns the best repair as the lines it removes and adds, at most so many, below what it does."""
+    """Return the best fix as its removed and added lines, at most `most`, below its description."""
     fixes = recording.verdict.fixes
     if not fixes:
         return []
@@ -252,7 +253,7 @@ def _repair(recording: Recording, most: int = DIFF) -> list[str]:
 
 
 def _repair_title(best: Fix, others: int) -> list[str]:
-    """Returns the lines above a repair: where it is and what its run showed, or what it computes differently."""
+    """Return the lines above a fix: its place and the result of its run, or how its computation differs."""
     kind = kind_of_fix(best)
     if not best.proven:
         none = translated(
@@ -267,9 +268,9 @@ def _repair_title(best: Fix, others: int) -> list[str]:
 
 
 def changed_lines(fix: Fix) -> list[str]:
-    """Returns a repair as the lines that it removes, marked -, and those that it adds, marked +; then those of further files.
+    """Return a fix as its removed lines, marked -, and its added lines, marked +; then those of further files.
 
-    For what stays the same between two changes there is one line, "…".
+    Unchanged lines between two changes are shown as one line, "…".
     """
     before, after = fix.before.splitlines(), fix.after.splitlines()
     lines: list[str] = []
@@ -283,7 +284,7 @@ def changed_lines(fix: Fix) -> list[str]:
 
 
 def _removed_and_added(removed: list[str], added: list[str]) -> list[str]:
-    """Returns lines of code, each with its mark; where they are too long, what they begin with alike is left out."""
+    """Return lines of code, each with its mark; if they are too long, their common beginning is omitted."""
     begin = os.path.commonprefix([*removed, *added])
     alike = begin.rfind(" ") + 1
     if removed and begin[:alike].strip() and any(columns(line) > WIDTH - 10 for line in added):

@@ -1,4 +1,4 @@
-"""The elements of gradients: listed with their positions, compared, written as text."""
+"""The elements of gradients: listed with their positions, compared, and formatted as text."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ class GradientElement(NamedTuple):
     """One element of a leaf's gradient.
 
     Attributes:
-        position: "[0][2]"; "" for a scalar, or where the whole gradient is missing.
-        got: as the run left it, a number or None; `true`: the right one, None where it is not known.
+        position: "[0][2]"; "" for a scalar, or if the whole gradient is missing.
+        got: the element in the run's gradient, a number or None.
+        true: the right one, None if it is unknown.
     """
 
     position: str
@@ -25,7 +26,7 @@ class GradientElement(NamedTuple):
 
     @property
     def is_wrong(self) -> bool:
-        """Whether it differs from the right one; False where that is not known."""
+        """Whether it differs from the right one; False if that is unknown."""
         return self.true is not None and not is_close(self.got, self.true)
 
 
@@ -37,7 +38,7 @@ def list_elements(gradient: Gradient) -> list[GradientElement]:
 
 
 def _flatten(gradient: Any, position: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields (position, number) for each element of nested lists; a missing gradient is one element None."""
+    """Yield (position, number) for each element of nested lists; a missing gradient is a single element None."""
     if isinstance(gradient, list):
         for i, inner in enumerate(gradient):
             yield from _flatten(inner, f"{position}[{i}]")
@@ -46,28 +47,28 @@ def _flatten(gradient: Any, position: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def is_close(got: Any, true: Any) -> bool:
-    """Returns whether two elements agree: to a relative 1e-4, or an absolute 1e-6; NaN agrees with NaN."""
+    """Return whether two elements agree within a relative error of 1e-4 or an absolute one of 1e-6; NaN agrees with NaN."""
     if isinstance(got, int | float) and isinstance(true, int | float):
         return got == true or math.isclose(got, true, rel_tol=1e-4, abs_tol=1e-6) or (got != got and true != true)
     return bool(got == true)
 
 
 def is_wrong(gradient: Gradient) -> bool:
-    """Returns whether a leaf's gradient differs from the right one; False where that is not known."""
+    """Return whether a leaf's gradient differs from the right one; False if that is unknown."""
     return gradient.true is not None and any(not is_close(got, true) for _, got, true in list_elements(gradient))
 
 
 def finite(number: Any) -> float:
-    """Returns the length of a bar for an element: its value, and 0 for none, NaN and infinity."""
+    """Return the length of the bar for an element: its value, or 0 for None, NaN and infinity."""
     return float(number) if isinstance(number, int | float) and math.isfinite(number) else 0.0
 
 
 SHOWN = 4
-"""Numbers of a gradient that a line of text shows at most."""
+"""The maximum number of elements of a gradient in a line of text."""
 
 
 def short_values(values: Any) -> str:
-    """Returns a gradient in a few characters: all of a small one, else its first numbers and how many there are more."""
+    """Return a gradient as short text: a small one completely, else its first numbers and the number of the others."""
     numbers = [number for _, number in _flatten(values)]
     if not isinstance(values, list) or len(numbers) > SHOWN:
         first = ", ".join(map(format_number, numbers[: SHOWN - 1]))
@@ -80,7 +81,7 @@ def short_values(values: Any) -> str:
 
 
 def format_number(number: Any) -> str:
-    """Returns one element as text of at most 12 characters."""
+    """Return one element as text of at most 12 characters."""
     if number is None:
         return translated("none")
     if isinstance(number, int | float) and not isinstance(number, bool):
@@ -89,12 +90,12 @@ def format_number(number: Any) -> str:
 
 
 def percent(part: float) -> str:
-    """Returns a part of one as a percentage of two or three digits."""
+    """Return a fraction between 0 and 1 as a percentage with two or three digits."""
     return f"{100 * part:.0f} %" if part >= 0.1 else f"{100 * part:.2g} %"
 
 
 def gradient_line(name: str, gradient: Gradient, compared: bool = True) -> str:
-    """Returns one leaf's gradient, beside the right one where they were `compared`."""
+    """Return one leaf's gradient and, if they were `compared`, the right one."""
     if gradient.unlisted:
         count = f"{gradient.unlisted:,}"
         return translated("{name}.grad  has {count} numbers, too many to list here", name=name, count=count)

@@ -1,4 +1,4 @@
-"""The one sentence about a harm: which line, what it overwrites, and which layer needed the old values."""
+"""The sentence about a harm: the line, the modified tensor, and the layer that needed the old values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from autograder.view.text.layers import layer_names
 from autograder.view.text.naming import NAMELESS
 
 CODE = 60
-"""Columns of code inside a sentence, beyond which it is cut."""
+"""The maximum number of columns of code in a sentence."""
 
 OVERWRITES = translatable("{code} overwrites {tensor}{through}, which {keeper} ({saved}) keeps for backward")
 SENTENCES: dict[str, str] = {
@@ -36,7 +36,7 @@ SENTENCES: dict[str, str] = {
         "{code} overwrites {tensor}{through}, and the checkpointed block ({saved}) reads it again in backward"
     ),
 }
-"""Kind of harm → its sentence, without an end; `OVERWRITES` for the others."""
+"""Kind of harm → its sentence, without the full stop; `OVERWRITES` for other kinds."""
 
 
 def sentence_of_harm(harm: Harm, recording: Recording) -> str:
@@ -56,24 +56,24 @@ def sentence_of_harm(harm: Harm, recording: Recording) -> str:
 
 
 def harmed_tensor(harm: Harm) -> str:
-    """Returns the name of the tensor that was harmed; what stands in its place in a Recording is no name."""
+    """Return the name of the harmed tensor, or a phrase if the Recording contains a placeholder instead of a name."""
     return translated(NAMELESS) if harm.tensor.endswith(f" of {harm.saved_by}") else harm.tensor
 
 
 def through(harm: Harm) -> str:
-    """Returns the alias by which a harm's tensor was written, to follow its name; "" where it was written by its own."""
+    """Return a phrase about the alias through which a harm's tensor was modified, to follow its name; "" without an alias."""
     if not harm.through or harm.through == harm.tensor:
         return ""
     return translated(" through {alias}", alias=harm.through)
 
 
 def where(place: Place, file: str) -> str:
-    """Returns the number of a line, with the name of its file where that is not the program's own."""
+    """Return the number of a line, with the name of its file if that is not the program's own."""
     return retold(line_of(place, file))
 
 
 def where_each(places: Iterable[Place], file: str) -> list[str]:
-    """Returns the number of each line, with the name of its file where that is not the one of the line before."""
+    """Return the number of each line, with the name of its file if that differs from the previous line's."""
     named, found = file, []
     for place in places:
         found.append(where(place, named))
@@ -111,7 +111,7 @@ def consequence(harm: Harm, verdict: Verdict) -> str:
 
 
 def how_far_off(gradients: dict[str, Gradient]) -> str:
-    """Returns which gradient is wrong by most, and by how much, as a sentence; "" where none is known to be wrong."""
+    """Return the most wrong gradient and its error as a sentence; "" if no gradient is known to be wrong."""
     wrong = {name: one for name, one in gradients.items() if one.off or is_wrong(one)}
     if not wrong:
         return ""

@@ -1,4 +1,4 @@
-"""The outcome in words: no more than what was checked."""
+"""The outcome in words, which claim only what was checked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MEANING: dict[Outcome, str] = {
     "correct": translatable("the gradients are right"),
     "silently-wrong": translatable("no error, but a gradient is wrong"),
 }
-"""What the outcomes mean, as a learner chooses among them; `meaning` says it in the reader's language."""
+"""The meanings of the outcomes, from which a student chooses; `meaning` translates them."""
 
 
 def meaning(outcome: Outcome) -> str:
@@ -21,14 +21,14 @@ def meaning(outcome: Outcome) -> str:
 
 
 def title(verdict: Verdict) -> str:
-    """Returns one line on a run: its outcome, or why a check refused a program in which autograd did nothing wrong."""
+    """Return one line on a run: its outcome, or the reason why a check rejected a program whose gradients are right."""
     if is_refused(verdict):
         return translated("not passed: {reason}", reason=verdict.refusal)
     return f"{verdict.outcome}: {headline(verdict)}"
 
 
 def is_refused(verdict: Verdict) -> bool:
-    """Returns whether a check refused the program for what it computes, so its outcome alone would read as praise."""
+    """Return whether a check rejected the program for its values, so that its outcome alone would be misleading."""
     return bool(verdict.refusal) and verdict.outcome == "correct"
 
 
@@ -63,17 +63,17 @@ def headline(verdict: Verdict) -> str:
 
 
 def is_compared(verdict: Verdict) -> bool:
-    """Returns whether a gradient beside the program's own says something: of a program that no oracle contradicted, it is a copy."""
+    """Return whether the right gradients were computed independently; otherwise they are copies of the program's own."""
     compared = any(check.oracle == "finite differences" and check.answer == "yes" for check in verdict.checks)
     return verdict.outcome != "correct" or compared
 
 
 def short_message(message: str) -> str:
-    """Returns PyTorch's message without its hint at anomaly mode: that finds the line that saved, not the one that wrote."""
+    """Return PyTorch's message without its hint at anomaly mode, which finds the line that saved, not the one that modified."""
     return " ".join(message.partition(" Hint: ")[0].split())
 
 
 def words_on_runs(recording: Recording) -> list[str]:
-    """Returns how often the program was run, as one line; none where that is not known (release 0.1.0, or a post mortem)."""
+    """Return the number of runs as one line; empty if it is unknown (release 0.1.0, or a post mortem)."""
     runs = recording.verdict.runs
     return [translated("The program, or a changed version of it, was run {runs} times.", runs=runs)] if runs else []

@@ -1,4 +1,4 @@
-"""The layers of a model: which module's parameters a node computes with."""
+"""The layers of a model: for each node, the module whose parameters it uses."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from autograder.tape.recording.schema import Node, Recording
 
 TURNS = ("T", "Transpose")
-"""How the names of nodes begin that only turn a weight before a product."""
+"""The beginnings of the names of nodes that only transpose a weight before a multiplication."""
 
 
 def layer_names(recording: Recording) -> dict[int, str]:
-    """Returns, for each node that computes with a module's parameters, the module's name: "critic.0" for `critic.0.weight`."""
+    """Return, for each node that uses a module's parameters, the module's name: "critic.0" for `critic.0.weight`."""
     nodes = {node.id: node for node in recording.nodes}
     owners = _owners(recording)
     found = {node.id: _layer(node, nodes, owners) for node in recording.nodes}
@@ -19,7 +19,7 @@ def layer_names(recording: Recording) -> dict[int, str]:
 
 
 def _owners(recording: Recording) -> dict[int, str]:
-    """Returns each parameter's module; of several names the first that another object than `self` holds it under."""
+    """Return each parameter's module; of several names, the first one outside of `self`."""
     owners: dict[int, str] = {}
     for step in recording.steps:
         for change in step.names:

@@ -1,4 +1,4 @@
-"""Names in sentences: what a tensor is called, and which names a statement bound and unbound."""
+"""Names in sentences: the names of tensors, and the names that a statement bound and unbound."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from autograder.view.playback import Playback
 NAMELESS = translatable("a tensor without a name")
 
 MOST = 3
-"""Things of one kind that a sentence names at most."""
+"""The maximum number of things of one kind in a sentence."""
 
 
 def join_few(things: list[str]) -> str:
-    """Returns the things, or of more than MOST + 1 the first with the number of the others: "a, b, c and 5 more"."""
+    """Return the things; if there are more than MOST + 1, the first ones and the number of the others: "a, b, c and 5 more"."""
     more = len(things) - MOST
     return join_names(things) if more <= 1 else join_names([*things[:MOST], translated("{count} more", count=more)])
 
 
 def count_noun(count: int, one: str, many: str, **values: object) -> str:
-    """Returns the one of two translated texts that fits a number, such as "{count} node" and "{count} nodes"."""
+    """Return one of two translated texts, depending on a number, such as "{count} node" and "{count} nodes"."""
     return translated(one if count == 1 else many, count=count, **values)
 
 
 class TensorNames:
-    """The names of tensors after the frame that a playback has just played."""
+    """The names of tensors after the last played frame."""
 
     def __init__(self, playback: Playback):
-        """Reads the variables from `playback`."""
+        """Read the variables from `playback`."""
         self.playback = playback
 
     def name(self, tensor: int | None) -> str:
-        """Returns a tensor's name for a sentence: a variable, "d.data", "a view of d", or NAMELESS."""
+        """Return a tensor's name for a sentence: a variable, "d.data", "a view of d", or NAMELESS."""
         if tensor is None or tensor not in self.playback.tensors:
             return translated(NAMELESS)
         first, *others = self._called(tensor) or [self._nearby(tensor)]
         return translated("{name} (also {others})", name=first, others=join_names(others)) if others else first
 
     def short(self, tensor: int | None) -> str:
-        """Returns a single name of a tensor, to which ".grad" or ".data" can be appended."""
+        """Return a single name of a tensor, to which ".grad" or ".data" can be appended."""
         if tensor is None or tensor not in self.playback.tensors:
             return translated(NAMELESS)
         return (self._called(tensor) or [self._nearby(tensor)])[0]
@@ -50,18 +50,18 @@ class TensorNames:
         return translated("(no name)") if name == translated(NAMELESS) else name
 
     def has_name(self, tensor: int) -> bool:
-        """Returns whether a program can call a tensor so: by a variable, or as `.data` of one."""
+        """Return whether a program can refer to a tensor by a variable, or as `.data` of one."""
         is_data = self.playback.tensors[tensor].alias_of == "data"
         return bool(self._called(tensor)) or (is_data and self._owner(tensor) is not None)
 
     def _called(self, tensor: int) -> list[str]:
-        """Returns the names of a tensor; one where all are paths such as "self.fc.weight"."""
+        """Return the names of a tensor; only one if all are paths such as "self.fc.weight"."""
         called = self.playback.called.get(tensor)
         names = called.split(", ") if called else []
         return names[-1:] if all("." in name for name in names) else names
 
     def _owner(self, tensor: int) -> str | None:
-        """Returns the name of a tensor that has the same memory."""
+        """Return the name of a tensor with the same memory, or None."""
         near = sorted(self.playback.in_storage.get(self.playback.tensors[tensor].storage, ()))
         return next((self.short(other) for other in near if self.playback.called.get(other)), None)
 
@@ -74,15 +74,16 @@ class TensorNames:
         return f"{owner}.data" if is_data else translated("a view of {owner}", owner=owner)
 
     def in_storage(self, storage: int) -> list[str]:
-        """Returns the variables whose tensors share a storage."""
+        """Return the variables whose tensors share a storage."""
         return [
             name for name, tensor in self.playback.names.items() if self.playback.tensors[tensor].storage == storage
         ]
 
     def describe_changes(self, step: Step) -> list[str]:
-        """Returns the sentences about the names that a statement bound and unbound.
+        """Return the sentences about the names that a statement bound and unbound.
 
-        Attributes of one object, such as a module's parameters, share a sentence without values; the picture shows those.
+        Attributes of one object, such as a module's parameters, share a sentence without values; the picture shows the
+        values.
         """
         given = [change for change in step.names if change.tensor is not None]
         taken = [change.name for change in step.names if change.tensor is None]
@@ -96,17 +97,17 @@ class TensorNames:
         return [*sentences, *([self._unbound(taken)] if taken else [])]
 
     def _unbound(self, taken: list[str]) -> str:
-        """Returns the sentence about variables that no longer name a tensor."""
+        """Return the sentence about variables that no longer refer to a tensor."""
         if len(taken) == 1:
             return translated("{name} no longer names a tensor; the graph still holds what it saved.", name=taken[0])
         return translated("{names} no longer name tensors; the graph still holds what it saved.", names=join_few(taken))
 
     def _holds(self, root: str, held: list[NameChange]) -> str:
-        """Returns the sentence about several attributes of one object."""
+        """Return the sentence about several attributes of one object."""
         return translated("{root} now holds {names}.", root=root, names=join_few([change.name for change in held]))
 
     def _value(self, change: NameChange, step: Step) -> str:
-        """Returns the sentence about one variable: its values, and for a new tensor whose memory and counter it shares."""
+        """Return the sentence about one variable: its values and, for a new tensor, the shared memory and counter."""
         assert change.tensor is not None
         state, new = self.playback.states.get(change.tensor), change.tensor in step.tensors
         values = state.values if state else translated("a tensor")

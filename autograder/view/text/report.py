@@ -15,14 +15,15 @@ from autograder.view.text.headline import about_refused, is_compared, is_refused
 from autograder.view.text.sentences import Sentences, forecast_word
 
 WIDTH = 100
-"""Columns of a value or of a line of code, beyond which it is cut."""
+"""The maximum number of columns of a value or of a line of code."""
 
 
 def as_text(recording: Recording, most: int | None = None) -> str:
-    """Returns the verdict with harms, gradients and repairs, then each step with its sentences and the forecast of backward.
+    """Return the verdict with harms, gradients and fixes, then each step with its sentences and the forecast of backward.
 
     Args:
-        most: how many steps to print of a longer run, half of them from its start and half from its end; None for all.
+        recording: the recording.
+        most: the maximum number of steps to print, half of them from the start and half from the end; None for all.
     """
     steps = _steps(recording)
     if most is not None and len(steps) > most:
@@ -33,7 +34,7 @@ def as_text(recording: Recording, most: int | None = None) -> str:
 
 
 def _head(recording: Recording) -> list[str]:
-    """Returns the outcome, or the check's refusal, and the error."""
+    """Return the outcome, or the check's message, and the error."""
     verdict = recording.verdict
     lines = [title(verdict)]
     if is_refused(verdict):
@@ -49,10 +50,12 @@ def _head(recording: Recording) -> list[str]:
 
 
 def error_line(error: Problem, file: str, message: str) -> str:
-    """Returns an error's type, its line where that is known, and its message.
+    """Return an error's type, its line if it is known, and its message.
 
     Args:
-        file: the program's own file, which need not be named.
+        error: the error.
+        file: the program's own file, which is not named.
+        message: the message.
     """
     place = error.place(file)
     if place is None:
@@ -61,7 +64,7 @@ def error_line(error: Problem, file: str, message: str) -> str:
 
 
 def _steps(recording: Recording) -> list[list[str]]:
-    """Returns the lines of each frame: the code, what happened, the forecast."""
+    """Return the lines of each frame: the code, the sentences, the forecast."""
     playback = Playback(recording)
     words, steps = Sentences(playback), []
     for frame, _ in playback.play():
@@ -79,7 +82,7 @@ def _forecast(outcome: Outcome) -> str:
 
 
 def _tail(recording: Recording) -> list[str]:
-    """Returns the harms, the gradients, the notes, the repairs and how often it was run, each under a heading."""
+    """Return the harms, the gradients, the notes, the fixes and the number of runs, each under a heading."""
     verdict = recording.verdict
     parts = [
         (translated("harmed"), _harms(verdict.harms, recording.programs[0].file)),
@@ -95,9 +98,9 @@ def _tail(recording: Recording) -> list[str]:
 
 
 def _harms(harms: tuple[Harm, ...], file: str) -> list[str]:
-    """Returns each harm on a line, then what each kind among them means, and what the operations that saved keep.
+    """Return each harm on a line, then the explanation of each kind of harm, and the tensors that the saving operations keep.
 
-    Recordings of release 0.1.0 have no kinds.
+    Recordings of release 0.1.0 do not contain kinds.
     """
     explanations = dict.fromkeys(translated(harm.explanation) for harm in harms if harm.explanation)
     kept = dict.fromkeys(words_on_node(harm.saved_by) for harm in harms if harm.edge is not None)
@@ -105,7 +108,7 @@ def _harms(harms: tuple[Harm, ...], file: str) -> list[str]:
 
 
 def _harm(harm: Harm, file: str) -> str:
-    """Returns one harm as one line."""
+    """Return one harm as one line."""
     lines = ", ".join(dict.fromkeys(f"{where(place, file)}: {place.text}" for place in harm.mutated_at))
     changed = translated("its bytes changed") if harm.bytes_changed else translated("its bytes did not change")
     what = translated(
@@ -127,7 +130,7 @@ def _holder(harm: Harm) -> str:
 
 
 def _versions(harm: Harm) -> str:
-    """Returns the versions when saved and now; "" where they are not known."""
+    """Return the versions when saved and now; "" if they are unknown."""
     if harm.saved_version is None:
         return ""
     if harm.saved_version == harm.version_now:
@@ -136,12 +139,12 @@ def _versions(harm: Harm) -> str:
 
 
 def _fix(fix: Fix) -> str:
-    """Returns one repair as a diff: the lines that it removes, marked -, and those that it adds, marked +."""
+    """Return one fix as a diff: its removed lines, marked -, and its added lines, marked +."""
     what = {"place": where_fixed(fix), "kind": kind_of_fix(fix), "effect": translated(fix.effect)}
     told = [translated("{place}, {kind} (run: {effect})", **what), *_lines(fix)]
     return "\n      ".join(told + [line for one in fix.more for line in (also_fixed(one), *_lines(one))])
 
 
 def _lines(fix: Fix) -> list[str]:
-    """Returns the lines that the change of one file removes and adds."""
+    """Return the lines that the change of one file removes and adds."""
     return [f"- {line}" for line in fix.before.splitlines()] + [f"+ {line}" for line in fix.after.splitlines()]

@@ -1,4 +1,4 @@
-"""The sentences of a frame: what happened, and what that means for backward."""
+"""The sentences of a frame: the event, and its effect on backward."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ FORECAST: dict[Outcome, str] = {
     "correct": translatable("right"),
     "silently-wrong": translatable("silently wrong"),
 }
-"""What would come of calling backward now; `forecast_word` says it in the reader's language."""
+"""The words for the result of calling backward now; `forecast_word` translates them."""
 
 
 def forecast_word(outcome: Outcome) -> str:
-    """Returns the badge's word for a forecast, in the reader's language."""
+    """Return the badge's word for a forecast, in the reader's language."""
     return translated(FORECAST[outcome])
 
 
 class Sentences:
-    """The sentences about the frame that a playback has just played."""
+    """The sentences about the last played frame."""
 
     def __init__(self, playback: Playback):
-        """Reads names, versions and the graph from `playback`."""
+        """Read names, versions and the graph from `playback`."""
         self.playback = playback
         self.names = TensorNames(playback)
         self._writes = WriteSentences(self.names)
         self._refused = {visit.step for visit in self.playback.recording.backward if visit.status == "raised"}
 
     def _error(self, most: int) -> str:
-        """Returns PyTorch's message without its hint at anomaly mode, cut to `most` characters at the end of a sentence."""
+        """Return PyTorch's message without its hint at anomaly mode, cut to `most` characters at the end of a sentence."""
         error = self.playback.recording.verdict.error
         message = " ".join(error.message.split(" Hint: ")[0].split()) if error else ""
         whole = message[:most].rpartition(". ")[0] if len(message) > most else ""
@@ -66,7 +66,7 @@ class Sentences:
         return join_sentences([translated("Line {line} runs.", line=step.place.line), *parts])
 
     def describe_effect(self, frame: Frame) -> str:
-        """Return the effect of a harmful write on backward; a learner who predicts does not see it. "" for other frames."""
+        """Return the effect of a harmful write on backward, which is hidden while the reader predicts; "" for other frames."""
         if frame.kind != "step" or not frame.step:
             return ""
         hurt = dict.fromkeys(edge for write in frame.step.writes for edge in write.harmed)
@@ -76,21 +76,21 @@ class Sentences:
         return join_sentences(parts[:MOST] + more)
 
     def _stops(self, step: Step) -> bool:
-        """Returns whether the program ended in an error at this statement; what backward freed before one is another case."""
+        """Return whether the program ended in an error at this statement, unless the statement ran backward."""
         error = self.playback.recording.verdict.error
         if error is None or step is not self.playback.recording.steps[-1]:
             return False
         return error.is_at(step.place) and not step.freed
 
     def stops_in_forward(self, step: Step) -> bool:
-        """Returns whether the program ended at this statement before any backward: there is nothing to forecast any more."""
+        """Return whether the program ended at this statement before any backward, so that no forecast is possible."""
         return self.playback.recording.verdict.outcome == "raises-forward" and self._stops(step)
 
     def _stop(self, step: Step) -> str:
         return translated("Line {line} stops: {error}", line=step.place.line, error=self._error(240))
 
     def _nodes(self, step: Step) -> str:
-        """Returns the sentence about new nodes and what they saved for backward."""
+        """Return the sentence about new nodes and their saved tensors."""
         nodes = [node for node in step.nodes if not self.playback.nodes[node].name.endswith("AccumulateGrad")]
         kept = {node: self._kept(node, step) for node in nodes}
         called = {node: self.playback.nodes[node].name for node in nodes}
@@ -106,7 +106,7 @@ class Sentences:
         )
 
     def _node(self, name: str, things: str) -> str:
-        """Returns the sentence about one new node."""
+        """Return the sentence about one new node."""
         if not things:
             return translated("{node} joins the graph and keeps no tensor.", node=name)
         return translated("{node} joins the graph and keeps {things} for backward.", node=name, things=things)
@@ -122,7 +122,7 @@ class Sentences:
         return parts
 
     def _rebased(self, step: Step) -> str:
-        """Returns the sentence about tensors whose history an in-place write rebased: they have another `grad_fn` now."""
+        """Return the sentence about tensors whose history an in-place write rebased, which changed their `grad_fn`."""
         moved = [s for s in step.states if s.node in step.nodes and s.tensor not in step.tensors and s.node is not None]
         parts = [
             translated(
@@ -141,14 +141,14 @@ class Sentences:
         return join_few(list(dict.fromkeys(map(self._thing, edges))))
 
     def _thing(self, edge: SavedEdge) -> str:
-        """Returns a saved tensor's name, with its version where it has a counter."""
+        """Return a saved tensor's name, and its version if it has a counter."""
         name = self.names.name(edge.tensor)
         if edge.saved_version is None:
             return name
         return translated("{name} at version {version}", name=name, version=edge.saved_version)
 
     def _harm(self, edge: SavedEdge) -> str:
-        """Returns the sentence about a harmed saved tensor."""
+        """Return the sentence about a modified saved tensor."""
         keeper = self.playback.nodes[edge.node]
         node = keeper.name
         if keeper.place:
@@ -182,7 +182,7 @@ class Sentences:
         return translated("Line {line}: {told}.", line=step.place.line, told=retold(named.sentence.removesuffix(".")))
 
     def _freed(self, step: Step) -> str:
-        """Returns the sentence about saved tensors that backward freed."""
+        """Return the sentence about saved tensors that backward freed."""
         if not step.freed:
             return ""
         freed = count_noun(len(step.freed), "{count} saved tensor", "{count} saved tensors")
@@ -191,7 +191,7 @@ class Sentences:
         return translated("Backward runs, and then frees {freed}.", freed=freed)
 
     def _visit(self, frame: Frame) -> str:
-        """Returns the sentence about backward's visit to a node."""
+        """Return the sentence about backward's visit to a node."""
         assert frame.visit
         visit, node = frame.visit, self.playback.nodes[frame.visit.node]
         leaf = node.name.endswith("AccumulateGrad")
@@ -207,7 +207,7 @@ class Sentences:
         return translated("Backward reaches {node} and passes on {got}.", node=node.name, got=got)
 
     def _refusal(self, node: int) -> str:
-        """Returns why backward stops at a node: the saved tensor at another version, else PyTorch's message."""
+        """Return the reason why backward stops at a node: the saved tensor at another version, else PyTorch's message."""
         stale = [
             e for e in self.playback.recording.saved if e.node == node and e.id in self.playback.edges and e.is_stale
         ]
@@ -223,7 +223,7 @@ class Sentences:
         return self._error(240)
 
     def _verdict(self) -> str:
-        """Returns the outcome, the error, the wrong gradients and a repair."""
+        """Return the outcome, the error, the wrong gradients and a fix."""
         verdict = self.playback.recording.verdict
         if is_refused(verdict):
             told = translated("The check is not passed: {reason}.", reason=verdict.refusal)
@@ -243,15 +243,17 @@ class Sentences:
 
 
 def decisive_frame(recording: Recording, frames: list[Frame]) -> int:
-    """Returns the number of the frame of the line that a check names, else of the last harmful write, else of the error in
-    forward, else of the verdict.
+    """Return the number of the decisive frame.
+
+    This is the frame of the line that a check names, else of the last harmful write, else of the error in forward, else
+    of the verdict.
     """
     told = [f.number for f in frames if f.kind == "step" and f.place in lines_of_refusal(recording)]
     if told:
         return told[-1]
     writes = [f for f in frames if f.kind == "step" and f.step and f.step.writes]
     harmful = [f.number for f in writes if f.step and any(w.harmed for w in f.step.writes)]
-    # A write that autograd never learned of harms no saved tensor; the verdict, or a check that refused it, still knows its line.
+    # A write that autograd did not record harms no saved tensor, but the verdict or a check may know its line.
     places = [harm.mutated_at[0] for harm in recording.verdict.harms if harm.mutated_at][:1]
     if recording.verdict.refusal and not places:
         places = [write.place for write in unrecorded_writes(recording)]

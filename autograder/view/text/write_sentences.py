@@ -1,4 +1,4 @@
-"""Sentences about in-place writes: which memory a statement changed, and which version counters counted it."""
+"""Sentences about in-place writes: the changed memory, and the version counters that counted the write."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from autograder.tape.recording.schema import Step, Write
 from autograder.view.text.naming import NAMELESS, TensorNames, count_noun, join_few
 
 Kind = Literal["counted", "unchanged", "uncounted", "miscounted"]
-"""Whether a write moved a version counter: yes; yes, though no value differs; none; one that autograd does not check."""
+"""Whether a version counter counted a write: yes; yes, although the values are equal; no; only a counter that autograd ignores."""
 
 ONE: dict[Kind, str] = {
     "counted": "",
@@ -36,12 +36,12 @@ class WriteSentences:
     """The sentences about the writes of a statement."""
 
     def __init__(self, names: TensorNames):
-        """Reads names and counters from the playback behind `names`."""
+        """Read names and counters from the playback of `names`."""
         self.names = names
         self.playback = names.playback
 
     def describe(self, step: Step) -> list[str]:
-        """Returns one sentence for each kind of write, since an optimizer's step writes into hundreds of tensors."""
+        """Return one sentence for each kind of write, because an optimizer's step writes into hundreds of tensors."""
         groups: dict[Kind, list[Write]] = {}
         filled: set[int] = set()
         for write in step.writes:
@@ -49,12 +49,13 @@ class WriteSentences:
                 filled.add(write.tensor or 0)
             else:
                 groups.setdefault(self._kind(write), []).append(write)
-        if "counted" in groups:  # an optimizer's step may leave some parameters as they are: no sentence of their own
+        # an optimizer's step may leave some parameters unchanged; they need not have a separate sentence
+        if "counted" in groups:
             groups["counted"] += groups.pop("unchanged", [])
         return [*self._describe_initialised(filled), *(self._group(kind, writes) for kind, writes in groups.items())]
 
     def _is_initialisation(self, write: Write, step: Step) -> bool:
-        """Returns whether a write only initialises a new parameter or buffer of a module."""
+        """Return whether a write only initializes a new parameter or buffer of a module."""
         if write.tensor not in step.tensors or write.harmed or not write.counters:
             return False
         name = self.names.name(write.tensor)
@@ -62,7 +63,7 @@ class WriteSentences:
         return made == "parameter" or (made == "input" and (name == translated(NAMELESS) or "." in name))
 
     def _describe_initialised(self, tensors: set[int]) -> list[str]:
-        """Returns the sentence about the new parameters and buffers of modules."""
+        """Return the sentence about the new parameters and buffers of modules."""
         if not tensors:
             return []
         if all(self.playback.tensors[t].kind == "parameter" for t in tensors):
@@ -80,7 +81,7 @@ class WriteSentences:
         ]
 
     def _kind(self, write: Write) -> Kind:
-        """Returns which counters counted a write."""
+        """Return whether and how counters counted a write."""
         if not write.counters:
             return "uncounted"
         if any(self.playback.condition(self.playback.saved[edge]) == "silent" for edge in write.harmed):
@@ -88,7 +89,7 @@ class WriteSentences:
         return "counted" if write.bytes_changed else "unchanged"
 
     def _group(self, kind: Kind, writes: list[Write]) -> str:
-        """Returns the sentences about all writes of one kind."""
+        """Return the sentences about all writes of one kind."""
         targets = dict.fromkeys(self._target(write) for write in writes)
         if len(targets) > 1 and len({write.storage for write in writes}) > 1:
             written = translated("It writes into {names}.", names=join_few(list(targets)))
@@ -96,11 +97,11 @@ class WriteSentences:
         return join_sentences([*dict.fromkeys(map(self._one, writes)), ONE[kind] and translated(ONE[kind])])
 
     def _target(self, write: Write) -> str:
-        """Returns the name of what was written into."""
+        """Return the name of the modified tensor."""
         return write.through or self.names.name(write.tensor)
 
     def _one(self, write: Write) -> str:
-        """Returns the sentences about one write: its target, the names that share that memory, the new versions."""
+        """Return the sentences about one write: its target, the names that share that memory, the new versions."""
         target = self._target(write)
         same = [name for name in self.names.in_storage(write.storage) if self.playback.names[name] != write.tensor]
         owners = [name for name in same if name != target]
@@ -113,7 +114,7 @@ class WriteSentences:
         return join_sentences([sentence, moved])
 
     def _version(self, counter: int, write: Write) -> str:
-        """Returns the sentence about one counter that a write moved."""
+        """Return the sentence about one counter that a write incremented."""
         family = sorted(self.playback.family.get(counter, ()))
         named = [self.names.name(tensor) for tensor in family if self.names.has_name(tensor)]
         who = (named or [write.through or translated("That tensor")])[0]
