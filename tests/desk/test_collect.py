@@ -140,6 +140,17 @@ def test_a_time_without_a_zone_is_refused_in_a_course_without_one(tmp_path, cour
     assert "policy.toml says Europe/Berlin, and --timezone says Asia/Tokyo" in capsys.readouterr().err
 
 
+def test_a_later_download_does_not_say_that_earlier_students_handed_in_nothing(tmp_path, course, capsys):
+    """Students of an earlier download are named apart from those who never submitted."""
+    roster = downloads.canvas_gradebook(tmp_path / "roster.csv", STUDENTS[:4])
+    for name, students in (("first", STUDENTS[:2]), ("late", STUDENTS[2:3])):
+        zipped = downloads.canvas_zip(tmp_path / name, students)
+        cli.main(["collect", str(zipped), ASSIGNMENT, "--course", str(course), "--roster", str(roster)])
+    said = capsys.readouterr().out
+    assert "2 are not in this download and submitted before: u00001, u00002" in said
+    assert "1 handed in nothing: u00004" in said
+
+
 def test_a_hand_in_without_the_notebook_is_said(tmp_path, course):
     """Canvas' page for what was typed instead lies there, and its line says what does not."""
     done = collect(downloads.canvas_zip(tmp_path / "zip"), ASSIGNMENT, course, Roster([]))

@@ -40,6 +40,9 @@ def _lines(collection: Collection, assignment: str) -> list[str]:
         lines.append(
             f"{len(collection.missing)} handed in nothing: {_listed([one.student for one in collection.missing])}"
         )
+    if collection.earlier:
+        names = _listed([one.student for one in collection.earlier])
+        lines.append(f"{len(collection.earlier)} are not in this download and submitted before: {names}")
     if collection.zone:
         lines.append(f"Times without a zone were read as {collection.zone}.")
     lines += [printable(note) for note in collection.notes[:LONGEST_LIST]]

@@ -53,7 +53,8 @@ class Collection(NamedTuple):
     Attributes:
         platform: the platform whose format the download has.
         lines: one line for each student with a submission, sorted by id.
-        missing: the people of the roster without a submission.
+        missing: the people of the roster without a submission, in this download and before.
+        earlier: the people of the roster who are not in this download, but in an earlier one.
         questions: the open questions.
         table: the table with the questions; None if everything is decided.
         notes: the files of the download that were left out, one line each.
@@ -63,6 +64,7 @@ class Collection(NamedTuple):
     platform: str
     lines: list[CollectedLine]
     missing: list[Person]
+    earlier: list[Person]
     questions: list[MatchQuestion]
     table: Path | None
     notes: list[str]
@@ -123,10 +125,13 @@ def _collect(classroom: Classroom, download: Path, roster: Roster, platform: str
     keep_students(classroom.folder, {person.student: person.name for person in roster.people})
     questions += desk.questions
     table = write_questions(folder, questions, answers)
-    missing = [person for person in roster.people if person.student not in claims]
+    absent = [person for person in roster.people if person.student not in claims]
+    before = record.keys() | set(classroom.students())
+    earlier = [person for person in absent if person.student in before]
+    missing = [person for person in absent if person.student not in before]
     open_questions = [one for one in questions if not _is_answered(one, answers)]
     notes = [*files.notes, *_unread(desk.unread_times)]
-    return Collection(chosen.name, lines, missing, open_questions, table, notes, str(zone))
+    return Collection(chosen.name, lines, missing, earlier, open_questions, table, notes, str(zone))
 
 
 class _Desk:
