@@ -93,7 +93,7 @@ class Score(msgspec.Struct, frozen=True):
 
     points: float  # with manual points and extra credit, before the late penalty
     late_penalty: float
-    waiting: int  # the number of cells that a person has still to grade
+    waiting: int  # the number of cells with points that a person has still to grade
 
     @property
     def total(self) -> float:
@@ -254,7 +254,8 @@ def read_scores(book: Gradebook, assignment: str) -> dict[str, Score]:
         _sums(book, assignment, func.coalesce(func.sum(SubmittedNotebook.late_submission_penalty), 0.0)).all()
     )
     # nbgrader sets `needs_manual_grade` again for cells with manual points.
-    waiting = func.sum(case((Grade.needs_manual_grade & Grade.manual_score.is_(None), 1), else_=0))
+    waits = Grade.needs_manual_grade & Grade.manual_score.is_(None) & (Grade.max_score > 0)
+    waiting = func.sum(case((waits, 1), else_=0))
     graded = _sums(book, assignment, func.coalesce(func.sum(Grade.score), 0.0), waiting)
     by_cell = graded.join(Grade, Grade.notebook_id == SubmittedNotebook.id)
     return {student: Score(points, penalty[student], count) for student, points, count in by_cell}

@@ -273,6 +273,16 @@ def test_a_correct_prediction_of_an_error_is_a_success():
 
 
 @pytest.mark.parametrize("points", [0, 2])
+def test_an_answer_that_waits_promises_no_points_that_it_does_not_give(points):
+    """The sentence on answers that wait says that points may grow if one of them gives points, and else that they give none."""
+    text = plain_course.known(nbformat.v4.new_markdown_cell("Because."), "words", solution=True, points=points)
+    text.metadata.nbgrader.update(grade=True, score=0.0, waiting=True)
+    page = page_html(nbformat.v4.new_notebook(cells=[text]), {"notebook": "n", "score": 0, "max_score": points})
+    assert bool(points) == ("the points above may still grow" in page)
+    assert bool(points) != ("1 answer waits for a person; it gives no points." in page)
+
+
+@pytest.mark.parametrize("points", [0, 2])
 def test_an_answer_that_nobody_gave_is_not_correct(points):
     """Not even where it gives no points; and who has everything else is not sent to what gives none."""
     cells = [
