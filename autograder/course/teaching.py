@@ -88,6 +88,8 @@ def _lesson(lesson: catalogue.Lesson, text: Teaching, source: Path) -> str:
     found = {exercise.id: exercise for exercise in exercises(source)}
     _every_answer_exists(lesson.name, text, found)
     points = _points(source)
+    by_hand = _written_points(source)
+    written = f"{sum(by_hand)} for {len(by_hand)} written answers, " if any(by_hand) else ""
     graded = [exercise for exercise in found.values() if exercise.answers]
     return "\n".join(
         [
@@ -95,7 +97,7 @@ def _lesson(lesson: catalogue.Lesson, text: Teaching, source: Path) -> str:
             f"Prerequisites: {lesson.needs}.",
             f"Allow {lesson.minutes} minutes. {text.timing}",
             f"Worth {sum(points.values())} points: {sum(points[e.id] for e in graded)} for {len(graded)} exercises, "
-            f"the rest for {len(found) - len(graded)} predictions and named lines.\n",
+            f"{written}the rest for {len(found) - len(graded)} predictions and named lines.\n",
             "Aims, each with the exercises that show it:\n",
             *(f"- {aim.can} ({_code(aim.shown_by)})" for aim in lesson.aims),
             f"\n**Ask the class:** {text.ask}\n",
@@ -128,6 +130,13 @@ def _written(source: Path) -> list[str]:
         f"**A person grades** {_code((cell.metadata.nbgrader.grade_id,))}, {cell.metadata.nbgrader.points} points. "
         f"A good answer: {' '.join(cell.source.split())}\n"
         for cell in cells
+    ]
+
+
+def _written_points(source: Path) -> list[int]:
+    """Return the points of each manually graded question."""
+    return [
+        cell.metadata.nbgrader.points for cell in read(source).cells if cell.cell_type == "markdown" and is_grade(cell)
     ]
 
 

@@ -3,6 +3,7 @@
 import shutil
 import tomllib
 
+import nbformat
 import pytest
 
 from autograder.course import catalogue
@@ -37,6 +38,18 @@ def test_a_changed_sources_page_differs(sources):
     notebook = sources / "02_mutating_a_saved_tensor" / "02_mutating_a_saved_tensor.ipynb"
     notebook.write_text(notebook.read_text("utf-8").replace('"points": 4', '"points": 9'), "utf-8")
     assert page() != page(sources)
+
+
+def test_points_of_a_written_answer_are_not_those_of_predictions(sources):
+    """With points for the written answer, the page states them apart from the rest."""
+    path = sources / "02_mutating_a_saved_tensor" / "02_mutating_a_saved_tensor.ipynb"
+    notebook = nbformat.read(path, 4)
+    [cell] = [
+        cell for cell in notebook.cells if cell.metadata.get("nbgrader", {}).get("grade_id") == "in_your_own_words"
+    ]
+    cell.metadata.nbgrader.points = 2
+    nbformat.write(notebook, path)
+    assert "Worth 25 points: 15 for 6 exercises, 2 for 1 written answers, the rest for 8 predictions" in page(sources)
 
 
 @pytest.mark.parametrize(
