@@ -10,6 +10,7 @@ from typing import NamedTuple
 import msgspec
 from nbformat import NotebookNode
 
+from autograder.course.glossary_links import LINK
 from autograder.grade.submission.submitted_notebook import new_cell
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 from autograder.locale.languages import language
@@ -130,12 +131,12 @@ def _places(source: AssignmentSource, cells: list[NotebookNode]) -> dict[int, in
     found = {position: last[cell.id] for position, cell in enumerate(source.cells) if cell.id in last}
     wanted: dict[tuple[str, str], list[int]] = defaultdict(list)
     for position, known in enumerate(source.cells):
-        if position not in found and (text := _in_students_language(known)):
+        if position not in found and (text := _unlinked(_in_students_language(known))):
             wanted[known.cell.cell_type, text].append(position)
     there: dict[tuple[str, str], list[int]] = defaultdict(list)
     for place, cell in enumerate(cells):
         if _id(cell) not in source.by_id:
-            there[cell.cell_type, cell.source.strip()].append(place)
+            there[cell.cell_type, _unlinked(cell.source.strip())].append(place)
     return found | {
         wanted[key][0]: places[0] for key, places in there.items() if len(places) == 1 == len(wanted.get(key, ()))
     }
@@ -145,6 +146,11 @@ def _in_students_language(cell: SourceCell) -> str:
     if cell.cell.cell_type == "code" or language() == "en":
         return cell.visible.strip()
     return markdown_in_language(cell.visible, language()).strip()
+
+
+def _unlinked(text: str) -> str:
+    """Return a text without links to the glossary, which a release has and its source has not."""
+    return LINK.sub(r"\1", text)
 
 
 def _id(cell: NotebookNode) -> str:

@@ -65,6 +65,18 @@ def test_what_the_teacher_locked_or_grades_is_put_back_in_its_place(gone):
     assert all(item.cell.metadata.autograder.put_back for item in aligned if item.put_back)
 
 
+def test_a_test_is_put_back_in_its_section_although_the_release_links_the_next_heading_to_the_glossary():
+    """A released text with a link to the glossary is the source's text, so a deleted test stays above the next section."""
+    heading = '## How? A [leaf](../start/glossary.ipynb#Leaf "A tensor (or two)") tells.'
+    of = source(
+        answer("a", "x = 1"), graded_cell("t", "assert x == 1"), TEXT("## How? A leaf tells."), answer("b", "y")
+    )
+    cells = [CODE(of.cells[0].visible, metadata=of.cells[0].cell.metadata), TEXT(heading)]
+    cells.append(CODE(of.cells[3].visible, metadata=of.cells[3].cell.metadata))
+    aligned = align(of, parse(nbformat.writes(nbformat.v4.new_notebook(cells=cells)).encode()))
+    assert ["a", "t", heading, "b"] == names(aligned)
+
+
 def test_a_setup_cell_is_put_back_before_what_follows_it_and_after_what_precedes_it():
     """A cell of the student's that uses it may come right after."""
 
