@@ -35,7 +35,7 @@ class LearnerNames(Protocol):
 
 def local_subject(name: str, target: Any) -> LocalSubject:
     """Return the subject for a function or class of this process; raise KeyError for anything else."""
-    from autograder.check.subject.subjects import LocalSubject  # loads torch, which `passed` does not need
+    from autograder.check.subject.subjects import LocalSubject  # here, as it loads torch, which `passed` does not need
 
     if not (inspect.isfunction(target) or inspect.isclass(target)):
         raise KeyError(name)

@@ -46,7 +46,7 @@ def exercises(path: Path) -> list[AuthorExercise]:
         AuthorError: an author's cell is not followed by a check, or its first line does not have the form that its tag
             requires.
     """
-    from autograder.course.canonical import read  # loads nbformat, which `exercises_of` does not need
+    from autograder.course.canonical import read  # here, as it loads nbformat, which `exercises_of` does not need
 
     try:
         return exercises_of(read(path))
@@ -65,7 +65,8 @@ def exercises_of(notebook: NotebookNode) -> list[AuthorExercise]:
             answers.append(_answer(kind, cell))
         elif "stub" in tags:
             stub = cell.source
-        elif cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade"):  # others are graded manually
+        # other cells are graded manually
+        elif cell.cell_type == "code" and cell.metadata.get("nbgrader", {}).get("grade"):
             found.append(AuthorExercise(cell.metadata.nbgrader.grade_id, stub, cell.source, tuple(answers)))
             stub, answers = "", []
     if answers:

@@ -115,7 +115,7 @@ class GlossaryLinks:
 
 
 def _stress_inside(found: re.Match[str]) -> str:
-    """Return emphasised words that begin or end with a link as one link around the emphasised words; other text unchanged."""
+    """Return emphasized words that begin or end with a link as one link around the emphasized words; other text unchanged."""
     inside = found["inside"] or ""
     targets = re.findall(rf"\]({TARGET})", inside)
     if len(targets) != 1 or not (inside.startswith("[") or inside.endswith(")")) or not LINK.search(inside):

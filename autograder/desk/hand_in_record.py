@@ -37,7 +37,7 @@ class CollectedHandIn(msgspec.Struct, frozen=True, kw_only=True):
         digest: a hash of the files as they were collected.
         upload_name: the beginning of a file name that the platform maps back to the person; "" if it does not map
             names.
-        notebooks: the notebook's name → how its file was recognised; "" if by its exact name.
+        notebooks: the notebook's name → how its file was recognized; "" if by its exact name.
     """
 
     platform: str

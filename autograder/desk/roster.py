@@ -192,7 +192,7 @@ def _is_moodles(table: TableFile, found: dict[str, int]) -> bool:
 
 
 def _moodle_columns(table: TableFile, found: dict[str, int]) -> dict[str, int]:
-    """Return the columns of the name, the address and the time in Moodle's worksheet, recognised by their contents."""
+    """Return the columns of the name, the address and the time in Moodle's worksheet, recognized by their contents."""
     columns = dict(enumerate(map(set, zip(*table.rows, strict=True))))
     emails = [number for number, cells in columns.items() if all("@" in cell for cell in cells)]
     times = [

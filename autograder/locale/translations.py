@@ -184,7 +184,8 @@ def po_files(spoken: str) -> list[Path]:
 
 def read_po(file: Path) -> Catalog:
     """Return a PO file's messages."""
-    from babel.messages.pofile import read_po as parse  # comes with JupyterLab; English does not need it
+    # imported here because English does not need it; it is installed with JupyterLab
+    from babel.messages.pofile import read_po as parse
 
     with file.open("rb") as stream:
         return parse(stream)

@@ -14,7 +14,7 @@ ROW = re.compile(r"  (\S.*?) {2,}(.+)")
 
 
 def verdict_html(message: str) -> str:
-    """Return a message's sentences as paragraphs and its labelled rows as a list of terms."""
+    """Return a message's sentences as paragraphs and its labeled rows as a list of terms."""
     parts: list[tuple[str, str]] = []
     for line in message.splitlines():
         if row := ROW.fullmatch(line):

@@ -161,5 +161,5 @@ def _record_code(shell: BookShell, cell: Any, lesson: str) -> CodeBlock:
 def _is_setup(source: str) -> bool:
     try:
         return all(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.parse(source).body)
-    except SyntaxError:  # a magic
+    except SyntaxError:  # the source contains a magic
         return False

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-INTERVALS = (1, 3, 7, 16, 35)  # days
+INTERVALS = (1, 3, 7, 16, 35)  # in days
 
 
 class Practised(msgspec.Struct, frozen=True):

@@ -143,7 +143,7 @@ def _begin(folder: Path) -> None:
     import torch
 
     torch.set_num_threads(1)
-    os.chdir(folder)  # the folder of the cells' data files
+    os.chdir(folder)  # the cells' data files are in this folder
     os.environ["NBGRADER_EXECUTION"] = "validate"  # these are not a student's answers, so do not record progress
 
 

@@ -18,7 +18,7 @@ def vary(notebook: NotebookNode, seed: int, changes: DeclaredChanges = NOTHING) 
     release of the
     variant. This function does not run programs; `check_numbers` and `VariantProof` do.
     """
-    from autograder.course.variants.number_variants import redraw_notebook  # loads libcst
+    from autograder.course.variants.number_variants import redraw_notebook  # imported here because it loads libcst
 
     varied = with_choices(notebook, seed, changes)
     redraw_notebook(varied, seed)

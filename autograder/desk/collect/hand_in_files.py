@@ -51,7 +51,7 @@ class ReadableHandIn(NamedTuple):
 
 
 def readable(hand_in: DownloadedHandIn, shapes: list[NotebookShape], chosen: Mapping[str, str]) -> ReadableHandIn:
-    """Return the submission with its zips listed and its notebooks recognised.
+    """Return the submission with its zips listed and its notebooks recognized.
 
     Args:
         hand_in: the submission as downloaded.

@@ -25,7 +25,7 @@ class NotebookShape(NamedTuple):
 
 
 class FoundNotebook(NamedTuple):
-    """A submitted notebook: its path, and how it was recognised; "" if by its exact name."""
+    """A submitted notebook: its path, and how it was recognized; "" if by its exact name."""
 
     path: str
     how: str
@@ -35,7 +35,7 @@ class FoundNotebooks(NamedTuple):
     """The notebooks among some files.
 
     Attributes:
-        found: the recognised files, by the notebook's name.
+        found: the recognized files, by the notebook's name.
         unknown: paths of notebooks that do not belong to the assignment, with the reason.
         spare: paths of further copies; `found` contains the latest.
         missing: names of notebooks without a file.

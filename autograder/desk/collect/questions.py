@@ -16,7 +16,7 @@ from autograder.printable import printable
 
 FILE = "to_match.csv"
 COLUMNS = ("hand_in", "file", "person", "why", "student", "notebook", "handed_in")
-NONE = "-"  # in a column to fill in: no student, or no notebook
+NONE = "-"  # the answer for "ignore this submission", or "not a notebook"
 
 
 class MatchQuestion(NamedTuple):
@@ -87,7 +87,7 @@ def write_questions(folder: Path, questions: list[MatchQuestion], answers: Answe
     table = csv.writer(text, lineterminator="\n")
     table.writerow(COLUMNS)
     table.writerows([harmless_cell(value) for value in row] for row in rows)
-    replace_file(path, b"\xef\xbb\xbf" + text.getvalue().encode())  # for spreadsheets, a byte order mark
+    replace_file(path, b"\xef\xbb\xbf" + text.getvalue().encode())  # begins with a byte order mark, for spreadsheets
     return path if questions else None
 
 

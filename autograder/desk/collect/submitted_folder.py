@@ -113,7 +113,7 @@ def _age(
         return "unknown"
     return (
         "changed" if known.digest != present.digest else "newer"
-    )  # the same submission; more of its files are recognised now
+    )  # the same submission; more of its files are recognized now
 
 
 def _present(classroom: Classroom, student: str, known: CollectedHandIn | None) -> HandInFiles:

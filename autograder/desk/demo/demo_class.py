@@ -119,9 +119,10 @@ def make_demo_class(folder: Path, seed: int = 0) -> None:
         (folder / "nbgrader_config.py").write_text(CONFIG, "utf-8")
         (folder / "README.txt").write_text(README.format(lesson=LESSON), "utf-8")
     except OSError as error:
-        for part in folder.glob("*"):  # so that the user can repeat the command
+        for part in folder.glob("*"):  # undo everything, so that the user can repeat the command
             shutil.rmtree(part) if part.is_dir() else part.unlink()
-        reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror  # copytree raises a list
+        # copytree raises a list of errors
+        reason = error.args[0][0][2] if isinstance(error, shutil.Error) else error.strerror
         raise DemoError(f"the class cannot be written to {shown} ({reason})") from None
 
 

@@ -56,7 +56,7 @@ def graded_results(source: Path, submission: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         classroom = _classroom(source / "course", Path(folder), terms.assignment)
         remarks = _place(submission, classroom)
-        print(f"isolation level {level.name!r}: {level.defends}")  # for the instructor
+        print(f"isolation level {level.name!r}: {level.defends}")  # the instructor sees this output
         return _graded(classroom, terms, level, [*remarks, f"Graded at isolation level {level.name!r}."])
 
 

@@ -35,7 +35,7 @@ def sheet(answers: list[WrittenAnswer], columns: tuple[str, ...] = COLUMNS) -> b
         known = (one.code, one.question.cell, f"{one.question.max_points:g}", one.text, points, one.comment)
         row = dict(zip(COLUMNS, known, strict=True))
         table.writerow([harmless_cell(row.get(name, "")) for name in columns])
-    return b"\xef\xbb\xbf" + text.getvalue().encode()  # for spreadsheets, a byte order mark
+    return b"\xef\xbb\xbf" + text.getvalue().encode()  # begins with a byte order mark, for spreadsheets
 
 
 def read_sheet(

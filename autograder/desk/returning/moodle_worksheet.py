@@ -1,4 +1,4 @@
-"""Moodle's grading worksheet, whose columns are recognised by their contents because the headings are translated.
+"""Moodle's grading worksheet, whose columns are recognized by their contents because the headings are translated.
 
 Source: mod/assign/gradingtable.php, mod/assign/feedback/offline/importgradeslib.php and
 mod/assign/feedback/file/importziplib.php of moodle/moodle. The column of maximum grades follows the column of grades
