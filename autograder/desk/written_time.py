@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autograder.errors import InputError
-from autograder.grade.policy.course_policy import FILE, read_policy
 from autograder.grade.policy.submission_time import YEAR, read_time
 
 CLOCK = re.compile(r"(?<!\d)(\d{1,2})[:.](\d\d)(?::\d\d)?(?!\d)")
@@ -32,7 +31,7 @@ class NoZone(datetime.tzinfo):
         """Raise ZoneError with the time."""
         raise ZoneError(
             f'the time {time and time.replace(tzinfo=None)} has no time zone. Write `timezone = "Europe/Berlin"`, or the name of '
-            f"yours, into {FILE}, or add --timezone Europe/Berlin"
+            f"yours, into policy.toml, or add --timezone Europe/Berlin"
         )
 
     dst = utcoffset
@@ -51,6 +50,8 @@ def course_zone(course: Path, named: datetime.tzinfo | None) -> datetime.tzinfo:
         ZoneError: they are two zones.
         PolicyError: policy.toml cannot be used.
     """
+    from autograder.grade.policy.course_policy import FILE, read_policy  # imports nbgrader
+
     policy, _ = read_policy(course)
     if policy is None or policy.timezone is None:
         return named or NoZone()
