@@ -130,7 +130,7 @@ def _first_run(program: Program, seconds: float, scope: Scope) -> Run:
 
 
 def _patient_run(program: Program, seconds: float, scope: Scope, *, compiles: bool = False) -> Run:
-    """Return a run that ends when its share of the time is over, but continues longer until a backward call is complete."""
+    """Return a run that ends at its share of the time, but not before a backward call is complete or its patience ends."""
     left = budget_in_force().left
     limit, patience = min(seconds, FIRST * left), min(seconds, PATIENCE * left)
     return run_once(program, seconds=limit, calls=scope.calls, partial=True, compiles=compiles, patience=patience)
@@ -256,7 +256,7 @@ def run_again(
 
     If it cannot be run now (memory, time), the run has this error.
 
-    `calls` limits the number of backward calls. If the time is over, the run contains the results until then.
+    `calls` limits the number of backward calls. At its time limit, the run contains the results so far.
     """
     try:
         return run_once(

@@ -56,7 +56,7 @@ def refuse_unfollowed(file: str, evidence: Evidence) -> None:
 
 
 def refuse_uncompared(file: str, evidence: Evidence) -> None:
-    """Check that gradients were compared before the time was over.
+    """Check that gradients were compared within the time limit.
 
     Raises:
         UnknownOutcomeError: if they were not; the message is one sentence.

@@ -59,7 +59,7 @@ def told_of_optimizers(steps: Callable[[torch.optim.Optimizer], None]) -> Iterat
 
 @contextmanager
 def around_zero_grad(around: Callable[[Callable[[], None]], None]) -> Iterator[None]:
-    """Replace an optimizer's `zero_grad()` by `around(call)` in the block, unless it writes zeros to the gradients."""
+    """Replace an optimizer's `zero_grad()` with `around(call)` in the block, unless it writes zeros to the gradients."""
     original = torch.optim.Optimizer.zero_grad
 
     @wraps(original)

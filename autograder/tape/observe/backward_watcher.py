@@ -31,7 +31,7 @@ class BackwardWatcher:
         self._here = _NodesOfThread()
 
     def begin(self, call: Backward) -> None:
-        """Check the saved tensors that backward will use. An overwritten one is harmful from here on."""
+        """Check the saved tensors that backward will use. At this point an overwritten tensor does harm."""
         state = self.state
         for root in call.roots:
             if isinstance(root, torch.Tensor):

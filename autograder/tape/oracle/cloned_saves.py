@@ -85,7 +85,10 @@ class ClonedSavesRun(Listener):
 
 
 class _Buffers(TorchFunctionMode):
-    """Give a leaf a new gradient buffer when the program zeros the old one, so that other references keep the old values."""
+    """A function mode that gives a leaf a new gradient buffer when the program zeros the old one.
+
+    Other references to the old buffer keep its values.
+    """
 
     def __init__(self):
         super().__init__()
@@ -94,7 +97,6 @@ class _Buffers(TorchFunctionMode):
         self.keep: list[torch.Tensor] = []
 
     def __exit__(self, *error):
-        """Drop the references to tensors of the program."""
         self.leaves, self.keep = {}, []
         return super().__exit__(*error)
 

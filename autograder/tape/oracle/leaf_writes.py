@@ -15,7 +15,7 @@ FEW = 8  # number of operations in a moving average of two parameters
 
 
 class PermittedLeafWrites(TorchFunctionMode):
-    """Execute the in-place operations on leaves that PyTorch forbids.
+    """A function mode that executes the in-place operations on leaves which PyTorch forbids.
 
     If the new value itself requires grad, it is not written under `no_grad`, because its graph would be lost and with
     it the intended computation. A leaf that is not a parameter is first replaced by a copy that has a `grad_fn`. For a
@@ -41,7 +41,7 @@ class PermittedLeafWrites(TorchFunctionMode):
 
 
 class SingleViews(TorchFunctionMode):
-    """Replace the views of multi-output functions (`split`, `chunk`, `unbind`) by single views, which may be modified in place.
+    """A function mode that replaces the views of multi-output functions (`split`, `chunk`, `unbind`) with single views.
 
     PyTorch raises an error for an in-place modification of "the output of a function that returns multiple views". A
     modification of a single view of the same elements reaches the base and its graph (torch 2.13, docs "Tensor Views").

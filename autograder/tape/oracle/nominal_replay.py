@@ -207,7 +207,7 @@ class NominalReplay(Hearing, Listener):
         known = [(self.known[id(t)], t) for t in call.targets if id(t) in self.known]
         if not known:
             return {}
-        # Replace a weight of one by None, PyTorch's default for a scalar: for other weights PyTorch compares shapes,
+        # Replace a weight of one with None, PyTorch's default for a scalar: for other weights PyTorch compares shapes,
         # and for that imports sympy (2.13), which takes 0.4 s.
         handed = [
             None if root.numel() == 1 and not root.is_complex() and float(weight) == 1.0 else weight

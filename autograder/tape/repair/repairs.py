@@ -106,7 +106,6 @@ def _fix(found: FoundRepair) -> Fix:
 
 
 def _change(factory: ProgramFactory, tried: TriedChange) -> Fix:
-    """Return the Fix for one file."""
     text = factory.source
     return replace(
         as_fix(text, tried.text, tried.candidate.kind),

@@ -237,7 +237,7 @@ class Search:
         return all(near(right, seen.gradients[name].got) for name, right in known.items() if name in seen.gradients)
 
     def is_time_to_prove(self) -> bool:
-        """Return whether to start the proofs: half of the time is over, or a proof takes a large share of the remaining time."""
+        """Return whether to start the proofs: half of the time has passed, or a proof takes a large share of the remaining time."""
         left = budget_in_force().left
         return left < self.time / 2 or PROOF * self.longest > ROOM * left
 

@@ -43,7 +43,6 @@ class Budget:
     readings: Readings = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Start the quiet time."""
         self._told = time.monotonic()
 
     @property

@@ -22,7 +22,7 @@ from autograder.tape.run.storages import fingerprint
 
 
 class LastCall(BaseException):
-    """Ends a run before a backward call that is not needed. It is not an `Exception`, so that the program does not catch it."""
+    """Raised to end a run before a backward call that is not needed. It is not an `Exception`, so that the program does not catch it."""
 
 
 @dataclass

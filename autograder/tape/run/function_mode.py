@@ -77,7 +77,6 @@ class Functions(Hearing):
         self.is_asleep = False
 
     def __torch_function__(self, func, _types, args=(), kwargs=None):
-        """Run the function and report the call."""
         self.count += 1
         if self.is_asleep:
             with self.handled():

@@ -56,7 +56,7 @@ def run_once(
             run eagerly, because compiled code cannot be observed.
         seconds: time limit; the run also ends when the active budget is spent.
         calls: number of backward calls after which the run ends, before the next one; None for no limit.
-        partial: whether to return the complete backward calls if the time is over after some of them.
+        partial: whether to return the complete backward calls if the time limit is reached after some of them.
         patience: time limit while no backward call is complete, if that is larger than `seconds`.
 
     Raises:
@@ -140,7 +140,7 @@ def _behind_exit(error: BaseException, calls: list[Backward]) -> BaseException:
 
 
 def _until_backward(calls: list[Backward], seconds: float, patience: float) -> Callable[[], float]:
-    """Return a clock that stops just before `seconds` until a backward call is complete or `patience` seconds are over."""
+    """Return a clock that stops just before `seconds` until a backward call is complete or `patience` seconds have passed."""
     began = time.monotonic()
 
     def clock() -> float:

@@ -50,7 +50,6 @@ class CallListener(TorchFunctionMode):
         self._names: dict[Callable, str] = {}
 
     def __torch_function__(self, func, _types, args=(), kwargs=None):
-        """Run the function and log its effects."""
         __tracebackhide__ = True  # pytest shows the test's own frames
         name = self._names.get(func)
         if name is None:

@@ -47,7 +47,7 @@ class CallSite:
 
 
 class CallSites:
-    """Assign a number to each call site, so that a log contains only numbers."""
+    """The numbers of call sites, so that a log contains only numbers."""
 
     def __init__(self):
         self.all: list[CallSite] = []

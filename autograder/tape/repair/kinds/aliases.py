@@ -30,7 +30,7 @@ COPIES |= {"as_tensor": ".clone()", "frombuffer": ".clone()"}
 
 
 def copy_alias(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `d.detach()` by `d.detach().clone()`, likewise `.data`, and add `.copy()` to `.numpy()`: each alone, then all."""
+    """Replace `d.detach()` with `d.detach().clone()`, likewise `.data`, and add `.copy()` to `.numpy()`: each alone, then all."""
     modules = imported(program.source)
     nodes = (one for one in ast.walk(program.source.tree) if not is_of(modules, one))
     found = [edits for node in nodes if (edits := copy_one(program.source, node))]
@@ -88,9 +88,9 @@ def is_written(source: EditableSource, node: ast.AST) -> bool:
 
 
 def write_tracked(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `b.data.mul_(3)` by `b.mul_(3)`, which autograd records or rejects, and then by `b = b.mul(3)`.
+    """Replace `b.data.mul_(3)` with `b.mul_(3)`, which autograd records or rejects, and then with `b = b.mul(3)`.
 
-    If the alias has a name, replace `a = b.detach()` by `a = b`.
+    If the alias has a name, replace `a = b.detach()` with `a = b`.
     """
     for write in program.writes:
         for binding in bindings(program.source, program.source.of(write.root)):
@@ -165,7 +165,7 @@ def require_grad_earlier(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def detach_for_numpy(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `h.numpy()` by `h.detach().numpy()`, as PyTorch's error message suggests."""
+    """Replace `h.numpy()` with `h.detach().numpy()`, as PyTorch's error message suggests."""
     if program.verdict.error and "Can't call numpy()" in program.verdict.error.message:
         for node in ast.walk(program.source.tree):
             if isinstance(node, ast.Call) and called(node) == "numpy" and isinstance(node.func, ast.Attribute):
@@ -200,7 +200,7 @@ def remove_header(source: EditableSource, block: ast.With) -> Edits:
 
 
 def replace_inference_mode(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `torch.inference_mode()` by `torch.no_grad()`, whose tensors have a version counter and can be saved."""
+    """Replace `torch.inference_mode()` with `torch.no_grad()`, whose tensors have a version counter and can be saved."""
     for node in ast.walk(program.source.tree):
         if isinstance(node, ast.Attribute) and node.attr == "inference_mode":
             end = program.source.span(node)[1]

@@ -28,7 +28,7 @@ def mark_dirty(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def save_for_backward(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `ctx.x = x` by `ctx.save_for_backward(x)`, and save a copy if x is modified later."""
+    """Replace `ctx.x = x` with `ctx.save_for_backward(x)`, and save a copy if x is modified later."""
     for forward in methods(program.source, "forward", "setup_context"):
         stashes = stashes_of(forward)
         if not stashes:
@@ -85,7 +85,7 @@ def backward_context(function: ast.AST) -> str:
 
 
 def save_copy(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `ctx.save_for_backward(x)` by `ctx.save_for_backward(x.clone())`."""
+    """Replace `ctx.save_for_backward(x)` with `ctx.save_for_backward(x.clone())`."""
     for call in every(ast.Call, program.source.tree):
         if called(call) == "save_for_backward":
             edits = tuple(replace(program.source, one, f"{program.source.operand(one)}.clone()") for one in call.args)

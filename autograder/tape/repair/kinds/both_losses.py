@@ -85,7 +85,7 @@ def filled_apart(source: EditableSource, step: ast.stmt, last: ast.stmt) -> Iter
 
 
 def both_calls_apart(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `update(one, a); update(two, b)`, where `update` calls backward and steps, by its statements with both backwards first."""
+    """Replace `update(one, a); update(two, b)`, where `update` calls backward and steps, with its statements, both backwards first."""
     source = program.source
     helpers = {one.name: one for one in every(ast.FunctionDef, source.tree) if _updates(one)}
     for statement in source.statements():
@@ -129,7 +129,7 @@ def _inlined(source: EditableSource, helpers: dict[str, ast.FunctionDef], statem
 
 
 class _Arguments(ast.NodeTransformer):
-    """Replaces parameters by arguments."""
+    """A transformer that replaces parameters with arguments."""
 
     def __init__(self, known: dict[str, ast.expr]):
         self.known = known

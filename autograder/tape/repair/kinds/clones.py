@@ -14,7 +14,7 @@ LOOPS = (ast.For, ast.While, ast.AsyncFor)
 
 
 def clone_operand(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `f = d * w2` by `f = d.clone() * w2`, so that the node saves a copy."""
+    """Replace `f = d * w2` with `f = d.clone() * w2`, so that the node saves a copy."""
     for statement, name in program.savers:
         found = operands(program.source, statement)
         named = [one for one in found if program.source.of(trace(one)[0] or one) == name]
@@ -24,7 +24,7 @@ def clone_operand(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def clone_result(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `out = torch.sigmoid(a)` by `out = torch.sigmoid(a).clone()`, so that the program modifies a copy."""
+    """Replace `out = torch.sigmoid(a)` with `out = torch.sigmoid(a).clone()`, so that the program modifies a copy."""
     for statement, _ in program.savers:
         value = getattr(statement, "value", None)
         if isinstance(statement, ast.Assign | ast.Return) and isinstance(value, ast.Call | ast.BinOp):
@@ -67,7 +67,7 @@ def first_name(node: ast.AST) -> str:
 
 
 def clone_view(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `i = u[0]` by `i = u[0].clone()`, if `i` is saved or modified."""
+    """Replace `i = u[0]` with `i = u[0].clone()`, if `i` is saved or modified."""
     names = [name for _, name in program.savers]
     names += [program.source.of(write.root) for write in program.blamed]
     for name in dict.fromkeys(names):
@@ -147,7 +147,7 @@ def clone_at_calls(
 
 
 def separate_views(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace the views of unbind, chunk and split by copies or single views.
+    """Replace the views of unbind, chunk and split with copies or single views.
 
     PyTorch 2.13 raises an error for an in-place modification of a view that such a function returns.
     """

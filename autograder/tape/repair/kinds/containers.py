@@ -13,7 +13,7 @@ OPERATORS = {"add_": "+", "sub_": "-", "mul_": "*", "div_": "/"}
 
 
 def rebuild_list(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `for w, g in zip(fast, grads): w -= g` by `fast = [w - g for w, g in zip(fast, grads)]`, also for dictionaries."""
+    """Replace `for w, g in zip(fast, grads): w -= g` with `fast = [w - g for w, g in zip(fast, grads)]`, also for dictionaries."""
     for write in program.writes:
         loop = program.source.parents[write.statement]
         if not isinstance(loop, ast.For) or loop.body != [write.statement] or loop.orelse:
@@ -23,7 +23,7 @@ def rebuild_list(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def rebuild(source: EditableSource, loop: ast.For, write: InPlaceWrite) -> Edits:
-    """Return the edit that replaces the loop by a comprehension, or () if the loop does not iterate over a named container."""
+    """Return the edit that replaces the loop with a comprehension, or () if the loop does not iterate over a named container."""
     value, found = new_value(source, write), container(loop, source.of(write.root))
     if not value or found is None:
         return ()

@@ -52,7 +52,7 @@ def rename_below(source: EditableSource, write: InPlaceWrite, new: str) -> list[
 
 # `.grad` may be shared, and backward and zero_grad modify it in place (PyTorch docs, "Autograd mechanics"; torch 2.13).
 def clone_gradient(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `kept = w.grad` by `kept = w.grad.clone()`, and assign a copy of the buffer in `w.grad = buffer`."""
+    """Replace `kept = w.grad` with `kept = w.grad.clone()`, and assign a copy of the buffer in `w.grad = buffer`."""
     for node in every(ast.Attribute, program.source.tree):
         holder = program.source.parents[node]
         if node.attr != "grad":
@@ -65,7 +65,7 @@ def clone_gradient(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def drop_gradient(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `zero_grad(set_to_none=False)` by `zero_grad()`, and `w.grad.zero_()` by `w.grad = None`."""
+    """Replace `zero_grad(set_to_none=False)` with `zero_grad()`, and `w.grad.zero_()` with `w.grad = None`."""
     for call in every(ast.Call, program.source.tree):
         if called(call) == "zero_grad" and call.keywords:
             end = program.source.span(call.func)[1]
@@ -88,7 +88,7 @@ def retain_graph(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def sum_before_backward(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `y.backward()` of a non-scalar by `y.sum().backward()`, which equals backward with a gradient of ones."""
+    """Replace `y.backward()` of a non-scalar with `y.sum().backward()`, which equals backward with a gradient of ones."""
     error = program.verdict.error
     if error and "only for scalar outputs" in error.message:
         for call in every(ast.Call, program.source.tree):

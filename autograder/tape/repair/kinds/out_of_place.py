@@ -19,14 +19,14 @@ NUMBERS = {"0": "torch.zeros_like({0})", "1": "torch.ones_like({0})"}
 
 
 def expand_augmented_assignment(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `x += y` by `x = x + y`."""
+    """Replace `x += y` with `x = x + y`."""
     for write in program.writes:
         if isinstance(write.node, ast.AugAssign) and not write.path:
             yield Candidate("out of place", expand_operator(program.source, write.node))
 
 
 def rebind_item(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `layers[i] += y` and `layers[i].add_(y)` by `layers[i] = layers[i] + y`, so that the list contains a new tensor.
+    """Replace `layers[i] += y` and `layers[i].add_(y)` with `layers[i] = layers[i] + y`, so that the list contains a new tensor.
 
     If `layers` is a tensor, the new statement also modifies it; the trial run detects that.
     """
@@ -68,7 +68,7 @@ def expand_operator(source: EditableSource, node: ast.AugAssign, name: str | Non
 
 
 def call_without_underscore(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `h.add_(1)` by `h = h.add(1)`. Inside a larger expression, remove only the underscore."""
+    """Replace `h.add_(1)` with `h = h.add(1)`. Inside a larger expression, remove only the underscore."""
     for write in program.writes:
         if not write.is_method or of_module(program.source, write.node) or is_inner(program.source, write):
             continue
@@ -130,7 +130,7 @@ def made(source: EditableSource, write: InPlaceWrite) -> Edits:
 
 
 def rebind_result(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `torch.relu_(h)` by `h = torch.relu(h)`, and `torch.add(x, y, out=b)` by `b = torch.add(x, y)`."""
+    """Replace `torch.relu_(h)` with `h = torch.relu(h)`, and `torch.add(x, y, out=b)` with `b = torch.add(x, y)`."""
     source = program.source
     for write in program.writes:
         if write.is_method and of_module(source, write.node) and not write.path:
@@ -148,7 +148,7 @@ def rebind_result(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def switch_off_inplace(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `nn.ReLU(inplace=True)` by `nn.ReLU(inplace=False)`: each alone, then all."""
+    """Replace `nn.ReLU(inplace=True)` with `nn.ReLU(inplace=False)`: each alone, then all."""
     source = program.source
     found = [edits for statement, call in every_call(source) if (edits := switch_off(source, statement, call))]
     for edits in found:
@@ -189,7 +189,7 @@ def remove_keyword(source: EditableSource, call: ast.Call, keyword: ast.keyword)
 
 
 def rebind_masked(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `x[mask] = v` by `x = x.masked_fill(mask, v)`, or by `torch.where` if v is not a number."""
+    """Replace `x[mask] = v` with `x = x.masked_fill(mask, v)`, or with `torch.where` if v is not a number."""
     source = program.source
     for write in program.writes:
         if isinstance(write.node, ast.Assign) and write.path == ("[]",) and not is_whole(write.target.slice):
@@ -206,7 +206,7 @@ def rebind_masked(program: BrokenProgram) -> Iterator[Candidate]:
 
 
 def rebind_filled(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `d[:] = 1` by `d = torch.ones_like(d)`, or by the expanded value if it is a tensor."""
+    """Replace `d[:] = 1` with `d = torch.ones_like(d)`, or with the expanded value if it is a tensor."""
     source = program.source
     for write in program.writes:
         if isinstance(write.node, ast.Assign) and write.path == ("[]",) and is_whole(write.target.slice):

@@ -12,7 +12,7 @@ from autograder.tape.repair.source.inplace_finder import InPlaceWrite
 
 
 def stack_rows(program: BrokenProgram) -> Iterator[Candidate]:
-    """Replace `out = zeros(n, m)` and `out[t] = h` in a loop by `out = []`, `out.append(h)` and `out = torch.stack(out)`."""
+    """Replace `out = zeros(n, m)` and `out[t] = h` in a loop with `out = []`, `out.append(h)` and `out = torch.stack(out)`."""
     for write in program.writes:
         if isinstance(write.node, ast.Assign) and write.path == ("[]",) and loops(program.source, write.statement):
             for made in bindings(program.source, program.source.of(write.root))[-1:]:

@@ -16,7 +16,7 @@ SIMPLE = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Expr, ast.Return, ast.De
 
 @dataclass(frozen=True, order=True)
 class Edit:
-    """Replaces the bytes from `start` to `stop` (exclusive) by `text`. If start equals stop, it inserts."""
+    """A replacement of the bytes from `start` to `stop` (exclusive) with `text`, or an insertion if they are equal."""
 
     start: int
     stop: int
@@ -172,7 +172,7 @@ def inner(node: Any) -> list[ast.stmt]:
 
 
 def replace(source: EditableSource, node: ast.AST, text: str) -> Edit:
-    """Return the edit that replaces the node by `text`."""
+    """Return the edit that replaces the node with `text`."""
     return Edit(*source.span(node), text)
 
 

@@ -45,12 +45,10 @@ def as_fix(before: str, after: str, kind: str) -> Fix:
 
 
 def _shared_indent(lines: list[str]) -> str:
-    """Return the common indentation of all lines that are not blank."""
     return os.path.commonprefix([one[: len(one) - len(one.lstrip())] for one in lines if one.strip()])
 
 
 def _dedented(lines: list[str], depth: int) -> str:
-    """Return the lines as one text, without `depth` columns of indentation."""
     return "\n".join(one[depth:] if one.strip() else one for one in lines)
 
 

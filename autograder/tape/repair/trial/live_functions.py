@@ -42,7 +42,7 @@ class LiveFunctions:
 
     @contextmanager
     def running(self, source: str) -> Iterator[None]:
-        """Replace the code of each function by that of the changed source, and restore it at the end of the block.
+        """Replace the code of each function with that of the changed source, and restore it at the end of the block.
 
         Raises:
             ProgramError: if the change is not only in bodies of functions, or if a function would have other free

@@ -77,7 +77,7 @@ class TrialRun(Listener):
     until: float = math.inf
 
     def is_enough(self, calls: int) -> bool:
-        """Return whether the time for further backward calls is over."""
+        """Return whether the run may end before its next backward call, because its time limit is reached."""
         return calls >= self.least and time.monotonic() > self.until
 
     def before_backward(self, call: Backward) -> None:

@@ -16,7 +16,7 @@ _OURS = {"autograder", "torch"}  # already imported, even if files of the progra
 
 
 class importable:  # noqa: N801 - reads as a statement
-    """Make the module importable by its name, and its neighbors too. Remove all of them from `sys.modules` at the end."""
+    """A context in which the module and its neighbors can be imported. At its end they are removed from `sys.modules`."""
 
     def __init__(self, module: types.ModuleType, folders: list[str]):
         self.module, self.folders = module, folders
