@@ -3,16 +3,50 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import platform
 import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import NamedTuple
 
-from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
-from autograder.grade.sandbox.isolation.machine_walls import Wall, walls
+from autograder.grade.sandbox.isolation import IMPORT_ROOT, LEVELS, STRONGEST
+from autograder.grade.sandbox.process_group import ProcessGroup
 from autograder.installation.requirements import CLONE, install_command, torch_advice
 
 # Package -> the extra that installs it; every installation includes torch.
 PACKAGES = {"jupyterlab": "course", "nbgrader": "course", "ipywidgets": "course", "matplotlib": "course"}
+
+GENEROUS = 10_000  # processes: a limit that nobody reaches
+
+# Ends with status 0 if this process may make namespaces of its own and then give up everything.
+TRIALS = {
+    "system calls": """
+from autograder.grade.sandbox import namespaces, seccomp
+instructions = seccomp.compile_filter()
+namespaces.give_up_privileges()
+seccomp.set_filter(instructions)
+""",
+    "namespaces": """
+from autograder.grade.sandbox import namespaces
+namespaces.enter_own_namespaces()
+""",
+    "keyring": """
+from autograder.grade.sandbox import namespaces, seccomp
+namespaces.leave_keyrings(seccomp.call_number("keyctl"))
+""",
+}
+FOUND = {
+    "system calls": "filtered",
+    "namespaces": "of its own for each submission",
+    "keyring": "of its own for each submission",
+}
+ADVICE = {
+    "system calls": "nothing is graded without it",
+    "namespaces": "allow user namespaces, or grade in a virtual machine; without them there is only the level 'process'",
+    "keyring": "nothing is graded where a submission would have your keys",
+}
 
 
 class Finding(NamedTuple):
@@ -27,7 +61,7 @@ def examine() -> list[Finding]:
     """Return the findings on this machine."""
     python = Finding("Python", platform.python_version())
     packages = [_package(name, install_command(extra)) for name, extra in PACKAGES.items()]
-    return [python, _torch(), *packages, _browser(), _isolation(), *map(_wall, walls())]
+    return [python, _torch(), *packages, _browser(), _isolation(), *_walls()]
 
 
 def _torch() -> Finding:
@@ -55,5 +89,49 @@ def _isolation() -> Finding:
     return Finding("isolation", reached, obstacle and f"to grade at level {STRONGEST!r}: {obstacle}")
 
 
-def _wall(wall: Wall) -> Finding:
-    return Finding(wall.what, wall.found, wall.advice)
+def _walls() -> list[Finding]:
+    """Returns every part, tried now; none on a system without these walls."""
+    if sys.platform != "linux":
+        return []
+    return [*(_tried(what) for what in TRIALS), _processes(), _memory(), _waiting()]
+
+
+def _tried(what: str) -> Finding:
+    done = subprocess.run([sys.executable, "-c", TRIALS[what]], cwd=IMPORT_ROOT, capture_output=True, text=True)
+    if done.returncode == 0:
+        return Finding(what, FOUND[what])
+    reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+    return Finding(what, "refused", f"{reason.partition(': ')[2] or reason}; {ADVICE[what]}")
+
+
+def _processes() -> Finding:
+    """The kernel refuses too many: root's by a control group, others' by a limit of each user namespace (Linux 5.14)."""
+    if os.getuid() != 0:
+        return Finding("processes", "limited for each submission")
+    with subprocess.Popen(["sleep", "5"]) as trial:
+        group = ProcessGroup.around(trial.pid, GENEROUS)
+        trial.kill()
+    if group is None:
+        advice = (
+            "a submission may start thousands before it is ended; grade as an ordinary user, or allow control groups"
+        )
+        return Finding("processes", "counted ten times a second", advice)
+    group.remove()
+    return Finding("processes", "limited for each submission, by a control group")
+
+
+def _memory() -> Finding:
+    """Memory is counted from outside, ten times a second; what that takes stands in /proc."""
+    found = Path("/proc/self/smaps_rollup")
+    if os.access(found, os.R_OK) and "Pss_Anon" in found.read_text():
+        return Finding("memory", "all processes counted")
+    advice = "a submission of many processes may hold more than its limit; Linux 5.4 and later count it"
+    return Finding("memory", "limited for each process", advice)
+
+
+def _waiting() -> Finding:
+    if Path("/proc/self/schedstat").exists():
+        return Finding("processors", "waiting for one is measured")
+    return Finding(
+        "processors", "unknown", "on a busy machine, grade with fewer --jobs: nobody gets more time for waiting"
+    )

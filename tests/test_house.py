@@ -44,10 +44,12 @@ ROOMS = {
     },
     "grade.where": {"course", "grade.wire", "grade.sandbox", "grade.submission"},
     "grade.validation": {"tape.recording", "check", "grade.wire", "grade.sandbox", "grade.submission", "grade.where"},
-    "grade.policy": {"grade.nbgrader_adapter"},
+    "grade.policy": {"grade.nbgrader_adapter", "grade.submission_time"},
+    "grade.submission_time": set(),
     "grade.nbgrader_adapter": set(),
     "grade.batch": {
         "grade.policy",
+        "grade.submission_time",
         "grade.nbgrader_adapter",
         "tape.run",
         "course",

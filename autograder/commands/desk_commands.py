@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from autograder.commands.number_options import count
 from autograder.desk.roster import FILE as ROSTER
 from autograder.errors import InputError
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS
 from autograder.locale.languages import LANGUAGES, language, speaking
 from autograder.locale.translations import known_language, translated
 from autograder.printable import printable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from autograder.commands.number_options import positive
 from autograder.errors import InputError
-from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
 from autograder.grade.wire.limits import limit_fields
 from autograder.installation.another_python import continue_in
 from autograder.installation.requirements import require
@@ -101,7 +101,7 @@ def _is_pending(submitted: Path) -> bool:
 
 def _grade(chosen: argparse.Namespace) -> int:
     from autograder.course.paths import CLASS
-    from autograder.grade.sandbox.isolation.levels import require_level
+    from autograder.grade.sandbox.isolation import require_level
     from autograder.grade.sandbox.launch import HostProcess, parallel_jobs
 
     if chosen.python:
@@ -123,7 +123,7 @@ def _grade(chosen: argparse.Namespace) -> int:
 
 def _grade_on_cluster(chosen: argparse.Namespace, course: Path) -> int:
     require("grade --cluster")
-    from autograder.grade.cluster.dask_cluster import choose_cluster
+    from autograder.grade.where.dask_cluster import choose_cluster
 
     # Check the assignment's name and lock before a cluster's machines are started.
     classroom = _known_class(course, chosen.assignment)

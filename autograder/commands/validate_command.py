@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from autograder.commands.number_options import count
-from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
 from autograder.locale.translations import translated
 
 

@@ -15,7 +15,7 @@ from autograder.desk.roster import FILE as ROSTER
 from autograder.desk.roster import read_roster
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
 from autograder.grade.batch.course_config import read_course
-from autograder.grade.policy.course_policy import FILE, CoursePolicy, PolicyError, read_policy
+from autograder.grade.policy import FILE, CoursePolicy, PolicyError, read_policy
 from autograder.printable import printable
 
 ASSIGNMENT = "assignment. Known are those with a folder among the sources, and those in the gradebook"

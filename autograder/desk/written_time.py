@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from autograder.errors import InputError
-from autograder.grade.policy.submission_time import YEAR, read_time
+from autograder.grade.submission_time import YEAR, read_time
 
 CLOCK = re.compile(r"(?<!\d)(\d{1,2})[:.](\d\d)(?::\d\d)?(?!\d)")
 LONGEST_FILLER = 3  # maximum number of letters of a word to ignore, such as "de", "den", "kl", "г" and "年"
@@ -50,7 +50,7 @@ def course_zone(course: Path, named: datetime.tzinfo | None) -> datetime.tzinfo:
         ZoneError: they are two zones.
         PolicyError: policy.toml cannot be used.
     """
-    from autograder.grade.policy.course_policy import FILE, read_policy  # imports nbgrader
+    from autograder.grade.policy import FILE, read_policy  # imports nbgrader
 
     policy, _ = read_policy(course)
     if policy is None or policy.timezone is None:

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 import psutil
 
-from autograder.grade.cluster.dask_cluster import choose_cluster
-from autograder.grade.sandbox.isolation.levels import require_level
+from autograder.grade.sandbox.isolation import require_level
 from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.where.dask_cluster import choose_cluster
 from autograder.grade.where.grading_job import Graders, GradingTerms, Job
 from autograder.grade.where.local_processes import LocalBackend
 from autograder.grade.wire.limits import Limits

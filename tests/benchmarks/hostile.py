@@ -25,7 +25,7 @@ from nbgrader.api import Gradebook, MissingEntry
 
 from autograder.course.paths import ROOT
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 from tests.grade.hostile.lesson import ASSIGNMENT
 from tests.grade.hostile.school import FULL, KINDS, Case, enrol, listener, right_beside, wrong_beside

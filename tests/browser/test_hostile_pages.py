@@ -20,8 +20,8 @@ from nbgrader.api import Gradebook
 from playwright.sync_api import Browser
 
 from autograder.grade.batch.classroom import open_class
-from autograder.grade.batch.feedback.feedback_files import write_feedback
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.batch.feedback_files import write_feedback
+from autograder.grade.sandbox.isolation import LEVELS
 from tests.grade import plain_course
 from tests.grade.clean.test_clean import HOSTILE_HTML, HOSTILE_MARKDOWN, png
 

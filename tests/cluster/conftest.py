@@ -1,6 +1,6 @@
 import pytest
 
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS
 
 
 @pytest.fixture

@@ -13,11 +13,10 @@ import pytest
 from distributed import Client, LocalCluster, get_worker
 
 from autograder.errors import UnfinishedError
-from autograder.grade.cluster import cluster_worker, dask_cluster
-from autograder.grade.cluster.cluster_worker import GradingPlugin
-from autograder.grade.cluster.dask_cluster import DaskCluster
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
+from autograder.grade.where import dask_cluster
+from autograder.grade.where.dask_cluster import DaskCluster, GradingPlugin
 from autograder.grade.where.grading_job import GradingTerms, Job, JobResult
 from autograder.grade.wire.limits import Limits
 from tests.grade.small_course import answer, graded_cell, source
@@ -183,12 +182,12 @@ def test_a_worker_whose_answers_cannot_be_right_is_left_out(stub, wrong, capsys)
     [
         (dask_cluster, "handshake_versions", lambda: {"torch": "1.0"}, "has another installation .*torch"),
         (
-            cluster_worker,
+            dask_cluster,
             "LEVELS",
             {"bubblewrap": SimpleNamespace(obstacle="no bwrap")},
             "isolation level .*: no bwrap",
         ),
-        (cluster_worker, "is_exposed", lambda _: True, "listens at tcp://127.0.0.1:.* neither encrypted nor"),
+        (dask_cluster, "is_exposed", lambda _: True, "listens at tcp://127.0.0.1:.* neither encrypted nor"),
     ],
 )
 def test_a_worker_that_must_not_grade_gets_no_job(monkeypatch, capsys, module, name, value, said):
@@ -230,7 +229,7 @@ def test_plain_data_crosses_and_no_name_of_a_student(monkeypatch):
         assert 3 == len(list(graders.grade(jobs(3))))
     assert 3 == len(sent)
     for (function, *words), how in sent:
-        assert cluster_worker.grade_on_worker is function
+        assert dask_cluster.grade_on_worker is function
         assert [str, bytes] == [type(word) for word in words]
         assert b"student 0" not in words[1]
         assert re.fullmatch(r"grade-[0-9a-f]{16}", how["key"])

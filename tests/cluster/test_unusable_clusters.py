@@ -13,10 +13,9 @@ from distributed import Client, LocalCluster, Security
 from autograder.cli import main
 from autograder.errors import InputError
 from autograder.grade.batch.gradebook import only_client
-from autograder.grade.cluster import dask_cluster
-from autograder.grade.cluster.cluster_worker import is_exposed
-from autograder.grade.cluster.dask_cluster import choose_cluster
-from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
+from autograder.grade.where import dask_cluster
+from autograder.grade.where.dask_cluster import choose_cluster, is_exposed
 from tests.cluster.small_class import make_class
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -15,7 +15,7 @@ from autograder.course.release import release_assignment
 from autograder.desk.demo.demo_class import make_demo_class
 from autograder.grade.batch.assignment import Options, grade_assignment
 from autograder.grade.batch.course_config import read_config
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS
 
 SCORES = {"ann": 3.0, "ben": 0.0, "cleo": 0.0}
 

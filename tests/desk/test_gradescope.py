@@ -17,7 +17,7 @@ from autograder.desk.gradescope import graded_submission, harness_zip
 from autograder.desk.gradescope.gradescope_results import LONGEST_OUTPUT, failed_results, results_of
 from autograder.desk.gradescope.harness_terms import HarnessTerms
 from autograder.desk.gradescope.harness_zip import locked_requirements
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.wire.limits import Limits
 from autograder.installation.bootstrap import read_lock

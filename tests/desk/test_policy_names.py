@@ -8,7 +8,7 @@ from autograder.desk.collect.collection import collect
 from autograder.desk.policy_names import checked_policy
 from autograder.desk.roster import Roster, read_roster
 from autograder.grade.batch.classroom import open_class
-from autograder.grade.policy.course_policy import PolicyError
+from autograder.grade.policy import PolicyError
 from tests.desk import downloads, made_class
 from tests.desk.made_class import ABSENT, ASSIGNMENT, STUDENTS
 from tests.desk.made_grades import give_grades

@@ -12,7 +12,7 @@ from autograder.desk.report.class_report import class_report
 from autograder.desk.report.report_page import report_html
 from autograder.desk.table_file import TableError
 from autograder.grade.batch.classroom import open_class
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS
 from tests.desk import made_class
 from tests.desk.made_class import ASSIGNMENT
 from tests.desk.made_grades import give_grades, open_gradebook

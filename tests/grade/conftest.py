@@ -1,6 +1,6 @@
 import pytest
 
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.connection.server_client import ServerClient
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 

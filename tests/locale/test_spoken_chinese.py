@@ -18,7 +18,7 @@ from autograder import cli, watch
 from autograder.book.make_book import require_addresses
 from autograder.check.blame import describe
 from autograder.errors import AutograderError
-from autograder.grade.batch.feedback.feedback_page import page_html
+from autograder.grade.batch.feedback_page import page_html
 from autograder.locale.languages import LANGUAGES, METADATA, SOURCE, VARIABLE, speaking
 from autograder.locale.line_breaks import columns
 from autograder.locale.translations import in_english, known_language, retold

@@ -22,8 +22,7 @@ from autograder.desk.gradescope.harness_terms import HarnessTerms, read_terms
 from autograder.errors import AutograderError
 from autograder.grade.batch.classroom import Classroom
 from autograder.grade.batch.student_submission import StudentSubmission
-from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS, IsolationError, IsolationLevel
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.where.grading_job import GradingTerms, Job
 from autograder.grade.where.local_processes import LocalBackend

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from autograder.desk.gradescope.harness_terms import HarnessTerms
-from autograder.grade.batch.feedback.feedback_files import told_of_hidden_test
+from autograder.grade.batch.feedback_files import told_of_hidden_test
 from autograder.grade.clean.harmless_text import harmless_text
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell

@@ -23,7 +23,7 @@ from autograder.grade.batch.assignment import validate_assignment
 from autograder.grade.batch.classroom import Classroom, open_class
 from autograder.grade.batch.course_config import FILE as CONFIG
 from autograder.grade.batch.course_config import limits_of
-from autograder.grade.sandbox.isolation.levels import LEVELS, STRONGEST
+from autograder.grade.sandbox.isolation import LEVELS, STRONGEST
 from autograder.grade.validation.validate import OnStep, SourceReport, ignore_step
 from autograder.installation.requirements import PACKAGE
 from autograder.printable import printable

@@ -28,7 +28,7 @@ from autograder.desk.report.wrong_answers import (
     wrong,
 )
 from autograder.grade.batch.classroom import Classroom
-from autograder.grade.policy.course_policy import CoursePolicy
+from autograder.grade.policy import CoursePolicy
 
 FAR_BEHIND = 0.4  # share of the points below which a student is listed as far behind
 QUESTIONS = 3

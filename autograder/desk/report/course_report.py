@@ -11,7 +11,7 @@ from autograder.desk.hand_in_record import read_record
 from autograder.desk.policy_names import checked_policy
 from autograder.desk.report.class_report import ClassReport
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
-from autograder.grade.policy.course_policy import CoursePolicy, course_total
+from autograder.grade.policy import CoursePolicy, course_total
 
 FELL = 0.25  # decrease of the share of the points from which on a student is listed
 

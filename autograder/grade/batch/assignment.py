@@ -18,7 +18,7 @@ import msgspec
 from autograder.course.variants.own_variant import carried_seed
 from autograder.grade.batch.classroom import Classroom, check_release, open_class, register
 from autograder.grade.batch.course_config import forbids_one_process, limits_of
-from autograder.grade.batch.feedback.feedback_files import write_feedback
+from autograder.grade.batch.feedback_files import write_feedback
 from autograder.grade.batch.gradebook import (
     GradedStudent,
     GradeOrigin,
@@ -36,7 +36,7 @@ from autograder.grade.batch.student_rows import (
     with_score,
 )
 from autograder.grade.batch.student_submission import StudentSubmission
-from autograder.grade.sandbox.isolation.levels import STRONGEST, known_level, require_level
+from autograder.grade.sandbox.isolation import STRONGEST, known_level, require_level
 from autograder.grade.sandbox.launch import parallel_jobs
 from autograder.grade.submission.submission_run import unreadable
 from autograder.grade.submission.submitted_files import is_about_the_machine

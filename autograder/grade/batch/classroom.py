@@ -33,13 +33,12 @@ from autograder.grade.nbgrader_adapter import (
     transaction,
     update_structure,
 )
-from autograder.grade.policy.submission_time import read_time
-from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
+from autograder.grade.sandbox.isolation import IsolationLevel
 from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file, reason_of
 from autograder.grade.submission.teacher.release_steps import excluded_files
-from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.submission.teacher.source import AssignmentSource, files_beside
 from autograder.grade.submission.teacher.source_cells import is_authors
-from autograder.grade.submission.teacher.teacher_files import files_beside
+from autograder.grade.submission_time import read_time
 from autograder.grade.wire.limits import Limits
 from autograder.printable import printable
 

@@ -22,7 +22,7 @@ from traitlets.config import Config
 
 from autograder.errors import InputError, UnfinishedError
 from autograder.grade.nbgrader_adapter import fill_grades, open_gradebook, transaction
-from autograder.grade.policy.course_policy import LatePolicy
+from autograder.grade.policy import LatePolicy
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.printable import printable
 

@@ -26,13 +26,11 @@ from typing import NoReturn
 
 from autograder.check.programs.demonstrations import take_for_granted
 from autograder.grade.sandbox import namespaces, seccomp
-from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
-from autograder.grade.sandbox.isolation.levels import LEVELS
-from autograder.grade.sandbox.isolation.package_folders import package_folders
-from autograder.grade.sandbox.orders import Fork, Greet, Order, Ready, Role, Start
+from autograder.grade.sandbox.isolation import LEVELS, IsolationLevel, package_folders
 from autograder.grade.sandbox.warmup import import_igraph, import_modules, import_nbformat, warm_up
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
+from autograder.grade.wire.messages import Fork, Greet, Order, Ready, Role, Start
 
 PLANNER = "autograder.grade.where.lane"
 """The module of the planner and the lanes. It builds on this one, so this one imports it by name, in a process of its own."""

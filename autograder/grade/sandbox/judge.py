@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib
 import itertools
+import math
 import os
 import random
 import sys
@@ -19,7 +20,6 @@ from autograder.check.message import NotAttempted, Unsolved
 from autograder.check.subject.call_report import Call, ProgramText, Report
 from autograder.check.subject.inputs import use_seed
 from autograder.grade.clean.harmless_cells import checked_recording
-from autograder.grade.sandbox.partial_credit import points_of
 from autograder.grade.sandbox.shell import CellRun, CellTimeoutError, Shell
 from autograder.grade.sandbox.student_functions import Calls, StudentError, function_proxy
 from autograder.grade.wire import messages
@@ -27,6 +27,24 @@ from autograder.grade.wire.plain_values import NotPlain, decode
 from autograder.locale.languages import speaking
 from autograder.locale.translations import in_english
 from autograder.tape.recording.schema import Recording
+
+
+def points_of(value: Any) -> float | None:
+    """Return the points for the value of a test's last expression; None if the value says nothing, and the test gets all.
+
+    A number is partial credit, as in nbgrader. nbgrader 0.9.6 (`nbgrader.utils.determine_grade`) gives full points for nan,
+    negative numbers and False; here these give none.
+    """
+    if value is None or isinstance(value, (str, bytes)) or value is True:
+        return None
+    if value is False:
+        return 0.0
+    try:
+        number = float(value)
+    except Exception:  # noqa: BLE001 - its `__float__` may be the student's; or an integer of any size
+        return None
+    return 0.0 if math.isnan(number) or number < 0 else number
+
 
 FIRST_GROUP = 1 << 40  # groups of calls that a judge asks for; smaller numbers are the lane's
 Ask = Callable[[Any], messages.Replied]

@@ -10,9 +10,9 @@ import subprocess
 import sys
 import tempfile
 
-from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
-from autograder.grade.sandbox.orders import Fork, Role
+from autograder.grade.sandbox.isolation import IsolationLevel
 from autograder.grade.wire.channel import send
+from autograder.grade.wire.messages import Fork, Role
 
 CLOSE_SECONDS = 5.0
 

@@ -18,8 +18,9 @@ import struct
 from collections.abc import Iterable
 from pathlib import Path
 
-from autograder.grade.sandbox.isolation.bubblewrap import PRIVATE
 from autograder.grade.wire.limits import Limits
+
+PRIVATE = "/private"  # where a submission's /tmp is mounted before it is moved into place
 
 # Numbers of <sched.h>, <sys/mount.h>, <sys/mman.h> and <sys/prctl.h>; the same on every Linux.
 CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC = 0x20000, 0x2000000, 0x4000000, 0x8000000

@@ -11,7 +11,7 @@ import msgspec
 from nbformat import NotebookNode
 
 from autograder.course.glossary_links import LINK
-from autograder.grade.submission.submitted_notebook import new_cell
+from autograder.grade.submission.submitted_files import new_cell
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 from autograder.locale.languages import language
 from autograder.locale.notebook_translation import markdown_in_language

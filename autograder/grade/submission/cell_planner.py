@@ -17,9 +17,8 @@ from autograder.check.plan import Plan, Unplannable, planning
 from autograder.check.subject.inputs import use_seed
 from autograder.grade.sandbox.judge import seed_all
 from autograder.grade.sandbox.shell import Shell
-from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.submission.teacher.source import AssignmentSource, write_files
 from autograder.grade.submission.teacher.source_cells import SourceCell
-from autograder.grade.submission.teacher.teacher_files import write_files
 from autograder.grade.wire import messages
 from autograder.grade.wire.own_modules import path_with, replaced_modules, take_out
 from autograder.locale.translations import in_english

@@ -21,16 +21,19 @@ from autograder.check.message import NotAttempted, Unsolved
 from autograder.check.subject.call_report import ProgramText
 from autograder.grade.sandbox.shell import Shell
 from autograder.grade.sandbox.student_functions import described_function
-from autograder.grade.submission.cell_analysis import SubmissionText
+from autograder.grade.submission.cell_analysis import SubmissionText, cell_names
 from autograder.grade.submission.cell_planner import PlannedCell, SourcePlans, cell_seed
-from autograder.grade.submission.connection.received_outputs import received_outputs
 from autograder.grade.submission.connection.server_client import ServerClient
-from autograder.grade.submission.connection.worker_client import TEST_TIME_FACTOR, WorkerClient, WorkerEnded
+from autograder.grade.submission.connection.worker_client import (
+    TEST_TIME_FACTOR,
+    WorkerClient,
+    WorkerEnded,
+    received_outputs,
+)
 from autograder.grade.submission.notebook_grade import CellGrade, Status
 from autograder.grade.submission.student_answers import StudentAnswers, Unreachable, checked, decoded, decoded_report
 from autograder.grade.submission.submission_run import SubmissionRun, partly_reason
 from autograder.grade.submission.teacher.cell_kinds import CellKind
-from autograder.grade.submission.teacher.cell_names import cell_names
 from autograder.grade.submission.teacher.grading_plan import GradingPlan
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.submission.teacher.source_cells import SourceCell

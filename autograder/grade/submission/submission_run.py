@@ -12,8 +12,12 @@ from nbgrader import utils
 
 from autograder.grade.clean.harmless_cells import Drawings, harmless_cell
 from autograder.grade.submission.align import PUT_BACK, AlignedCell, align
-from autograder.grade.submission.connection.received_outputs import ended_output, received_outputs
-from autograder.grade.submission.connection.worker_client import WorkerClient, WorkerEnded
+from autograder.grade.submission.connection.worker_client import (
+    WorkerClient,
+    WorkerEnded,
+    ended_output,
+    received_outputs,
+)
 from autograder.grade.submission.notebook_grade import CellGrade, NotebookGrade
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceCell
 from autograder.grade.wire import messages

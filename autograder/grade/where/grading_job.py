@@ -1,7 +1,8 @@
-"""What is graded and what comes of it: the same plain data on this machine and on another. Also, what a place to grade at offers."""
+"""The jobs of grading and their results, as plain data for this machine and others, and the interface of a backend."""
 
 from __future__ import annotations
 
+import hashlib
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -11,11 +12,44 @@ from typing import Any, Protocol
 
 import msgspec
 
-from autograder.grade.sandbox.isolation.isolation_level import IsolationLevel
+from autograder.grade.sandbox.isolation import IsolationLevel, known_level
 from autograder.grade.submission.notebook_grade import NotebookGrade
 from autograder.grade.submission.teacher.grading_plan import GradingPlan
-from autograder.grade.submission.teacher.source import AssignmentSource
+from autograder.grade.submission.teacher.source import AssignmentSource, SourceBundle
 from autograder.grade.wire.limits import MEBIBYTE, Limits
+
+
+class CourseBundle(msgspec.Struct, frozen=True):
+    """A course.
+
+    Attributes:
+        sources: the teacher's notebooks.
+        level: the name of the isolation level.
+        limits: the resources that one submission may use.
+        seed: from which inputs are drawn.
+    """
+
+    sources: tuple[SourceBundle, ...]
+    level: str
+    limits: Limits
+    seed: int
+
+    @classmethod
+    def of(cls, terms: GradingTerms) -> CourseBundle:
+        """Return the bundle of these terms."""
+        sources = tuple(source.bundle() for source in terms.sources.values())
+        return cls(sources, terms.level.name, terms.limits, terms.seed)
+
+    def terms(self) -> GradingTerms:
+        """Return the terms again; each source has the digest that it had."""
+        sources = {bundled.name: AssignmentSource.from_bundle(bundled) for bundled in self.sources}
+        return GradingTerms(sources, known_level(self.level), self.limits, self.seed)
+
+    @property
+    def name(self) -> str:
+        """A hash of the whole bundle."""
+        return hashlib.sha256(msgspec.msgpack.encode(self, order="deterministic")).hexdigest()[:16]
+
 
 LARGEST_NOTEBOOK = 128 * MEBIBYTE  # of a graded one: the student's, its outputs, and the recordings of wrong answers
 LONGEST_TEXT = 100_000  # characters of a reason, comment or note; a check's message has some hundred

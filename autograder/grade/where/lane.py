@@ -12,14 +12,13 @@ from typing import NoReturn
 import psutil
 
 from autograder.grade.sandbox import namespaces
-from autograder.grade.sandbox.isolation.isolation_level import IsolationError
+from autograder.grade.sandbox.isolation import IsolationError
 from autograder.grade.sandbox.shell import Shell
 from autograder.grade.submission.cell_planner import CellPlanner
 from autograder.grade.submission.connection.server_client import ServerClient
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.where.course_bundle import CourseBundle
-from autograder.grade.where.grading_job import GradingTerms, Job, JobResult, NewLane
+from autograder.grade.where.grading_job import CourseBundle, GradingTerms, Job, JobResult, NewLane
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import MEBIBYTE
 

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 import msgspec
 import psutil
 
-from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS, IsolationError, IsolationLevel
 from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess, processor_shares
 from autograder.grade.sandbox.process_group import ProcessGroup
 from autograder.grade.submission.connection.server_client import greeting, process_group
 from autograder.grade.submission.submission_run import unreadable
-from autograder.grade.where.course_bundle import CourseBundle
-from autograder.grade.where.grading_job import Graders, GradingTerms, Job, JobResult, NewLane, validated
+from autograder.grade.where.grading_job import CourseBundle, Graders, GradingTerms, Job, JobResult, NewLane, validated
 from autograder.grade.where.machine_facts import machine_kind
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import LONGEST_WAIT

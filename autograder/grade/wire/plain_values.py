@@ -24,7 +24,7 @@ from typing import Any
 
 import msgspec
 
-from autograder.grade.wire.message_items import has_more_items
+from autograder.grade.wire.channel import has_more_items
 
 DEEPEST = 100
 MOST_ITEMS = 2_000_000

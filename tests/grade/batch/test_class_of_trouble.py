@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.where import local_processes
 from autograder.grade.where.grading_job import GradingTerms, Job
 from autograder.grade.where.local_processes import LocalBackend

@@ -10,11 +10,18 @@ from bs4 import BeautifulSoup
 from nbgrader.api import Gradebook
 from traitlets.config import Config
 
+from autograder.grade.batch import feedback_files, feedback_page
 from autograder.grade.batch.classroom import open_class
-from autograder.grade.batch.feedback import feedback_files, feedback_page
-from autograder.grade.batch.feedback.cell_html import as_mathml, error_html, markdown_html, output_html
-from autograder.grade.batch.feedback.feedback_files import CoverHiddenTests, configure_feedback, write_feedback
-from autograder.grade.batch.feedback.feedback_page import list_exercises, page_html, title_of
+from autograder.grade.batch.feedback_files import CoverHiddenTests, configure_feedback, write_feedback
+from autograder.grade.batch.feedback_page import (
+    as_mathml,
+    error_html,
+    list_exercises,
+    markdown_html,
+    output_html,
+    page_html,
+    title_of,
+)
 from autograder.grade.wire.limits import Limits
 from autograder.view.notebook import drawn_mimebundle
 from tests.grade import plain_course

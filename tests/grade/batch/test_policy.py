@@ -10,7 +10,7 @@ from nbgrader.plugins import CsvExportPlugin
 
 from autograder.grade.batch.classroom import open_class
 from autograder.grade.batch.gradebook import GradingRecords
-from autograder.grade.policy.course_policy import (
+from autograder.grade.policy import (
     AssignmentPolicy,
     CoursePolicy,
     DropLowest,

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS
 from tests.courses.course_texts import assignments, released, write_course
 
 pytestmark = pytest.mark.slow

@@ -8,7 +8,7 @@ import pytest
 from autograder.course.canonical import read
 from autograder.course.paths import NOTEBOOKS, SOLUTIONS
 from autograder.grade.submission.submission_grader import SubmissionGrader
-from autograder.grade.submission.submitted_notebook import submitted_language
+from autograder.grade.submission.submitted_files import submitted_language
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.locale.languages import METADATA, speaking
 from autograder.locale.notebook_translation import in_language

@@ -12,7 +12,7 @@ import pytest
 from nbgrader.api import Gradebook
 
 from autograder.grade.batch.assignment import Options, grade_assignment
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS
 
 ASSIGNMENT = "mixed"
 

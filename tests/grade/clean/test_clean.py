@@ -16,9 +16,14 @@ from nbconvert import HTMLExporter
 from nbconvert.filters import markdown2html
 from PIL import Image
 
-from autograder.grade.clean.harmless_cells import CannotDraw, Drawings, harmless_cell, harmless_output
+from autograder.grade.clean.harmless_cells import (
+    CannotDraw,
+    Drawings,
+    harmless_cell,
+    harmless_markdown,
+    harmless_output,
+)
 from autograder.grade.clean.harmless_html import TOO_MUCH, harmless_html, raster_address, raster_base64
-from autograder.grade.clean.harmless_markdown import harmless_markdown
 from autograder.grade.clean.harmless_text import JOINER, harmless_text
 from autograder.tape.recording.schema import Recording
 from autograder.view.notebook import RECORDING_TYPE, ShownRecording, drawn_mimebundle

@@ -6,15 +6,18 @@ import sys
 
 import pytest
 
-from autograder import cli
+from autograder import cli, doctor
 from autograder.course.paths import ROOT
 from autograder.doctor import examine
-from autograder.grade.sandbox.isolation import machine_walls
-from autograder.grade.sandbox.isolation.bubblewrap import BubblewrapLevel
-from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
-from autograder.grade.sandbox.isolation.levels import LEVELS, require_level
-from autograder.grade.sandbox.isolation.machine_walls import walls
-from autograder.grade.sandbox.isolation.package_folders import find_copies, hidden_folders
+from autograder.grade.sandbox.isolation import (
+    LEVELS,
+    BubblewrapLevel,
+    IsolationError,
+    IsolationLevel,
+    find_copies,
+    hidden_folders,
+    require_level,
+)
 
 
 class AddedLevel(IsolationLevel):
@@ -107,7 +110,7 @@ def test_importing_the_grader_changes_no_other_import():
 
 def test_doctor_has_a_line_for_each_wall():
     """What this machine gives to the walls around a submission, and no advice where nothing is missing."""
-    found = {wall.what: wall for wall in walls()}
+    found = {wall.what: wall for wall in doctor._walls()}
     assert ["system calls", "namespaces", "keyring", "processes", "memory", "processors"] == list(found)
     assert "filtered" == found["system calls"].found
     assert set(found) < {finding.what for finding in examine()}
@@ -115,7 +118,7 @@ def test_doctor_has_a_line_for_each_wall():
 
 def test_doctor_says_what_a_machine_refuses(monkeypatch):
     """The reason that was given, and what is weaker."""
-    monkeypatch.setitem(machine_walls.TRIALS, "namespaces", "raise OSError('unshare: Operation not permitted')")
-    (wall,) = [wall for wall in walls() if wall.what == "namespaces"]
+    monkeypatch.setitem(doctor.TRIALS, "namespaces", "raise OSError('unshare: Operation not permitted')")
+    (wall,) = [wall for wall in doctor._walls() if wall.what == "namespaces"]
     assert "refused" == wall.found
     assert wall.advice.startswith("unshare: Operation not permitted; allow user namespaces")

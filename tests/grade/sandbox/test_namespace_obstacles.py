@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 
 from autograder.course.paths import ROOT
-from autograder.grade.sandbox.isolation.levels import LEVELS
-from autograder.grade.sandbox.isolation.namespace_obstacles import namespace_obstacles
+from autograder.grade.sandbox.isolation import LEVELS, namespace_obstacles
 
-PROBE = "from autograder.grade.sandbox.isolation.levels import LEVELS; print(LEVELS['bubblewrap'].probe())"
+PROBE = "from autograder.grade.sandbox.isolation import LEVELS; print(LEVELS['bubblewrap'].probe())"
 
 # As Docker's default filter: `unshare`, `clone3`, and `clone` with a flag for a user namespace are refused.
 FILTERED = """

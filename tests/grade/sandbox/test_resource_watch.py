@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.sandbox.launch import processor_shares
 from autograder.grade.submission.connection.server_client import ServerClient
 from autograder.grade.submission.connection.worker_client import GRACE_SECONDS, WorkerEnded

@@ -14,9 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from autograder.grade.sandbox import forbidden_calls, seccomp
-from autograder.grade.sandbox.isolation.levels import LEVELS
-from autograder.grade.sandbox.isolation.machine_walls import walls
+from autograder.doctor import examine
+from autograder.grade.sandbox import seccomp
+from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.sandbox.launch import HostProcess
 from autograder.grade.submission.connection.server_client import ServerClient
 from autograder.grade.submission.connection.worker_client import WorkerEnded
@@ -34,8 +34,8 @@ def call(number, *arguments):
 """
 # Each with arguments that would do it, or that at least another error would answer. <sched.h>, <linux/keyctl.h>, <fcntl.h>
 CALLS = [
-    *(("unshare", (flag,), "EPERM") for flag in forbidden_calls.NAMESPACE_FLAGS),
-    *(("clone", (flag | 17,), "EPERM") for flag in forbidden_calls.NAMESPACE_FLAGS),
+    *(("unshare", (flag,), "EPERM") for flag in seccomp.NAMESPACE_FLAGS),
+    *(("clone", (flag | 17,), "EPERM") for flag in seccomp.NAMESPACE_FLAGS),
     ("clone", (0x10000000 | 0x200000000 | 17,), "EPERM"),  # bits that the kernel ignores hide nothing
     ("clone3", (0, 0), "ENOSYS"),
     ("setns", (0, 0), "EPERM"),
@@ -130,7 +130,7 @@ def test_calls_of_another_architecture_end_the_process(server):
         assert "31" == printed(worker, text).strip()  # SIGSYS
 
 
-@pytest.mark.parametrize("name", [name for calls in forbidden_calls.CALLS for name in calls.names.split()])
+@pytest.mark.parametrize("name", [name for calls in seccomp.CALLS for name in calls.names.split()])
 def test_the_list_has_no_name_that_does_not_exist(name):
     """A misspelt name would forbid nothing: libseccomp 2.5.4 knows each one, though this architecture may not have it."""
     later = {"open_tree_attr"}  # Linux 6.15; refused as a call that libseccomp does not know
@@ -240,7 +240,7 @@ def test_the_kernel_refuses_too_many_processes(bubblewrap, bomb):
     """At no time are there many more than the limit, and nothing is left; the next submission has all of its own."""
     limits = Limits(cell_seconds=3, submission_seconds=6, processes=30)
     with ServerClient(LEVELS["bubblewrap"], limits) as server:
-        if {wall.found for wall in walls() if wall.what == "processes"} == {"counted ten times a second"}:
+        if {wall.found for wall in examine() if wall.what == "processes"} == {"counted ten times a second"}:
             pytest.skip("this machine has no such limit for root")
         before, seen = len(psutil.pids()), list[int]()
         counting = threading.Thread(target=lambda: seen.append(_most_processes(4)))

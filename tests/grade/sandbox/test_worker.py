@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from autograder.course.paths import ROOT
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.sandbox.launch import HostProcess
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.connection.server_client import ServerClient
@@ -195,7 +195,7 @@ def test_a_course_in_tmp_stays_visible(bubblewrap):
     with tempfile.TemporaryDirectory(dir="/tmp") as clone:
         shutil.copytree(ROOT / "autograder", Path(clone) / "autograder")
         program = (
-            "from autograder.grade.sandbox.isolation.levels import LEVELS\n"
+            "from autograder.grade.sandbox.isolation import LEVELS\n"
             "from autograder.grade.submission.connection.server_client import ServerClient\n"
             "from autograder.grade.wire import limits, messages\n"
             "with ServerClient(LEVELS['bubblewrap'], limits.Limits()) as server, server.worker({}) as worker:\n"

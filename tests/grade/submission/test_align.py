@@ -5,7 +5,7 @@ import pytest
 from nbgrader.utils import determine_grade
 
 from autograder.grade.submission.align import align
-from autograder.grade.submission.submitted_notebook import parse
+from autograder.grade.submission.submitted_files import parse
 from tests.grade.plain_course import known
 from tests.grade.small_course import KNOWN, answer, graded_cell, source, teacher
 

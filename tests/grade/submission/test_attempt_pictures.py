@@ -6,7 +6,7 @@ import msgspec
 import nbformat
 import pytest
 
-from autograder.grade.batch.feedback.cell_html import outputs_html
+from autograder.grade.batch.feedback_page import outputs_html
 from autograder.grade.clean.harmless_cells import LARGEST, checked_recording
 from autograder.grade.submission.submission_grader import SubmissionGrader
 from autograder.tape import record

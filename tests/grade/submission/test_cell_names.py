@@ -1,6 +1,6 @@
 import pytest
 
-from autograder.grade.submission.teacher.cell_names import cell_names
+from autograder.grade.submission.cell_analysis import cell_names
 
 
 @pytest.mark.parametrize(

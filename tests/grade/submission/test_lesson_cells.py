@@ -10,8 +10,7 @@ import pytest
 from autograder import graded
 from autograder.course.canonical import read
 from autograder.course.paths import SOLUTIONS, lessons
-from autograder.grade.submission.source_recordings import recordings_of
-from autograder.grade.submission.submission_grader import SubmissionGrader
+from autograder.grade.submission.submission_grader import SubmissionGrader, recordings_of
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.validation.validate import model_answers, release
 from autograder.grade.wire import messages

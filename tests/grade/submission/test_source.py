@@ -17,7 +17,7 @@ from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor, SaveC
 from traitlets.config import Config, PyFileConfigLoader
 
 from autograder.course.canonical import KERNEL
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.teacher.autotests import AutotestRunner
 from autograder.grade.submission.teacher.source import AssignmentSource, SourceBundle, SourceError
 from tests.grade.conftest import LIMITS

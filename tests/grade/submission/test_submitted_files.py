@@ -13,9 +13,9 @@ from autograder.grade.submission.submitted_files import (
     LARGEST_NOTEBOOK,
     UnreadableSubmission,
     notebook_bytes,
+    parse,
     without_outputs,
 )
-from autograder.grade.submission.submitted_notebook import parse
 from autograder.grade.wire.limits import MEBIBYTE, Limits
 
 SOURCE = 'x = {"outputs": [1, "]"]}\nprint("\\"outputs\\": [")'

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import torch
 
-from autograder.grade.sandbox.isolation.levels import LEVELS
+from autograder.grade.sandbox.isolation import LEVELS
 from autograder.grade.submission.teacher.source import AssignmentSource
 from autograder.grade.validation.mutants import mutants
 from autograder.grade.validation.mutation_test import MutationReport, made_trivial, mutation_test, trivial_answers

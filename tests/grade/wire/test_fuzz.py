@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from autograder.grade.submission.align import align
 from autograder.grade.submission.submission_grader import SubmissionGrader
-from autograder.grade.submission.submitted_notebook import UnreadableSubmission, parse
+from autograder.grade.submission.submitted_files import UnreadableSubmission, parse
 from autograder.grade.submission.teacher.source import AssignmentSource
 from tests.grade.conftest import LIMITS
 from tests.grade.hostile.lesson import POINTS, RIGHT, WRONG, source, submitted

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from autograder.grade.wire import channel
-from autograder.grade.wire.message_items import has_more_items
+from autograder.grade.wire.channel import has_more_items
 from autograder.grade.wire.outputs import CUT, Outputs
 
 

@@ -13,10 +13,9 @@ from dataclasses import replace
 import msgspec
 import psutil
 
-from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
+from autograder.grade.sandbox.isolation import IsolationError, IsolationLevel
 from autograder.grade.sandbox.launch import CLOSE_SECONDS, HostProcess
 from autograder.grade.sandbox.namespaces import HOLDERS
-from autograder.grade.sandbox.orders import Greet, Order, Ready, Role, Start, Stop
 from autograder.grade.sandbox.process_group import ProcessGroup
 from autograder.grade.submission.connection.process_usage import child_processes
 from autograder.grade.submission.connection.resource_watch import ResourceWatch
@@ -24,6 +23,7 @@ from autograder.grade.submission.connection.worker_client import WorkerClient, W
 from autograder.grade.wire import messages
 from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
+from autograder.grade.wire.messages import Greet, Order, Ready, Role, Start, Stop
 from autograder.locale.translations import in_english
 
 START_SECONDS = 120  # importing PyTorch from a slow disk

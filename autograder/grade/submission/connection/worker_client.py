@@ -6,6 +6,9 @@ import socket
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
+import nbformat
+from nbformat import NotebookNode
+
 from autograder.errors import UnfinishedError
 from autograder.grade.submission.connection.resource_watch import ResourceWatch
 from autograder.grade.wire import messages
@@ -13,6 +16,20 @@ from autograder.grade.wire.channel import ChannelError, receive, send
 from autograder.grade.wire.limits import Limits
 from autograder.grade.wire.outputs import ReceivedOutputs
 from autograder.locale.translations import in_english
+
+
+def received_outputs(data: bytes, received: ReceivedOutputs) -> list[NotebookNode]:
+    """Returns outputs that a worker sent, in nbformat's form and nothing else."""
+    try:
+        return [nbformat.from_dict(output) for output in received.read(data)]
+    except ValueError:
+        return [ended_output(in_english("the cell's outputs were in no known form and are left out"))]
+
+
+def ended_output(reason: str) -> NotebookNode:
+    """Returns the output to show below a cell that did not run to its end."""
+    return nbformat.v4.new_output("error", ename="Ended", evalue=reason, traceback=[reason])
+
 
 GRACE_SECONDS = 2.0  # between the interrupt, which a cell may swallow, and the end of its process
 TEST_TIME_FACTOR = 4  # a test may make several calls, and each may take as long as a cell

@@ -19,11 +19,10 @@ from traitlets.config import Config
 from autograder.course.author_cells import AUTHOR_TAGS
 from autograder.errors import UnfinishedError
 from autograder.grade.nbgrader_adapter import AutotestsBy
-from autograder.grade.sandbox.isolation.isolation_level import IsolationError, IsolationLevel
+from autograder.grade.sandbox.isolation import IsolationError, IsolationLevel
 from autograder.grade.sandbox.warmup import late_modules
-from autograder.grade.submission.connection.received_outputs import received_outputs
 from autograder.grade.submission.connection.server_client import ServerClient
-from autograder.grade.submission.connection.worker_client import WorkerClient
+from autograder.grade.submission.connection.worker_client import WorkerClient, received_outputs
 from autograder.grade.submission.teacher.source_cells import SourceError
 from autograder.grade.wire import messages
 from autograder.grade.wire.limits import Limits

@@ -16,8 +16,15 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal, TypeGuard
 
 from autograder.check.subject.learner_code import words_of
-from autograder.grade.submission.cell_analysis import statements, transformed
-from autograder.grade.submission.teacher.cell_names import BUILTINS, CellNames, cell_names, changed_names, root
+from autograder.grade.submission.cell_analysis import (
+    BUILTINS,
+    CellNames,
+    cell_names,
+    changed_names,
+    root,
+    statements,
+    transformed,
+)
 
 if TYPE_CHECKING:
     from autograder.grade.submission.teacher.source_cells import SourceCell

@@ -16,9 +16,44 @@ from autograder.course.canonical import read
 from autograder.course.variants.declared_changes import NOTHING, DeclaredChanges, read_changes
 from autograder.grade.sandbox.warmup import late_modules
 from autograder.grade.submission.cell_analysis import bound_names, definitions, statements
+from autograder.grade.submission.submitted_files import UnreadableSubmission, plain_file, reason_of
 from autograder.grade.submission.teacher.cell_kinds import CellKind, cell_kinds, with_binders, with_dependents
 from autograder.grade.submission.teacher.source_cells import SourceBundle, SourceCell, SourceError, source_cells, varied
-from autograder.grade.submission.teacher.teacher_files import files_beside, files_digest
+from autograder.printable import printable
+
+IGNORED = [".ipynb_checkpoints", "*.pyc", "__pycache__", "*.ipynb"]  # nbgrader's own, and the sources themselves
+LARGEST_FILE = 2**30  # bytes
+
+
+def files_beside(folder: Path) -> tuple[dict[str, bytes], list[str]]:
+    """Returns the files that a teacher hands out beside the notebooks, and a note for each that is left out."""
+    from nbgrader.utils import find_all_files  # imports all of nbgrader
+
+    found: dict[str, bytes] = {}
+    notes = []
+    for path in map(Path, sorted(find_all_files(str(folder), IGNORED))):
+        name = str(path.relative_to(folder))
+        try:
+            name.encode()
+            found[name] = plain_file(path.resolve(), LARGEST_FILE)
+        except (OSError, UnicodeEncodeError, UnreadableSubmission) as error:
+            notes.append(f"{printable(name)}, beside the source, was left out: {reason_of(error)}")
+    return found, notes
+
+
+def write_files(files: dict[str, bytes], folder: Path) -> None:
+    """Writes files into a folder that exists."""
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def files_digest(files: dict[str, bytes]) -> str:
+    """Returns a hash of the files' names and contents."""
+    whole = [(name, hashlib.sha256(data).hexdigest()) for name, data in sorted(files.items())]
+    return hashlib.sha256(repr(whole).encode()).hexdigest()
+
 
 if TYPE_CHECKING:
     from autograder.grade.submission.teacher.autotests import AutotestRunner

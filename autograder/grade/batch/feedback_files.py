@@ -15,7 +15,7 @@ from traitlets import Enum, default
 from traitlets.config import Config
 
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
-from autograder.grade.batch.feedback.feedback_page import page_html
+from autograder.grade.batch.feedback_page import page_html
 from autograder.grade.batch.student_submission import replace_folder, write_file
 from autograder.grade.nbgrader_adapter import add_grades
 from autograder.locale.languages import language_of, speaking

@@ -1,1 +1,0 @@
-"""Feedback pages: what was right, what was not and what to do next, without scripts and without hidden tests."""

@@ -1,1 +1,0 @@
-"""Grades a class on the workers of a Dask cluster."""

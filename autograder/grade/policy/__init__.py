@@ -1,1 +1,0 @@
-"""A course's rules in one file: due dates, extensions, late penalties, who is excused, what is dropped."""

@@ -1,0 +1,353 @@
+"""The levels of isolation: how a host, and the submissions that it runs, are separated from the rest of the machine.
+
+Imports nothing that takes time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from importlib.machinery import PathFinder
+from pathlib import Path
+from typing import ClassVar
+
+from autograder.errors import SetupError
+from autograder.grade.sandbox import namespaces, seccomp
+from autograder.grade.sandbox.namespaces import PRIVATE
+from autograder.installation.requirements import PACKAGE
+
+IMPORT_ROOT = PACKAGE.parent  # a clone, or site-packages
+# The search for repairs would find the answers to most exercises.
+HIDDEN_PACKAGES = ("autograder.tape.repair",)
+
+
+def package_folders() -> list[str]:
+    """Returns the folders that hold Python, its packages and this one, apart from those in /usr; outer folders first."""
+    found = {sys.base_prefix, sys.prefix, *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))}
+    found |= {str(path) for path in (PACKAGE, IMPORT_ROOT / "assets") if path.exists()}
+    outside = [path for path in sorted(found, key=len) if not path.startswith("/usr/") and os.path.exists(path)]
+    return [path for path in outside if not any(path.startswith(f"{other}/") for other in outside)]
+
+
+def hidden_folders() -> list[str]:
+    """Returns every folder from which a submission could import a hidden package: there may be a clone and a wheel."""
+    roots = [str(IMPORT_ROOT), *(sysconfig.get_path(name) for name in ("purelib", "platlib")), *sys.path]
+    visible = tuple(f"{folder}/" for folder in ("/usr", *package_folders()))
+    found: dict[str, str] = {}
+    for package in HIDDEN_PACKAGES:
+        for folder in find_copies(package, roots):
+            if folder.startswith(visible):
+                found.setdefault(os.path.realpath(folder), folder)  # lib64 is often a link to lib
+    return list(found.values())
+
+
+def find_copies(package: str, roots: Iterable[str]) -> list[str]:
+    """Returns the folders of a package below each of the roots, found as Python's import does, without importing anything."""
+    folders = list(roots)
+    for name in package.split("."):
+        specs = [PathFinder.find_spec(name, [folder]) for folder in folders]
+        folders = [place for spec in specs if spec for place in spec.submodule_search_locations or ()]
+    return folders
+
+
+class IsolationError(SetupError):
+    """The machine does not reach the level that was asked for, so nothing is graded; the message says what to do."""
+
+
+class IsolationLevel(ABC):
+    """How a server, and the submissions that it runs, are separated from the rest of the machine.
+
+    Attributes:
+        name: as in `--isolation`, in the gradebook and in reports.
+        defends: one sentence for teachers: what a submission cannot do, and what it still can.
+        separates_submissions: whether each submission gets namespaces of its own inside the server's. Where the kernel
+            does not allow that, each gets a server of its own.
+        has_own_user: whether submissions run as a user who has nothing else, instead of in namespaces: the kernel then counts
+            that user's processes, and the filter for system calls keeps the network away.
+    """
+
+    name: ClassVar[str]
+    defends: ClassVar[str]
+    separates_submissions: ClassVar[bool]
+    has_own_user: ClassVar[bool] = False
+
+    @functools.cached_property
+    def obstacle(self) -> str:
+        """Why this machine does not reach the level, and what to do about it; "" if it does. Tried once per process."""
+        return self.probe() or seccomp.obstacle()
+
+    @abstractmethod
+    def probe(self) -> str:
+        """Tries the level on this machine and returns what `obstacle` says."""
+
+    @abstractmethod
+    def command(self, host: list[str]) -> list[str]:
+        """Return the command line that starts a host at this level, given the one that starts it without isolation."""
+
+    def become(self, role: str) -> None:  # noqa: B027 - most levels change nothing
+        """Gives a server's process, and so all workers that it forks, the user id of its role ("server" or "judge server")."""
+
+    def environment(self) -> dict[str, str]:
+        """Return all environment variables of the host. None is the teacher's own, so no token can leak through them."""
+        threads = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "MKL", "OPENBLAS")}
+        return threads | {
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"]),
+            "HOME": "/nonexistent",
+            "IPYTHONDIR": "",
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": str(IMPORT_ROOT),
+            "PYTHONNOUSERSITE": "1",
+            "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTHONHASHSEED": "0",
+            "MPLBACKEND": "module://matplotlib_inline.backend_inline",
+        }
+
+
+PROC = Path("/proc")
+
+# File below /proc/sys, the value that refuses, and what to do on the machine, or on the node that a pod runs on.
+SWITCHES = (
+    ("user/max_user_namespaces", "0", "`sysctl user.max_user_namespaces=15000`"),
+    ("kernel/unprivileged_userns_clone", "0", "`sysctl kernel.unprivileged_userns_clone=1`"),
+    (
+        "kernel/apparmor_restrict_unprivileged_userns",
+        "1",
+        "`sysctl kernel.apparmor_restrict_unprivileged_userns=0`, or an AppArmor profile for bwrap",
+    ),
+)
+
+
+def namespace_obstacles(proc: Path = PROC) -> list[str]:
+    """Returns a sentence for each fact that may forbid namespaces here; none where nothing is known."""
+    return [*_filter(proc), *_profile(proc), *_masks(proc), *_switches(proc)]
+
+
+def _filter(proc: Path) -> list[str]:
+    """Containers have a filter of system calls (seccomp), which refuses namespaces unless it is lifted."""
+    if not re.search(r"^Seccomp:\s*2$", _text(proc / "self/status"), re.M):
+        return []
+    lifted = "`seccompProfile: {type: Unconfined}` in a pod, `--security-opt seccomp=unconfined` for Docker"
+    return [f"a filter of system calls is set; {lifted}"]
+
+
+def _profile(proc: Path) -> list[str]:
+    """Docker's and containerd's AppArmor profiles refuse mounts, in namespaces of one's own too."""
+    profile = _text(proc / "self/attr/current").strip("\0 \n")
+    if not profile.endswith("(enforce)"):
+        return []
+    lifted = "`appArmorProfile: {type: Unconfined}` in a pod, `--security-opt apparmor=unconfined` for Docker"
+    return [f"the AppArmor profile is {profile.removesuffix('(enforce)').strip()!r}; {lifted}"]
+
+
+def _masks(proc: Path) -> list[str]:
+    """The kernel mounts no new /proc for who sees only a masked one (Linux, `mount_too_revealing`)."""
+    points = re.findall(r"^(?:\S+ ){4}(/proc/\S+) ", _text(proc / "self/mountinfo"), re.M)
+    masks = [point for point in points if not point.startswith("/proc/sys/fs/binfmt_misc")]  # systemd's, on any machine
+    if not masks:
+        return []
+    lifted = (
+        "`procMount: Unmasked` with `hostUsers: false` in a pod, `--security-opt systempaths=unconfined` for Docker"
+    )
+    return [f"parts of /proc are masked ({masks[0]}, for instance); {lifted}"]
+
+
+def _switches(proc: Path) -> list[str]:
+    return [
+        f"{file.replace('/', '.')} is {value}; on the machine itself, or the pod's node: {command}"
+        for file, value, command in SWITCHES
+        if _text(proc / "sys" / file).strip() == value
+    ]
+
+
+def _text(file: Path) -> str:
+    with contextlib.suppress(OSError):
+        return file.read_text("utf-8", "replace")
+    return ""
+
+
+SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/lib32")
+SETTINGS = (
+    "/etc/ld.so.cache",
+    "/etc/ld.so.conf",
+    "/etc/ld.so.conf.d",
+    "/etc/localtime",
+    "/etc/fonts",
+    "/etc/alternatives",
+)
+HOME = "/tmp/home"
+
+
+class BubblewrapLevel(IsolationLevel):
+    """No network, no files of the class, read-only system; each submission has namespaces and folders of its own."""
+
+    name = "bubblewrap"
+    defends = (
+        "a submission has no network, sees no file of the class and no other process, and writes only to folders that are "
+        "deleted after it"
+    )
+    separates_submissions = True
+
+    def probe(self) -> str:
+        """Runs Python inside bubblewrap."""
+        if sys.platform != "linux":
+            return "namespaces exist on Linux only; grade on a Linux machine or in a container"
+        program = shutil.which("bwrap")
+        if program is None:
+            return "bubblewrap is missing; install it: `sudo apt install bubblewrap`"
+        tried = subprocess.run([*_bubblewrap(program), "--", sys.executable, "-c", ""], capture_output=True, text=True)
+        if tried.returncode:
+            reason = (tried.stderr.strip().splitlines() or ["no reason given"])[0]
+            causes = "".join(f". {cause}" for cause in namespace_obstacles())
+            return (
+                f"bubblewrap is not allowed to work here ({reason}); allow user namespaces, or grade elsewhere{causes}"
+            )
+        return ""
+
+    def command(self, host: list[str]) -> list[str]:
+        """Return the host's command line inside bubblewrap."""
+        return [*_bubblewrap(shutil.which("bwrap") or "bwrap"), "--", *host]
+
+    def environment(self) -> dict[str, str]:
+        """Returns the environment with a home folder inside the sandbox."""
+        return super().environment() | {"HOME": HOME, "IPYTHONDIR": f"{HOME}/.ipython"}
+
+
+def _bubblewrap(program: str) -> list[str]:
+    """Returns bubblewrap's options: no network, nothing writable but /tmp, and only the system and this package visible.
+
+    Source notebooks, the gradebook and other submissions are not mounted, so no path leads to them.
+    """
+    options = [program, "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    options += ["--uid", "1000", "--gid", "1000", "--hostname", "grading"]
+    for path in (*SYSTEM, *SETTINGS):
+        if os.path.islink(path) and path in SYSTEM:
+            options += ["--symlink", os.readlink(path), path]
+        else:
+            options += ["--ro-bind-try", path, path]
+    options += [
+        "--tmpfs",
+        "/tmp",
+        "--dir",
+        HOME,
+        "--dir",
+        PRIVATE,
+    ]  # before packages, which may be in /tmp: a clone, say
+    for path in package_folders():
+        options += ["--ro-bind", path, path]
+    for path in hidden_folders():
+        options += ["--tmpfs", path]
+    options += ["--proc", "/proc", "--dev", "/dev", "--chdir", "/tmp"]
+    return [*options, "--remount-ro", "/dev", "--remount-ro", "/"]
+
+
+# No system gives these numbers to a user by itself: Debian keeps 60000 to 64999 for its packages, and lists those that it has given
+# away (Debian Policy 9.2.2).
+SUBMISSION_ID, JUDGE_ID = 64_200, 64_201
+IDS = {"server": SUBMISSION_ID, "judge server": JUDGE_ID}
+
+
+class SecondUserLevel(IsolationLevel):
+    """Limits as at the level "process"; files that others may not read, and processes of the grader's, are out of reach."""
+
+    name = "user"
+    defends = (
+        "a submission has limits, no network and a user id of its own, so it reads and changes only what everybody may; it sees "
+        "other submissions that are graded at the same time"
+    )
+    separates_submissions = False
+    has_own_user = True
+
+    def probe(self) -> str:
+        """Runs Python as the second user, which imports something that lies outside the standard library."""
+        if sys.platform != "linux":
+            return "the grader runs on Linux only; use a Linux machine or a container"
+        if os.geteuid() != 0:
+            return "only root can give a submission a user id of its own; grade as root in a container"
+        trial = [sys.executable, "-P", "-c", "import json, msgspec, autograder.errors"]
+        advice = f"a second user cannot run {sys.executable} ({{}}); install Python where everybody may read it"
+        try:
+            tried = subprocess.run(
+                trial,
+                env=self.environment(),
+                cwd="/",
+                capture_output=True,
+                text=True,
+                user=SUBMISSION_ID,
+                group=SUBMISSION_ID,
+                extra_groups=[],
+            )
+        except OSError as error:  # a folder above Python is closed to others
+            return advice.format(error.strerror)
+        if tried.returncode:
+            reason = (tried.stderr.strip().splitlines() or ["no reason given"])[-1]
+            return advice.format(reason)
+        return ""
+
+    def command(self, host: list[str]) -> list[str]:
+        """Return the host's own command line: the host is root, and its servers change their user ids."""
+        return host
+
+    def become(self, role: str) -> None:
+        """Gives this process the user id of its role, without a way back."""
+        namespaces.become_user(IDS[role])
+
+
+class ProcessLevel(IsolationLevel):
+    """Limits on time, memory, files and processes, and nothing that hides the teacher's files."""
+
+    name = "process"
+    defends = (
+        "a submission's time, memory, files and processes are limited, but it can read your files and use the network, so "
+        "use it only for people you trust"
+    )
+    separates_submissions = False
+
+    def probe(self) -> str:
+        """Needs nothing but Linux."""
+        return "" if sys.platform == "linux" else "the grader runs on Linux only; use a Linux machine or a container"
+
+    def command(self, host: list[str]) -> list[str]:
+        """Return the host's own command line."""
+        return host
+
+
+# By name; strongest first.
+LEVELS: dict[str, IsolationLevel] = {
+    level.name: level for level in (BubblewrapLevel(), SecondUserLevel(), ProcessLevel())
+}
+STRONGEST = next(iter(LEVELS))
+
+
+def known_level(name: str) -> IsolationLevel:
+    """Returns the level of this name, whether or not this machine reaches it.
+
+    Raises:
+        IsolationError: there is no such level.
+    """
+    if name not in LEVELS:
+        raise IsolationError(f"there is no isolation level {name!r}. Choose one of: {', '.join(LEVELS)}")
+    return LEVELS[name]
+
+
+def require_level(name: str) -> IsolationLevel:
+    """Returns the level of this name.
+
+    Raises:
+        IsolationError: there is no such level, or this machine does not reach it.
+    """
+    level = known_level(name)
+    if level.obstacle:
+        weaker = next((other for other in LEVELS.values() if not other.obstacle), None)
+        raise IsolationError(
+            f"this machine does not reach the isolation level {name!r}, so nothing was graded: {level.obstacle}."
+            + (f" `--isolation {weaker.name}` works here; {weaker.defends}" if weaker else "")
+        )
+    return level
