@@ -140,6 +140,21 @@ def test_a_time_without_a_zone_is_refused_in_a_course_without_one(tmp_path, cour
     assert "policy.toml says Europe/Berlin, and --timezone says Asia/Tokyo" in capsys.readouterr().err
 
 
+def test_an_ambiguous_time_is_refused_with_the_expected_form(tmp_path, course, capsys):
+    """A spreadsheet may write 10/4/2026 9:00, which is in October or in April: one sentence shows the form, and nothing changes."""
+    command = ["collect", str(downloads.canvas_zip(tmp_path / "zip")), ASSIGNMENT, "--course", str(course)]
+    cli.main([*command, "--timezone", "UTC"])
+    table = course / "collected" / ASSIGNMENT / "to_match.csv"
+    rows = list(csv.DictReader(table.read_text("utf-8-sig").splitlines()))
+    rows[0]["handed_in"] = "10/4/2026 9:00"
+    downloads.write_csv(table, [list(rows[0]), *(list(row.values()) for row in rows)])
+    before = contents(course)
+    capsys.readouterr()
+    assert 2 == cli.main([*command, "--timezone", "UTC"])
+    assert "10/4/2026 9:00 is no time; write it as 2026-10-03 14:10" in capsys.readouterr().err
+    assert before == contents(course)
+
+
 def test_a_later_download_does_not_say_that_earlier_students_handed_in_nothing(tmp_path, course, capsys):
     """Students of an earlier download are named apart from those who never submitted."""
     roster = downloads.canvas_gradebook(tmp_path / "roster.csv", STUDENTS[:4])

@@ -53,6 +53,16 @@ def test_moodle(path, name, file):
     assert ("17", name, [file]) == (hand_in.key, hand_in.name, list(hand_in.files))
 
 
+def test_one_odd_folder_does_not_change_the_platform():
+    """A download in which most files have a platform's format is read as that platform's; a note names the file and the option."""
+    names = ["Ann Lee_17_assignsubmission_file", "Bob Ray_18_assignsubmission_file", "Cy_Dee_19_submission"]
+    download = Download([DownloadedFile(f"{name}/first.ipynb", lambda most: b"") for name in names], [])
+    assert "moodle" == platform_of(download, "auto").name
+    assert "Cy_Dee_19_submission/first.ipynb does not" in download.notes[0]
+    assert "--from nbgrader" in download.notes[0]
+    assert "nbgrader" == platform_of(Download(download.files[1:], []), "auto").name
+
+
 def test_blackboard():
     """Underscores in the assignment's name and in the user's; the text file of an attempt is no file of the student's."""
     one, two = read(

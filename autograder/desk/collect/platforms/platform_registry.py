@@ -32,4 +32,14 @@ def platform_of(download: Download, name: str) -> Platform:
             f"the names in it are of no platform that is known ({', '.join(PLATFORMS)}). Download all hand-ins of one "
             "assignment at once, or make a folder for each student"
         )
+    fitting = max((one for one in counted if one != "nbgrader"), key=lambda one: counted[one])
+    if best == "nbgrader" and 2 * counted[fitting] > len(
+        download.files
+    ):  # every file in a folder has nbgrader's format
+        odd = next(file.path for file in download.files if not PLATFORMS[fitting].recognises(file.path))
+        download.notes.append(
+            f"{counted[fitting]} of {len(download.files)} files have the format of {fitting}, and {odd} does not. To read each "
+            "folder as one student's submission instead, add --from nbgrader"
+        )
+        best = fitting
     return PLATFORMS[best]
