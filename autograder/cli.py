@@ -20,6 +20,7 @@ from autograder.commands import (
 )
 from autograder.commands.carried_out import WRONG_USE, carried_out
 from autograder.commands.translated_help import TranslatedHelpParser
+from autograder.installation.requirements import version
 from autograder.locale.translations import translated
 
 NOT_OURS = ("unrecognized", "explicit argument", "not allowed with")
@@ -34,6 +35,14 @@ class _Parser(TranslatedHelpParser):
         if self.prog == "autograder explain" and any(sign in message for sign in NOT_OURS):
             more = explain_command.OWN_WORDS
         self.exit(WRONG_USE, f"{self.prog}: {message}. {more}.\n")
+
+
+class _Version(argparse.Action):
+    """Prints the version and ends the command."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
+        print(f"autograder {version()}")
+        parser.exit()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -60,6 +69,7 @@ def _split(words: list[str]) -> tuple[list[str], list[str]]:
 
 def _parser() -> argparse.ArgumentParser:
     parser = _Parser(prog="autograder", description=translated("See what autograd holds, fix what breaks it."))
+    parser.add_argument("--version", action=_Version, nargs=0, help=translated("print the version and exit"))
     verbs = parser.add_subparsers(required=True, metavar="VERB", parser_class=_Parser)
     course_commands.add_to(verbs)
     explain_command.add_to(verbs)

@@ -47,6 +47,17 @@ def begun(clone, made_once):
     return clone
 
 
+@pytest.mark.parametrize("words", [["--help"], ["--version"], ["grade", "--help"], []], ids=" ".join)
+def test_help_and_version_need_no_package(clone, words):
+    """With the standard library alone the parser prints its help or the version, and no environment is created."""
+    command = [sys.executable, "-S", "-m", "autograder", *words]
+    done = subprocess.run(command, cwd=clone, capture_output=True, text=True)
+    expected = {"--version": "autograder 0.1.0\n", "": "autograder: the following arguments are required"}
+    assert expected.get(" ".join(words), "usage: autograder") in done.stdout + done.stderr
+    assert (0 if words else 2) == done.returncode
+    assert not (clone / ".venv").exists()
+
+
 def small_lock(folder: Path, line: str) -> bootstrap.Lock:
     """Returns a lock of one package, written into a folder."""
     file = folder / "small.txt"

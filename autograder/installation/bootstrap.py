@@ -44,7 +44,7 @@ class Lock(NamedTuple):
 
 
 def ensure_environment(arguments: list[str]) -> None:
-    """Return if the running Python has the locked packages; else install them into `.venv` and run the command there.
+    """Return if the running Python has the locked packages, or the command needs none; else install them and run it there.
 
     Args:
         arguments: the command line after `python3 -m autograder`.
@@ -52,6 +52,8 @@ def ensure_environment(arguments: list[str]) -> None:
     Raises:
         SystemExit: with one sentence if the environment cannot be created, or with the command's own exit code.
     """
+    if _asks_for_help(arguments):  # the parser needs the standard library only
+        return
     if not (ROOT / "requirements" / "lock.txt").is_file():  # an installed package: the user has chosen the environment
         return
     lock = read_lock(ROOT / "requirements")
@@ -60,6 +62,11 @@ def ensure_environment(arguments: list[str]) -> None:
     if not _is_ready(lock):
         _install_or_say_why(lock)
     os.execve(_python(), [str(_python()), "-m", "autograder", *arguments], _environment())
+
+
+def _asks_for_help(arguments: list[str]) -> bool:
+    own = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return not own or own[0] == "--version" or not {"-h", "--help"}.isdisjoint(own)
 
 
 def read_lock(folder: Path) -> Lock:

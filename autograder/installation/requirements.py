@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 
 from autograder.errors import SetupError
@@ -57,6 +58,13 @@ def find_clone(package: Path = PACKAGE) -> Path | None:
 
 
 CLONE = find_clone()
+
+
+def version() -> str:
+    """Return the version of this package."""
+    if CLONE:
+        return str(tomllib.loads((CLONE / "pyproject.toml").read_text("utf-8"))["project"]["version"])
+    return importlib.metadata.version("autograd-er")
 
 
 def require(command: str) -> None:
