@@ -66,8 +66,9 @@ def test_the_answer_comes_with_the_question_s_script(book):
 def test_a_line_of_facts_ends_with_a_fact(book):
     """Where no script fills in the score, no mark that should stand before it is left alone."""
     for path in (f"{NAME}.html", "index.html"):
-        for facts in BeautifulSoup(str(book[path]), "html.parser").select(".facts"):
-            assert "·" not in facts.get_text().strip()[-1:]
+        facts = BeautifulSoup(str(book[path]), "html.parser").select(".facts")
+        assert facts
+        assert [] == [one for one in facts if "·" in one.get_text().strip()[-1:]]
 
 
 def test_who_has_no_scripts_follows_a_link(book):

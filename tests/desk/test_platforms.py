@@ -1,6 +1,5 @@
 """The names that platforms give to files, taken apart."""
 
-import contextlib
 import datetime
 
 import pytest
@@ -93,15 +92,33 @@ def test_the_platform_is_seen_by_the_names(tmp_path, platform, write):
         assert platform == platform_of(files, "auto").name
 
 
-@pytest.mark.parametrize(
-    "text", ["", "[1]", "a: [", "submission_1: 5", "submission_1: {':submitters': 3}", "a: !!python/name:os.system"]
-)
-def test_gradescopes_file_may_be_anything(text):
-    """It is read by a safe loader; what is no submission is passed over, or refused in one sentence."""
+def gradescopes(text: str):
+    """Return the submissions that Gradescope's metadata file lists."""
     files = [DownloadedFile("x/submission_metadata.yml", lambda most: text.encode())]
-    with contextlib.suppress(DownloadError):
-        hand_ins = PLATFORMS["gradescope"].hand_ins(Download(files, []), datetime.UTC, "first")
-        assert all(not hand_in.identities for hand_in in hand_ins)
+    return PLATFORMS["gradescope"].hand_ins(Download(files, []), datetime.UTC, "first")
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "names no submission"),
+        ("[1]", "names no submission"),
+        ("a: [", "cannot be read"),
+        ("a: !!python/name:os.system", "cannot be read"),
+    ],
+)
+def test_gradescopes_file_without_submissions_is_refused(text, reason):
+    """A safe loader reads it, and one sentence says why it cannot be used."""
+    with pytest.raises(DownloadError, match=reason):
+        gradescopes(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "keys"), [("submission_1: 5", []), ("submission_1: {':submitters': 3}", ["submission_1"])]
+)
+def test_gradescopes_submission_of_another_form_has_no_owner(text, keys):
+    """An entry that is not a submission is skipped; a submission without a list of students belongs to nobody."""
+    assert [(key, ()) for key in keys] == [(one.key, one.identities) for one in gradescopes(text)]
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,17 @@ def test_lines_are_those_that_are_shared():
 
 @pytest.mark.parametrize("code", ["", "x", "not python ((", "é" * 100, "\n" * 50])
 def test_any_text_has_fingerprints(code):
-    """Empty, short, and no Python: no crash."""
-    assert all(line >= 0 for line in fingerprints([code, code]).lines.values())
+    """Empty, short, and invalid code has no fingerprints and raises no error."""
+    assert {} == fingerprints([code, code]).lines
+
+
+def test_fingerprints_lead_to_lines_of_the_code():
+    """Each fingerprint has the index of a line; the second copy of an answer adds none."""
+    code = independent(random.Random(7))
+    lines = fingerprints([code]).lines
+    assert set(lines.values()) <= set(range(len(code.splitlines())))
+    assert len(lines) > 5
+    assert lines.keys() == fingerprints([code, code]).lines.keys()
 
 
 def test_the_command_writes_a_page(tmp_path, capsys):

@@ -29,9 +29,10 @@ def test_each_wrong_answer_has_its_picture(path, exercise, answer, shown, capsys
     raised = verdict(path, exercise, answer.source)
     assert Incorrect is type(raised)
     told = " ".join(str(raised).split())
-    if "not allowed here" in told or "own function" in told:
+    if not shown:  # it was refused before it ran, so there is nothing to draw
+        assert "not allowed here" in told or "own function" in told
         return
-    assert [1] == [len(shown)]
+    assert 1 == len(shown)
     (recording,) = shown
     if "read_counters" == exercise.id:  # it returns numbers: the program that they are about is shown
         assert "blind.zero_()" in recording.programs[0].source
@@ -58,6 +59,7 @@ def test_each_wrong_answer_has_its_picture(path, exercise, answer, shown, capsys
 
 
 UNMARKED = {
+    "two_steps: leaves the steps to an optimizer": "its name is refused while it runs",
     "clear_after_use: drops the write": "no line writes at all",
     "fill_powers: collects the rows elsewhere": "no line writes at all",
     "swish_in_place: uses PyTorch's own operation, out of place": "no line writes at all",

@@ -57,6 +57,7 @@ def test_notes_on_graph_faults_are_chinese(program: FaultyProgram) -> None:
     with speaking("zh-CN"):
         told = [retold(note) for note in recording.verdict.notes]
         shown = as_text(recording) + as_screen(recording)
+    assert told
     assert all(CHINESE.search(note) and not SENTENCE.search(note) for note in told), told
     assert all(note in shown for note in told[:1])
 

@@ -233,4 +233,6 @@ def test_processors_are_shared_out():
     shares = processor_shares(len(everyone))
     assert [{processor} for processor in everyone] == [set(share) for share in shares]
     assert [set(everyone)] == [set(share) for share in processor_shares(1)]
-    assert all(processor_shares(3 * len(everyone)))
+    crowded = processor_shares(3 * len(everyone))
+    assert 3 * len(everyone) == len(crowded)
+    assert all(crowded)
