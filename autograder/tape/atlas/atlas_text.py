@@ -123,7 +123,7 @@ def _in_place_lines(operation: Operation) -> Iterable[str]:
     if form is None:
         return
     kept = [f"{_result(keep.what)}{f' ({keep.when})' if keep.when else ''}" for keep in form.keeps]
-    # the operation overwrites the values that its backward needs
+    # The operation overwrites the values that its backward needs.
     if _keeps_input(operation.keeps) and not _keeps_input(form.keeps):
         kept.append("a copy of what it overwrote")
     yield f"In place, as {form.name}: keeps {join_names(list(dict.fromkeys(kept))) if kept else 'nothing'}."

@@ -41,9 +41,8 @@ from autograder.tape.run.refused_runs import CompilingTookTooLong, is_out_of_tim
 # Shares of the remaining time: of the first run, and of the run with private copies after it.
 FIRST, SECOND = 0.4, 0.6
 PATIENCE = 0.8  # share of the remaining time for a run in which no backward call has ended
-SLOW = (
-    0.05  # share of the remaining time; if a run with an error took more, other runs do not continue beyond the error
-)
+# Share of the remaining time; if a run with an error took more, other runs do not continue beyond the error.
+SLOW = 0.05
 TWO_MORE = 1 / 3  # share of the remaining time; if a run takes more, there is no time for two more
 SLOWER = 20  # limit for the ratio of an observed and a plain run (about 10 for small tensors)
 BEGINNING = 2.0  # seconds to record of a program that does not end
@@ -175,9 +174,8 @@ def _meant(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[
         return run(most, keeps_leaves=True)
 
     if plain.error is not None and plain.took > TWO_MORE * left:
-        return ClonedSavesRun(), Run(
-            error=time_was_up()
-        )  # the outcome is known, and the time is needed to find the line
+        # The outcome is known, and the time is needed to find the line.
+        return ClonedSavesRun(), Run(error=time_was_up())
     if not is_long(plain, scope):
         return run(len(plain.calls) if _is_slow(plain) else calls_beyond_error(plain.error, plain.calls))
     whole = len(plain.calls) if plain.is_cut or plain.error is not None else None

@@ -80,9 +80,8 @@ class GradientFlow:
         self._of_value: dict[int, Cut] = {}
         self._of_number: dict[float, Cut] = {}
         self._of_memory: dict[Memory, Cut] = {}
-        self._computed: dict[
-            int, tuple[StorageWeakRef, TrackedTensor]
-        ] = {}  # the last value with a graph in each storage
+        # The last value with a graph in each storage.
+        self._computed: dict[int, tuple[StorageWeakRef, TrackedTensor]] = {}
         self.cleared: list[tuple[Place, list[TrackedTensor]]] = []
         self._filled: set[int] = set()
         self._spent: dict[int, Place | None] = {}

@@ -32,11 +32,10 @@ from autograder.tape.run.programs.program import Program
 
 # These functions modify running statistics without a change of the version counter (torch 2.13).
 UNCOUNTED = {"batch_norm", "instance_norm"}
-# number of statements that are always checked; later ones are checked only if PyTorch was called
+# Number of statements that are always checked; later ones are checked only if PyTorch was called.
 EACH = 2_000
-SCRIPTED = (
-    32  # number of statements between checks for scripted functions, each of which takes as long as 20 statements
-)
+# Number of statements between checks for scripted functions, each of which takes as long as 20 statements.
+SCRIPTED = 32
 
 
 def unseen(method: Callable) -> Callable:

@@ -18,7 +18,7 @@ from autograder.tape.observe.step_builder import StepBuilder, WriteEvent
 from autograder.tape.recording.verdict_types import Place
 from autograder.tape.run.storages import Memories, Memory
 
-# maximum number of recorded statements; a longer run is observed to its end, but later statements are not recorded
+# Maximum number of recorded statements; a longer run is observed to its end, but later statements are not recorded.
 STEPS = 50_000
 _FORMS = {"data": ".data", "detach": ".detach()", "__getitem__": "[…]"}
 

@@ -14,13 +14,10 @@ from autograder.tape.oracle.weighted_sum import weighted_sum
 Answer = Literal["slope", "choice", "wrong", "unknown"]
 
 FINE, COARSE = 1e-6, 1e-4  # step sizes along a direction of norm about 1, in float64
-ABSOLUTE, RELATIVE = (
-    1e-5,
-    1e-3,
-)  # tolerances of torch.autograd.gradcheck (2.13); it is not called, because it imports sympy, which takes 0.4 s
-TRUSTED = (
-    1e-2  # largest relative difference of the two step sizes; more indicates a kink, a jump, or rounding to float32
-)
+# Tolerances of torch.autograd.gradcheck (2.13); it is not called, because it imports sympy, which takes 0.4 s.
+ABSOLUTE, RELATIVE = 1e-5, 1e-3
+# Largest relative difference of the two step sizes; more indicates a kink, a jump, or rounding to float32.
+TRUSTED = 1e-2
 NEARBY = 1e-2  # distance of other points, to distinguish a kink at the point from a wrong formula
 POINTS = 2
 

@@ -74,9 +74,8 @@ def find_repairs(factory: ProgramFactory, verdict: Verdict, *, prove: Prove | No
             found = find_in_files([search_of(file, verdict) for file in files], search_of)
             named = named_cures(factory, verdict) if files[0] is factory else ()
     finally:
-        linecache.cache.update(
-            {path: lines for path, lines in known.items() if lines}
-        )  # so that tracebacks show the user's source
+        # Tracebacks show the user's source again.
+        linecache.cache.update({path: lines for path, lines in known.items() if lines})
     fixes = tuple(_fix(one) for one in found)
     failed = [failure for search in searches for failure in search.failures]
     named = tuple(dict.fromkeys([*named, *failed]))

@@ -39,10 +39,8 @@ from autograder.tape.run.programs.source_text import ProgramError
 
 MEANT = 0.15  # share of the remaining time for the run as intended; each trial of a change takes as long
 DEEPER = 6  # number of sources with one fault less that are searched for a second change
-PROOF, ROOM = (
-    8,
-    1 / 3,
-)  # ratio of the durations of a proof and a trial, and the share of the remaining time that a proof may take
+# Ratio of the durations of a proof and a trial, and the share of the remaining time that a proof may take.
+PROOF, ROOM = 8, 1 / 3
 RESERVE = 0.25  # share of the time for proofs of changes of the computation
 KEPT = 5  # maximum number of fixes that are offered
 CHANGING = 3  # maximum number of changes of the computation that are offered, if there is no fix

@@ -22,7 +22,7 @@ Later runs reuse them.
 
 CLOCKS = ("time", "time_ns", "perf_counter", "perf_counter_ns")
 CALENDARS = {datetime.datetime: ("now", "utcnow", "today"), datetime.date: ("today",)}
-# maximum number of stored readings per clock and function, because a loop that waits may read it millions of times
+# Maximum number of stored readings per clock and function, because a loop that waits may read it millions of times.
 READINGS = 10_000
 _seed = random.Random.seed
 

@@ -28,10 +28,8 @@ from autograder.tape.run.time_limit import TimeUp, time_limit
 # Python ignores exceptions in callbacks of weak references, which a recording uses often, so the limit raises
 # repeatedly.
 REPEAT_SECONDS = 0.1
-LARGE, FINAL = (
-    1 << 22,
-    1 << 16,
-)  # number of sums to keep of a gradient at the end of a run if it has more than LARGE elements
+# Number of sums to keep of a gradient at the end of a run if it has more than LARGE elements.
+LARGE, FINAL = 1 << 22, 1 << 16
 SECONDS = 60.0  # time limit of a run; lessons need milliseconds, and training scripts rarely more than this
 
 

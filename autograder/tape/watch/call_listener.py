@@ -131,7 +131,7 @@ class CallListener(TorchFunctionMode):
                 self.made(result, begun)
             self._compare(written, name, frame)
             for storage, tensor in moved:
-                # after `set_`, a saved tensor keeps the old storage and shares the version counter
+                # After `set_`, a saved tensor keeps the old storage and shares the version counter.
                 if storage_of(tensor) != storage:
                     self.writes.note(storage, version_or_zero(tensor), site)
         return result

@@ -83,9 +83,8 @@ class WatchSession:
     @contextmanager
     def _new_thread(self) -> Iterator[None]:
         """Listen in a new thread until it ends."""
-        self.listeners.pop(
-            threading.get_ident(), None
-        )  # belongs to a thread that has ended and had the same identifier
+        # Remove the listener of a thread that has ended and had the same identifier.
+        self.listeners.pop(threading.get_ident(), None)
         listener = self.listener()
         listener.listen()
         try:

@@ -116,14 +116,12 @@ class Tensors:
         alias = FOREIGN.get(by or "") if neighbours else None
         storage = storage_number(tensor) if memory.size else 0
         if neighbours and alias is None and all(tracked.storage != storage for tracked in neighbours):
-            alias = (
-                "dlpack" if memory.capsule else "numpy"
-            )  # another storage object with the same bytes: created through NumPy, DLPack or a pointer
+            # Another storage object with the same bytes was created through NumPy, DLPack or a pointer.
+            alias = "dlpack" if memory.capsule else "numpy"
         start, stop = extent_of(tensor) if memory.size else (0, 0)
         if memory.size and alias in ("numpy", "dlpack"):
-            shift = (
-                tensor.untyped_storage().data_ptr() - memory.address
-            )  # it may start inside the memory of another storage
+            # The tensor may start inside the memory of another storage.
+            shift = tensor.untyped_storage().data_ptr() - memory.address
             start, stop = start + shift, stop + shift
         base = base_of(tensor)
         known_base = None if base is None else self.get(base) or self.add(base)
@@ -177,9 +175,8 @@ class Tensors:
         if not memory.size:
             return []
         alive = [tracked for tracked in self.living.get(memory.id, ()) if tracked.ref() is not None]
-        if (
-            len(alive) > 2 * STATED
-        ):  # a buffer may have ten thousand row views; the oldest and the newest are sufficient
+        # A buffer may have ten thousand row views; the oldest and the newest are sufficient.
+        if len(alive) > 2 * STATED:
             alive = alive[:STATED] + alive[-STATED:]
         self.living[memory.id] = alive
         return alive[::-1]

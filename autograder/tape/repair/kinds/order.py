@@ -210,9 +210,8 @@ def move_write_earlier(program: BrokenProgram) -> Iterator[Candidate]:
             if saver not in block:
                 continue
             between = block[block.index(saver) : block.index(statement)]
-            if between and not any(
-                calls_backward(one) for one in between
-            ):  # an optimizer's step needs the gradients of the backward before it
+            # An optimizer's step needs the gradients of the backward before it.
+            if between and not any(calls_backward(one) for one in between):
                 edits = (
                     delete(program.source, statement),
                     before(program.source, saver, dedent(program.source, statement)),

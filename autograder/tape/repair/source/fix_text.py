@@ -34,10 +34,8 @@ def as_fix(before: str, after: str, kind: str) -> Fix:
     last = 0
     while last < min(len(old), len(new)) - first and old[-1 - last] == new[-1 - last]:
         last += 1
-    if first in (
-        len(old) - last,
-        len(new) - last,
-    ):  # add an unchanged line to lines that are only inserted or only deleted
+    # Add an unchanged line to lines that are only inserted or only deleted.
+    if first in (len(old) - last, len(new) - last):
         first, last = (first, last - 1) if last else (first - 1, last)
     was, now = old[first : len(old) - last], new[first : len(new) - last]
     depth = len(_shared_indent([*was, *now])) if any(one.strip() for one in was) else 0

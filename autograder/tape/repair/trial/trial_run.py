@@ -135,7 +135,7 @@ class TrialRun(Listener):
                 self.keep(f"{name}.grad", value.grad)
         elif isinstance(value, float):
             self.values.pop(name, None)
-            # converted to a tensor at the end of the run, because a function may return it a million times
+            # Converted to a tensor at the end of the run, because a function may return it a million times.
             self.numbers[name] = value
         else:
             for inside, one in members(value):

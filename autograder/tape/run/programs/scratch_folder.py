@@ -13,10 +13,8 @@ from pathlib import Path
 from autograder.locale.translations import in_english
 
 MOST_FILES = 5_000  # larger directories are not copied
-LARGE, MOST_BYTES = (
-    32 << 20,
-    256 << 20,
-)  # limits in bytes for a copied file and for all copied files; the others are linked
+# Limits in bytes for a copied file and for all copied files; the others are linked.
+LARGE, MOST_BYTES = 32 << 20, 256 << 20
 TOO_MANY = in_english(
     "The working folder holds more than {count} files, so it was not copied: where the program writes files, each run wrote "
     "them there. Start in a smaller folder.", count=f"{MOST_FILES:,}",

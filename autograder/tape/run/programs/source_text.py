@@ -85,9 +85,8 @@ def is_own_file(filename: str) -> bool:
     return not _real(filename).startswith(_LIBRARIES) and f"{os.sep}site-packages{os.sep}" not in filename
 
 
-_real = functools.lru_cache(maxsize=1000)(
-    os.path.realpath
-)  # cached, because it is called for every call of the program
+# Cached, because it is called for every call of the program.
+_real = functools.lru_cache(maxsize=1000)(os.path.realpath)
 
 
 def code_of(function: Callable) -> types.CodeType:
