@@ -9,7 +9,7 @@ import zoneinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from autograder.commands.number_options import count
+from autograder.commands.number_options import count, positive
 from autograder.desk.roster import FILE as ROSTER
 from autograder.errors import InputError
 from autograder.grade.sandbox.isolation import LEVELS
@@ -56,6 +56,14 @@ def add_to(verbs: Any) -> None:
     back.add_argument("--out", type=Path, metavar="DIR", required=True, help="for grades.csv and feedback.zip")
     back.add_argument(
         "--column", metavar="NAME", help="the grade's column (default: the one named like the assignment)"
+    )
+    back.add_argument(
+        "--scale",
+        nargs="?",
+        const="platform",
+        type=_scale,
+        metavar="N",
+        help="scale the points to a maximum of N (without N: the platform's)",
     )
     back.add_argument("--roster", type=Path, metavar="CSV", help=f"as for `collect` (default: {ROSTER} in the course)")
     back.set_defaults(run=_return)
@@ -113,6 +121,10 @@ def _add_class(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--course", type=Path, metavar="DIR", help="its folder (default: class/ in a clone, else here)")
 
 
+def _scale(words: str) -> float | str:
+    return words if words == "platform" else positive(float)(words)
+
+
 def _zone(name: str) -> datetime.tzinfo:
     try:
         return zoneinfo.ZoneInfo(name)
@@ -140,7 +152,8 @@ def _return(chosen: argparse.Namespace) -> int:
 
     course = chosen.course or CLASS
     roster = _roster(course, chosen.roster, None)
-    done = return_grades(chosen.assignment, course, chosen.to, chosen.worksheet, chosen.out, roster, chosen.column)
+    words = (chosen.assignment, course, chosen.to, chosen.worksheet, chosen.out, roster, chosen.column, chosen.scale)
+    done = return_grades(*words)
     print(f"{done.graded} grades in {done.files[0]}, feedback of {done.with_feedback} students in {done.files[1]}")
     print("".join(f"{remark}\n" for remark in done.remarks), end="")
     return 0

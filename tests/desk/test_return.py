@@ -176,6 +176,40 @@ def test_what_differs_is_said(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("option", "maximum"),
+    [pytest.param(["--scale"], 20, id="the platform's"), pytest.param(["--scale", "100"], 100, id="100")],
+)
+def test_grades_are_scaled_and_the_rounding_is_stated(tmp_path, capsys, option, maximum):
+    """Each grade is its share of 5 points times the new maximum, to two decimals, and the output states both."""
+    course, listed = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
+    listed.write_text(listed.read_text("utf-8").replace("5.00", "20.00", 1), "utf-8", newline="")
+    words = ["return", ASSIGNMENT, "--course", str(course), "--to", "canvas", "--worksheet", str(listed)]
+    assert 0 == cli.main([*words, "--out", str(tmp_path / "out"), "--column", "First steps", *option])
+    said = capsys.readouterr().out
+    assert f"grades were scaled from 5 to {maximum} points, and rounded to two decimals" in said
+    assert ("the platform's maximum is 20 and ours 100" in said) == (maximum == 100)
+    changed = differences(listed.read_bytes(), (tmp_path / "out" / "grades.csv").read_bytes())
+    rows = cells(listed.read_bytes())
+    assert {r: f"{points(int(rows[r][1]) - 4000) / 5 * maximum:.2f}" for r, _ in changed} == {
+        r: cell for (r, _), cell in changed.items()
+    }
+    assert len(changed) > 30
+
+
+def test_a_scale_that_cannot_be_is_one_sentence(tmp_path, capsys):
+    """A scale of 0 is refused; so is the platform's maximum, if the worksheet does not have it. Nothing is written."""
+    course, listed = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)
+    own = downloads.write_csv(tmp_path / "own.csv", [["student_id", "points"], *([s.login, ""] for s in STUDENTS)])
+    words = ["return", ASSIGNMENT, "--course", str(course), "--out", str(tmp_path / "out"), "--to", "csv"]
+    with pytest.raises(SystemExit, match="2"):
+        cli.main([*words, "--worksheet", str(own), "--scale", "0"])
+    assert "'0' is not a positive number" in capsys.readouterr().err
+    assert 2 == cli.main([*words, "--worksheet", str(own), "--scale"])
+    assert "does not state the platform's maximum" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
     ("to", "write", "sentence"),
     [
         pytest.param(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from autograder.course.file_replacement import replace_files
 from autograder.desk.class_grades import ClassGrades, read_class_grades
@@ -26,6 +26,8 @@ from autograder.printable import printable
 FORMS = {form.name: form for form in (CANVAS_FORM, MOODLE_FORM, BLACKBOARD_FORM, PLAIN_FORM)}
 GRADES, FEEDBACK = "grades.csv", "feedback.zip"
 LONGEST_LIST = 12
+EXACT = 1e-9  # differences that sums of decimals have
+Scale = float | Literal["platform"] | None
 
 
 class ReturnedGrades(NamedTuple):
@@ -48,12 +50,19 @@ class _Return:
     """One worksheet, and the grades to write into it."""
 
     def __init__(
-        self, classroom: Classroom, form: WorksheetForm, table: TableFile, roster: Roster, column: str | None
+        self,
+        classroom: Classroom,
+        form: WorksheetForm,
+        table: TableFile,
+        roster: Roster,
+        column: str | None,
+        scale: Scale,
     ) -> None:
         self.classroom, self.form, self.table = classroom, form, table
         self.grades: ClassGrades = read_class_grades(classroom)
         self.record: dict[str, CollectedHandIn] = read_record(classroom.folder, classroom.assignment)
         self.column: GradeColumn = form.grade_column(table, classroom.assignment, column)
+        self.maximum = self._maximum(scale)
         if self.column.number in identifying_columns(table):
             raise TableError(
                 f"{table.name}: the column {printable(self.column.title)} says who somebody is. Name the grade's"
@@ -67,6 +76,21 @@ class _Return:
                 f"no row of {table.name} is one of the {len(students)} students with a grade. Download the worksheet of this course"
             )
         self._refuse_doubles()
+
+    def _maximum(self, scale: Scale) -> float:
+        """Return the maximum of the written grades; raise TableError if they cannot be scaled."""
+        if scale is None:
+            return self.grades.max_points
+        maximum = number_in(self.column.max_points) if scale == "platform" else scale
+        if maximum is None:
+            raise TableError(f"{self.table.name} does not state the platform's maximum. Give it, as in --scale 100")
+        if maximum <= 0 or self.grades.max_points <= 0:
+            raise TableError(f"{self.grades.max_points:g} points cannot be scaled to {maximum:g}. Omit --scale")
+        return maximum
+
+    def _points(self, student: str) -> float:
+        total = self.grades.scores[student].total
+        return total * self.maximum / self.grades.max_points if self.maximum != self.grades.max_points else total
 
     def _refuse_doubles(self) -> None:
         """Raise TableError if a student has two rows: platforms write one (Canvas lists all sections in one cell), so one is wrong."""
@@ -85,7 +109,7 @@ class _Return:
             if self.table.rows[row][self.column.number].strip() in self.column.keep:
                 continue
             if student not in self.excused:
-                found[row, self.column.number] = self.column.written(self.grades.scores[student].total)
+                found[row, self.column.number] = self.column.written(self._points(student))
             elif self.column.excused is not None:
                 found[row, self.column.number] = self.column.excused
         return found
@@ -108,9 +132,13 @@ class _Return:
     def remarks(self) -> Iterator[str]:
         """Yield the notes for the teacher."""
         ours, theirs = self.grades.max_points, number_in(self.column.max_points)
-        if theirs is not None and theirs != ours:
+        if self.maximum != ours:
+            yield f"grades were scaled from {ours:g} to {self.maximum:g} points, and rounded to two decimals"
+        elif any(abs(round(score.total, 2) - score.total) > EXACT for score in self.grades.scores.values()):
+            yield "grades were rounded to two decimals"
+        if theirs is not None and theirs != self.maximum:
             yield (
-                f"the platform's maximum is {theirs:g} and ours {ours:g}: the points were written as they are; change one of the two"
+                f"the platform's maximum is {theirs:g} and ours {self.maximum:g}: change one of the two, or add --scale"
             )
         kept = [row for row in self.rows if self.table.rows[row][self.column.number].strip() in self.column.keep]
         yield from _counted(kept, "{} marked {} by the platform: left so", self._texts(kept))
@@ -131,7 +159,14 @@ class _Return:
 
 
 def return_grades(
-    assignment: str, course: Path, to: str, worksheet: Path, out: Path, roster: Roster, column: str | None = None
+    assignment: str,
+    course: Path,
+    to: str,
+    worksheet: Path,
+    out: Path,
+    roster: Roster,
+    column: str | None = None,
+    scale: Scale = None,
 ) -> ReturnedGrades:
     """Write OUT/grades.csv, the worksheet with grades, and OUT/feedback.zip.
 
@@ -143,9 +178,10 @@ def return_grades(
         out: the folder to write to.
         roster: the course's list of students, which may be empty.
         column: the title of the grade column; None searches for the assignment's name.
+        scale: the maximum to scale the points to, or "platform" for that of the worksheet; None leaves them as they are.
 
     Raises:
-        TableError: the worksheet belongs to another platform or course, or the folder cannot be written to.
+        TableError: the worksheet belongs to another platform or course, the points cannot be scaled, or the folder cannot be written to.
         NotGradedError: the assignment has not been graded yet.
     """
     classroom = open_class(course, assignment, before_hand_in=True)
@@ -153,7 +189,7 @@ def return_grades(
     target = out / GRADES
     if target.exists() and target.samefile(worksheet):
         raise TableError(f"{printable(str(target))} is the worksheet itself. Name another folder with --out")
-    work = _Return(classroom, FORMS[to], table, roster, column)
+    work = _Return(classroom, FORMS[to], table, roster, column, scale)
     changes, (pages, people, without) = work.changes(), work.pages()
     try:
         replace_files({target: table.with_cells(changes), out / FEEDBACK: zip_of(pages)})
