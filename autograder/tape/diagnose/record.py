@@ -23,6 +23,7 @@ from autograder.tape.diagnose.foreign_errors import recording_of_error
 from autograder.tape.diagnose.unknown_outcome import refuse_uncompared, refuse_unfollowed, refuse_unrepeated
 from autograder.tape.internals.compiler import eager_random_numbers
 from autograder.tape.observe.backward_trace import BackwardTrace
+from autograder.tape.observe.leaf_names import LeafNames
 from autograder.tape.observe.observer import Observer
 from autograder.tape.oracle.cloned_saves import ClonedSavesRun
 from autograder.tape.oracle.gradient_comparison import first_difference, gradients_of, loses_gradients
@@ -165,7 +166,7 @@ def _meant(program: Program, plain: Run, seconds: float, scope: Scope) -> tuple[
     left = budget_in_force().left
 
     def run(most: int | None, *, keeps_leaves: bool = False) -> tuple[ClonedSavesRun, Run]:
-        listener = ClonedSavesRun(keeps_leaves=keeps_leaves)
+        listener = ClonedSavesRun(LeafNames(program.owns), keeps_leaves=keeps_leaves)
         meant = run_again(
             program, listener, listener.around, min(seconds, SECOND * left), most, patience=min(seconds, left)
         )

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import math
+from dataclasses import dataclass, field
 
 import torch
+from msgspec import structs
 
 from autograder.tape.diagnose.evidence import Evidence
+from autograder.tape.diagnose.graph_faults.program_text import trees_of
 from autograder.tape.observe.graph.tensors import TrackedTensor
 from autograder.tape.oracle.gradient_comparison import distance, nested, nested_pair
 from autograder.tape.recording.verdict_types import Gradient
@@ -23,16 +27,19 @@ def shown_gradients(evidence: Evidence) -> dict[str, Gradient]:
         }
     if evidence.plain.error is not None and evidence.true.returned:
         return {key: _beside(None, value) for key, value in evidence.true.returned.items()}
-    names, call, unchecked = _names(evidence), _decisive(evidence), _below_unchecked(evidence)
+    call, unchecked = _decisive(evidence), _below_unchecked(evidence)
+    order = {target: place for place, target in enumerate(_in_order_of_appearance(evidence))}
+    rows = {_target_of(evidence, row, call): (name, len(row.targets)) for name, row in _rows(evidence).items()}
     shown = {}
-    for index in _in_order_of_appearance(evidence):
+    for index in sorted(rows, key=order.__getitem__):
         got, true = _pair(evidence, call, index)
         is_checked = is_known or not _is_last(evidence, call)
         beside = _beside(got, true if is_checked and index not in unchecked else None, _ran(evidence, call, index))
         size = math.prod(evidence.got.keys[index][0])
         # The run kept only a part of a large gradient.
         is_part = isinstance(got, torch.Tensor) and got.numel() != size
-        shown[names[index]] = Gradient(None, None, size, beside.off) if is_part else beside
+        (name, rounds), beside = rows[index], Gradient(None, None, size, beside.off) if is_part else beside
+        shown[name] = structs.replace(beside, rounds=rounds) if rounds > 1 else beside
     return shown
 
 
@@ -100,14 +107,76 @@ def _decisive(evidence: Evidence) -> int | None:
     return len(calls) - 1 if returned or emptied else None
 
 
+@dataclass(frozen=True)
+class _Row:
+    """Leaves that the program made under one name, one after the other.
+
+    Attributes:
+        targets: their indices, at least one.
+        calls: indices of the backward calls that reached one of them.
+    """
+
+    shape: tuple[int, ...]
+    targets: list[int] = field(default_factory=list)
+    calls: set[int] = field(default_factory=set)
+
+
+def _rows(evidence: Evidence) -> dict[str, _Row]:
+    """Return the rows by name; leaves of other shapes, and two leaves of one backward call, have rows of their own."""
+    rows: dict[str, _Row] = {}
+    calls = _calls_of(evidence)
+    for target, given in enumerate(_names(evidence)):
+        name, shape = given, evidence.got.keys[target][0]
+        row = rows.setdefault(name, _Row(shape))
+        if row.shape != shape or row.calls & calls[target]:
+            row = rows.setdefault(f"{name} ({target})", _Row(shape))
+        row.targets.append(target)
+        row.calls.update(calls[target])
+    return rows
+
+
+def _target_of(evidence: Evidence, row: _Row, call: int | None) -> int:
+    """Return the leaf of a row that is shown: the one that the decisive backward reached, else one that is wrong, else the last."""
+    if len(row.targets) == 1:
+        return row.targets[0]
+    if call is not None and (reached := [one for one in row.targets if one in evidence.got.calls[call]]):
+        return reached[0]
+    is_wrong = evidence.outcome == "silently-wrong"
+    wrong = (one for one in row.targets if is_wrong and evidence.differs(*_pair(evidence, call, one)))
+    return next(wrong, row.targets[-1])
+
+
+def _calls_of(evidence: Evidence) -> list[set[int]]:
+    """Return for each target the indices of the backward calls that reached it."""
+    calls: list[set[int]] = [set() for _ in evidence.got.targets]
+    for number, call in enumerate(evidence.got.calls):
+        for target in call:
+            calls[target].add(number)
+    return calls
+
+
 def _names(evidence: Evidence) -> list[str]:
-    names: list[str] = []
-    seen = _tracked(evidence)
+    """Return an expression for each target; loop variables, `self` and numbers are the last resort."""
+    seen, others, loops = _tracked(evidence), evidence.true, _loop_variables(evidence)
+    names = []
     for index in range(len(evidence.got.targets)):
-        tracked = seen.get(index)
-        name = (tracked and tracked.name) or f"leaf {index}"
-        names.append(name if name not in names else f"{name} ({index})")
+        tracked, other = seen.get(index), evidence.pairs.get(index)
+        name = tracked.name if tracked else None
+        known = None if other is None else others.names.get(others.targets[other])
+        is_weak = name is None or "." in name or name.partition("[")[0] in loops
+        names.append((known if is_weak else None) or name or f"leaf {index}")
     return names
+
+
+def _loop_variables(evidence: Evidence) -> set[str]:
+    """Return the names that `for` binds anywhere in the user's files."""
+    loops = (
+        node.target
+        for tree in trees_of(evidence).values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.For | ast.comprehension)
+    )
+    return {node.id for target in loops for node in ast.walk(target) if isinstance(node, ast.Name)}
 
 
 def _tracked(evidence: Evidence) -> dict[int, TrackedTensor | None]:

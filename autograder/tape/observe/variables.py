@@ -101,9 +101,10 @@ class Variables:
         self._frames.clear()
 
     def forget(self, activation: Activation) -> None:
-        """Drop the variables of a call and list those of the caller that they hid. The variables of a module stay."""
-        module = activation.frame.f_code.co_name == "<module>"
-        if not module and self._frames and self._frames[-1][0] is activation:
+        """Drop the variables of a call and list those of the caller that they hid; those of the program's module stay."""
+        # An imported module has ended when its text has run; only the outermost one is the program's.
+        stays = activation.frame.f_code.co_name == "<module>" and len(self._frames) == 1
+        if not stays and self._frames and self._frames[-1][0] is activation:
             _, gone = self._frames.pop()
             outer = self._frames[-1][1] if self._frames else {}
             self.state.current_step.names += [NameChange(name, outer.get(name)) for name in gone]

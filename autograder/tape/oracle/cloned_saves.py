@@ -27,6 +27,7 @@ from autograder.tape.internals.entry_points import (
 from autograder.tape.internals.heard_calls import EMPTYING, GRADIENT_GIVEN, function_name
 from autograder.tape.internals.saved_variables import is_checkpoint
 from autograder.tape.observe.backward_trace import BackwardTrace
+from autograder.tape.observe.leaf_names import LeafNames
 from autograder.tape.oracle.reference_gradients import clone_on_save
 from autograder.tape.run.engine import Backward, Listener
 from autograder.tape.run.function_mode import tensors
@@ -42,8 +43,8 @@ class ClonedSavesRun(Listener):
             `autograd.grad` finds a leaf only by identity.
     """
 
-    def __init__(self, *, keep_graph: bool = False, keeps_leaves: bool = False):
-        self.keeps_leaves = keeps_leaves
+    def __init__(self, names: LeafNames | None = None, *, keep_graph: bool = False, keeps_leaves: bool = False):
+        self.names, self.keeps_leaves = names, keeps_leaves
         self.trace = BackwardTrace(keep_graph=keep_graph)
         self.buffers = _Buffers()
 
@@ -77,6 +78,8 @@ class ClonedSavesRun(Listener):
     def before_backward(self, call: Backward) -> None:
         """Give each leaf its own gradient buffer before backward accumulates into it."""
         self.buffers.separate(call.targets)
+        if self.names is not None:
+            self.names.note(call)
         self.trace.before_backward(call)
 
     def after_backward(self, call: Backward) -> None:

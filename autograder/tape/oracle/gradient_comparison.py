@@ -32,6 +32,7 @@ class Gradients:
     keys: list[tuple] = field(default_factory=list)
     calls: list[dict[int, torch.Tensor | None]] = field(default_factory=list)
     final: list[torch.Tensor | None] = field(default_factory=list)
+    names: dict[int, str] = field(default_factory=dict)
 
 
 def gradients_of(run: Run) -> Gradients:
@@ -43,6 +44,7 @@ def gradients_of(run: Run) -> Gradients:
                 index[target] = len(left.targets)
                 left.targets.append(target)
                 left.keys.append(key)
+        left.names |= call.names
         left.calls.append({index[t]: g for t, g in zip(call.numbers, call.gradients, strict=False)})
     left.final = [run.final.get(target) for target in left.targets]
     return left

@@ -97,6 +97,8 @@ class Gradient(msgspec.Struct, frozen=True):
             if unknown, or if the correct gradient is zero and the gradient of this run is not.
         ran: the derivative of the loss as computed, if an unrecorded modification makes it differ from `true`, the
             derivative of the program without that modification; else None.
+        rounds: number of leaves that the program made under this name, one after the other, if there are several. The
+            gradient is that of the decisive backward call, else of the last leaf.
     """
 
     got: list[Any] | float | None
@@ -104,6 +106,7 @@ class Gradient(msgspec.Struct, frozen=True):
     unlisted: int = 0
     off: float | None = None
     ran: list[Any] | float | None = None
+    rounds: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class Check(msgspec.Struct, frozen=True):

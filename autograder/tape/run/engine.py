@@ -45,6 +45,7 @@ class Backward:
         oldest: sequence number of the oldest of these nodes.
         ended: sequence number of the next node created after the call.
         error: the error that it raised, or None.
+        names: by number, the expressions for targets that no earlier call had, if the run noted them.
         thread: index of its thread: 0 for the thread that runs the program, then in order of their start.
     """
 
@@ -63,6 +64,7 @@ class Backward:
     oldest: int = 0
     ended: int = 0
     error: BaseException | None = None
+    names: dict[int, str] = field(default_factory=dict)
     thread: int = 0
 
 

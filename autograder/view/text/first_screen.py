@@ -218,7 +218,7 @@ def _gradients(recording: Recording) -> list[str]:
     if verdict.harms or verdict.outcome in ("raises-forward", "raises-backward"):
         return []
     most = GRADIENTS // 2 if verdict.graph_faults else GRADIENTS
-    lines = [gradient_line(name, one, is_compared(verdict))[:WIDTH] for name, one in verdict.gradients.items()]
+    lines = [gradient_line(name, one, is_compared(verdict), WIDTH) for name, one in verdict.gradients.items()]
     return (
         lines if len(lines) <= most else [*lines[: most - 1], translated("… {count} more", count=len(lines) - most + 1)]
     )

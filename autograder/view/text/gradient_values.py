@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from msgspec import UNSET
+
 from autograder.locale.translations import translated
 from autograder.tape.recording.verdict_types import Gradient
 from autograder.view.shapes import clip
@@ -67,17 +69,15 @@ SHOWN = 4
 """The maximum number of elements of a gradient in a line of text."""
 
 
-def short_values(values: Any) -> str:
-    """Return a gradient as short text: a small one completely, else its first numbers and the number of the others."""
+def short_values(values: Any, shown: int = SHOWN) -> str:
+    """Return a gradient in a few characters: all of a small one, else its first numbers and the count of the others."""
     numbers = [number for _, number in _flatten(values)]
-    if not isinstance(values, list) or len(numbers) > SHOWN:
-        first = ", ".join(map(format_number, numbers[: SHOWN - 1]))
-        return (
-            first
-            if not isinstance(values, list)
-            else translated("[{first}, … {count} more]", first=first, count=len(numbers) - SHOWN + 1)
-        )
-    return f"[{', '.join(map(short_values, values))}]"
+    if not isinstance(values, list):
+        return format_number(values)
+    if len(numbers) > shown:
+        first = ", ".join(map(format_number, numbers[: shown - 1]))
+        return translated("[{first}, … {count} more]", first=first, count=len(numbers) - shown + 1)
+    return f"[{', '.join(short_values(value, shown) for value in values)}]"
 
 
 def format_number(number: Any) -> str:
@@ -94,15 +94,27 @@ def percent(part: float) -> str:
     return f"{100 * part:.0f} %" if part >= 0.1 else f"{100 * part:.2g} %"
 
 
-def gradient_line(name: str, gradient: Gradient, compared: bool = True) -> str:
-    """Return one leaf's gradient and, if they were `compared`, the right one."""
+def gradient_line(name: str, gradient: Gradient, compared: bool = True, width: int | None = None) -> str:
+    """Return one leaf's gradient, with the correct one if they were `compared`, and with fewer numbers in a narrow line."""
+    line = ""
+    for shown in range(SHOWN, 1, -1):
+        line = _values_line(name, gradient, compared, shown)
+        if gradient.rounds is not UNSET:
+            line = translated("{line}  (made {count} times)", line=line, count=f"{gradient.rounds:,}")
+        if width is None or len(line) <= width:
+            return line
+    return clip(line, width or len(line))
+
+
+def _values_line(name: str, gradient: Gradient, compared: bool, shown: int) -> str:
     if gradient.unlisted:
         count = f"{gradient.unlisted:,}"
         return translated("{name}.grad  has {count} numbers, too many to list here", name=name, count=count)
-    got = translated("nothing") if gradient.got is None else short_values(gradient.got)
+    got = translated("nothing") if gradient.got is None else short_values(gradient.got, shown)
     if gradient.true is None or not compared:
         return translated("{name}.grad  got {got}", name=name, got=got)
-    line = translated("{name}.grad  got {got}  right {right}", name=name, got=got, right=short_values(gradient.true))
+    right = short_values(gradient.true, shown)
+    line = translated("{name}.grad  got {got}  right {right}", name=name, got=got, right=right)
     if gradient.got is None or not is_wrong(gradient):
         return line
     off = translated("off by {percent}", percent=percent(gradient.off)) if gradient.off else translated("differs")

@@ -1,0 +1,83 @@
+"""Names of gradients: each is an expression of the program that gives that very tensor."""
+
+import pytest
+import torch
+
+from autograder.tape import explain_json, record, record_file
+
+NET = """from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = nn.Embedding(5, 4), nn.Linear(4, 5)
+    def forward(self, x):
+        return self.decoder(self.encoder(x))
+"""
+TRAIN = """import torch
+import net
+def train():
+    for step in range(3):
+        model.zero_grad()
+        model(torch.arange(5)).pow(2).mean().backward()
+        for p in model.parameters():
+            p.data.add_(p.grad, alpha=-0.1)
+torch.manual_seed(0)
+model = net.Net()
+train()
+"""
+PARAMETERS = ["encoder.weight", "decoder.weight", "decoder.bias"]
+
+
+def test_parameters_of_an_imported_model_have_its_names(tmp_path):
+    """With the model in a file of its own, and a loop over its parameters: as `named_parameters()` says."""
+    (tmp_path / "net.py").write_text(NET)
+    path = tmp_path / "main.py"
+    path.write_text(TRAIN)
+    assert [f"model.{name}" for name in PARAMETERS] == list(record_file(path).verdict.gradients)
+
+
+ROUNDS = """import torch
+from torch import nn
+torch.manual_seed(0)
+class Trainer:
+    def __init__(self):
+        self.model = nn.Linear(3, 1)
+trainer = Trainer()
+nets = [nn.Linear(3, 1), nn.Linear(3, 1)]
+for step in range({steps}):
+    for net in [trainer.model, *nets]:
+        latent = torch.randn(5, 3, requires_grad=True)
+        loss = net(latent).pow(2).mean()
+        net.zero_grad()
+        loss.backward()
+"""
+
+
+@pytest.mark.parametrize("steps", [2, 200])
+def test_leaves_that_rounds_make_anew_are_one_row(steps):
+    """Recorded line by line or not: parameters in objects and lists, and `latent` once, with the gradient of its last round."""
+    recording = record(ROUNDS.format(steps=steps))
+    found = explain_json(recording, "rounds.py")["gradients"]
+    names: dict = {}
+    exec(ROUNDS.format(steps=steps), names)
+    for name, gradient in found.items():
+        assert torch.allclose(torch.tensor(gradient["got"]), eval(name, names).grad), name
+    assert {
+        "latent",
+        *(f"{net}.{part}" for net in ("trainer.model", "nets[0]", "nets[1]") for part in ("weight", "bias")),
+    } == (set(found))
+    assert [3 * steps] == [gradient["rounds"] for gradient in found.values() if "rounds" in gradient]
+
+
+@pytest.mark.parametrize(
+    ("body", "rows"),
+    [
+        ("for n in (2, 3):\n    w = torch.ones(n, requires_grad=True)\n    w.sum().backward()", 2),
+        ("for n in (2, 2):\n    w = torch.ones(n, requires_grad=True)\n    w.sum().backward()", 1),
+        ("def f():\n    w = torch.ones(2, requires_grad=True)\n    return w.exp()\n(f() + f()).sum().backward()", 2),
+    ],
+    ids=["other shapes", "equal shapes", "in one call"],
+)
+def test_leaves_of_one_name_share_a_row_only_as_rounds(body, rows):
+    """Leaves that one backward call reaches, and leaves of other shapes, have rows of their own."""
+    assert rows == len(record(f"import torch\n{body}\n").verdict.gradients)
