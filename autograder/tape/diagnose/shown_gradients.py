@@ -109,7 +109,7 @@ def _decisive(evidence: Evidence) -> int | None:
 
 @dataclass(frozen=True)
 class _Row:
-    """Leaves that the program made under one name, one after the other.
+    """Leaves that the program created under the same name, one after another.
 
     Attributes:
         targets: their indices, at least one.
@@ -122,7 +122,7 @@ class _Row:
 
 
 def _rows(evidence: Evidence) -> dict[str, _Row]:
-    """Return the rows by name; leaves of other shapes, and two leaves of one backward call, have rows of their own."""
+    """Return the rows by name. Leaves of different shapes, and two leaves of one backward call, have separate rows."""
     rows: dict[str, _Row] = {}
     calls = _calls_of(evidence)
     for target, given in enumerate(_names(evidence)):
@@ -136,7 +136,7 @@ def _rows(evidence: Evidence) -> dict[str, _Row]:
 
 
 def _target_of(evidence: Evidence, row: _Row, call: int | None) -> int:
-    """Return the leaf of a row that is shown: the one that the decisive backward reached, else one that is wrong, else the last."""
+    """Return the leaf of a row to show: one that the decisive backward reached, else one with a wrong gradient, else the last."""
     if len(row.targets) == 1:
         return row.targets[0]
     if call is not None and (reached := [one for one in row.targets if one in evidence.got.calls[call]]):
@@ -156,7 +156,7 @@ def _calls_of(evidence: Evidence) -> list[set[int]]:
 
 
 def _names(evidence: Evidence) -> list[str]:
-    """Return an expression for each target; loop variables, `self` and numbers are the last resort."""
+    """Return an expression for each target. Loop variables, `self` and numbers are used only without an alternative."""
     seen, others, loops = _tracked(evidence), evidence.true, _loop_variables(evidence)
     names = []
     for index in range(len(evidence.got.targets)):

@@ -1,4 +1,4 @@
-"""The names of the leaves of a backward call: parameters by the outermost module that is alive, other leaves by a variable."""
+"""Name the leaves of a backward call: parameters by the outermost existing module, other leaves by a variable."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from autograder.tape.run.engine import Backward
 
 
 class LeafNames:
-    """Expressions for the targets of each backward call of a run; `owns` tells which files are the user's."""
+    """Expressions for the targets of each backward call of a run. `owns` returns whether a file belongs to the user."""
 
     def __init__(self, owns: Callable[[str], bool]):
         self.owns = owns
@@ -38,7 +38,7 @@ class LeafNames:
 
 
 def names_in(frames: list[FrameType]) -> dict[int, str]:
-    """Return an expression for each tensor, by `id`; loop variables and `self` are the last resort."""
+    """Return an expression for each tensor, by `id`. Loop variables and `self` are used only without an alternative."""
     found: dict[int, str] = {}
     modules: list[tuple[str, torch.nn.Module]] = []
     for frame in frames:

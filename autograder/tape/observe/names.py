@@ -1,4 +1,4 @@
-"""Find the expressions by which the frames of a program reach tensors, such as `d`, `hs[0]`, `self.weight` or `net.fc.bias`."""
+"""Find the expressions that reach tensors from the frames of a program, such as `d`, `hs[0]`, `self.weight` or `net.fc.bias`."""
 
 from __future__ import annotations
 

@@ -39,8 +39,8 @@ class ClonedSavesRun(Listener):
     """The listener of a run with copies. Run the program's code in the context `around`.
 
     Attributes:
-        keeps_leaves: whether a leaf on ctx is left as it is: a backward that recomputes may ask for its gradient, and
-            `autograd.grad` finds a leaf only by identity.
+        keeps_leaves: whether leaves on ctx are not copied. A backward that recomputes may ask for their gradients, and
+            `autograd.grad` identifies a leaf by its object.
     """
 
     def __init__(self, names: LeafNames | None = None, *, keep_graph: bool = False, keeps_leaves: bool = False):

@@ -168,7 +168,7 @@ def first_difference(got: Gradients, true: Gradients, limit: float, pairs: dict[
 
 
 def loses_gradients(got: Gradients, true: Gradients) -> bool:
-    """Return whether a target has a gradient in a backward call of `got`, and none in the same call of `true`."""
+    """Return whether a target has a gradient in a backward call of `got` but not in the same call of `true`."""
     pairs = aligned(got, true)
     return any(
         index in pairs and other.get(pairs[index]) is None and gap(gradient, None) > 0

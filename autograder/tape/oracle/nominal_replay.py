@@ -161,7 +161,7 @@ class NominalReplay(Hearing, Listener):
         return _mapped(result, one)
 
     def _leaves(self, time: int, met: list[torch.Tensor]) -> None:
-        """Set each leaf to its value at the same call of the first run, plus its shift."""
+        """Store each leaf's value in the first run. In later runs, set it to its value at the same call, plus its shift."""
         for tensor in met:
             if all(standing(tensor)) and id(tensor) not in self.known:
                 self.known[id(tensor)] = len(self.leaves)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from autograder.tape.run.storages import Memory
 
-# Bytes; the content of a storage up to this size is stored at once, of a larger one only after a node saved it.
+# Size in bytes up to which the content of every storage is stored; larger ones only after a node saved a tensor in them.
 SMALL = 1 << 16
 EAGER = 128  # while fewer storages are watched, each is checked after every statement
 PATIENT = 1 << 16  # maximum number of statements between two checks of a storage that does not change
