@@ -53,7 +53,7 @@ class Operation(msgspec.Struct, frozen=True):
         arguments: names of its tensor arguments.
         outputs: names of its outputs.
         gradients: names of the arguments that can have a gradient.
-        keeps: the saved tensors; empty if there are none.
+        keeps: the saved tensors; empty if the operation saves nothing.
         in_place: the in-place form, or None.
         notes: sentences on differences between PyTorch's version check and the values that backward reads.
     """
