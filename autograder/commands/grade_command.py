@@ -171,9 +171,11 @@ def _shown(announced: list[str]) -> Iterator[Shown]:
 
 def _grade_class(chosen: argparse.Namespace, course: Path, place: GradingPlace) -> int:
     with loading():
+        from autograder.desk.student_names import fill_names, listed_students
         from autograder.grade.batch.assignment import grade_assignment
+        from autograder.grade.batch.classroom import open_class
         from autograder.grade.batch.dry_run import dry_run
-        from autograder.grade.batch.student_rows import as_json, moved_as_json, print_moved, print_report
+        from autograder.grade.batch.student_rows import as_json, moved_as_json, print_moved, print_report, with_names
 
     announced: list[str] = []
     options = _options(chosen)
@@ -182,8 +184,11 @@ def _grade_class(chosen: argparse.Namespace, course: Path, place: GradingPlace) 
             moved = dry_run(chosen.assignment, course, options, shown, place)
         print(moved_as_json(moved)) if chosen.json else print_moved(moved)
         return 1 if moved else 0
+    classroom = open_class(course, chosen.assignment)
+    people = listed_students(classroom)  # a list that cannot be read stops the command before it grades
     with _shown(announced) as shown:
         rows = grade_assignment(chosen.assignment, course, options, shown, place)
+    rows = with_names(rows, fill_names(classroom, people))
     print(as_json(rows)) if chosen.json else print_report(rows)
     return 1 if announced or any(row.problems for row in rows) else 0
 

@@ -85,6 +85,8 @@ class CoursePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     late: LateRule | None = None  # None leaves late work to nbgrader's plugin
     assignments: dict[str, AssignmentPolicy] = {}
     drop_lowest: tuple[DropLowest, ...] = ()
+    # Without a submission: "zero" is 0 points on the platform, too; "blank" does not count in the course's table either.
+    missing: Literal["zero", "blank"] | None = None
 
     def rule(self, assignment: str) -> LateRule | None:
         """Return the rule for late work on an assignment; None if nbgrader's plugin decides."""

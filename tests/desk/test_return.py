@@ -196,6 +196,24 @@ def test_grades_are_scaled_and_the_rounding_is_stated(tmp_path, capsys, option, 
     assert len(changed) > 30
 
 
+@pytest.mark.parametrize("missing", ["zero", "blank"])
+def test_a_missing_submission_is_zero_or_blank_by_policy(tmp_path, missing):
+    """With "zero", empty cells of students without a submission get 0, unless a row may belong to a graded student."""
+    course, listed = graded(tmp_path, downloads.moodle_zip, downloads.moodle_worksheet)
+    (course / "policy.toml").write_text(f'missing = "{missing}"')
+    done = return_grades(ASSIGNMENT, course, "moodle", listed, tmp_path / "out", Roster([]))
+    rows, before = cells((tmp_path / "out" / "grades.csv").read_bytes()), cells(listed.read_bytes())
+    absent = {student.email for student in made_class.ABSENT}
+    found = {row[2]: row[rows[0].index("Grade")] for row in rows[1:] if row[2] in absent}
+    left = {row[2]: row[before[0].index("Grade")] for row in before[1:] if row[2] in absent}
+    assert (dict.fromkeys(absent, "0.00") if missing == "zero" else left) == found
+    assert (missing == "zero") == any("2 students without a submission, with 0 points" in one for one in done.remarks)
+
+    listed.write_text("\n".join(listed.read_text("utf-8").splitlines()[:-3]) + "\n", "utf-8")
+    done = return_grades(ASSIGNMENT, course, "moodle", listed, tmp_path / "less", Roster([]))
+    assert (missing == "zero") == any("missing submissions were left blank" in remark for remark in done.remarks)
+
+
 def test_a_scale_that_cannot_be_is_one_sentence(tmp_path, capsys):
     """A scale of 0 is refused; so is the platform's maximum, if the worksheet does not have it. Nothing is written."""
     course, listed = graded(tmp_path, downloads.canvas_zip, downloads.canvas_gradebook)

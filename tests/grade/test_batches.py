@@ -8,7 +8,10 @@ from contextlib import closing
 
 import pytest
 
+from autograder.desk.hand_in_record import keep_students
+from autograder.desk.student_names import fill_names, listed_students
 from autograder.grade.batch.assignment import Options, grade_assignment
+from autograder.grade.batch.classroom import open_class
 from autograder.grade.batch.dry_run import dry_run
 from autograder.grade.batch.gradebook import StoppedError
 from autograder.grade.batch.student_submission import StudentSubmission
@@ -89,6 +92,31 @@ def test_a_cell_that_a_person_graded_does_not_wait(known, tmp_path):
     for force in (False, True):
         rows = grade_assignment("small", folder, Options(force=force), place=StandInPlace(10))
         assert [(2.0, 0)] * 10 == [(row.score, row.waiting) for row in rows]
+
+
+def test_names_of_the_classs_list_reach_the_gradebook(known, tmp_path):
+    """A student without a name gets name and address of roster.csv or of `collect`; a name that is there already stays."""
+    folder = tmp_path / "class"
+    shutil.copytree(known, folder)
+    grade_assignment("small", folder, Options(), place=StandInPlace(10))
+    with closing(sqlite3.connect(folder / "gradebook.db")) as book, book:
+        book.execute("UPDATE student SET last_name = 'Own', first_name = 'Name' WHERE id = 'student0002'")
+    rows = [
+        f'student000{number},"{name}",{number}@b.org' for number, name in enumerate(["Doe, Jr., Jo", "李小龙", "Other"])
+    ]
+    (folder / "roster.csv").write_text("\n".join(["student_id,name,email", *rows]), "utf-8")
+    keep_students(folder, {"student0003": "Roe, Al", "student0009": "", "nobody": "X, Y"})
+    classroom = open_class(folder, "small")
+    names = fill_names(classroom, listed_students(classroom))
+    assert {"Doe, Jr., Jo", "李小龙", "Own, Name", "Roe, Al"} == set(names.values())
+    with closing(sqlite3.connect(folder / "gradebook.db")) as book:
+        found = book.execute("SELECT last_name, first_name, email FROM student ORDER BY id LIMIT 4").fetchall()
+    assert [
+        ("Doe, Jr.", "Jo", "0@b.org"),
+        ("李小龙", "", "1@b.org"),
+        ("Own", "Name", "2@b.org"),
+        ("Roe", "Al", None),
+    ] == found
 
 
 def test_a_full_disk_keeps_what_came_before_in_the_batch(known, tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ from autograder.desk.class_grades import ClassGrades, read_class_grades
 from autograder.desk.hand_in_record import read_record
 from autograder.desk.policy_names import checked_policy
 from autograder.desk.report.class_report import ClassReport
+from autograder.desk.student_names import listed_students
 from autograder.grade.batch.classroom import Classroom, opened_gradebook
 from autograder.grade.policy import CoursePolicy, course_total
 
@@ -94,8 +95,10 @@ def course_lines(classroom: Classroom) -> list[CourseLine]:
     """Return a line for each student over all graded assignments, computed with the course's policy."""
     policy = checked_policy(classroom)
     grades = {name: read_class_grades(classroom._replace(assignment=name)) for name in graded_assignments(classroom)}
-    students = sorted({student for one in grades.values() for student in one.scores})
-    names = {student: entry.name for name in grades for student, entry in read_record(classroom.folder, name).items()}
+    listed = listed_students(classroom)
+    students = sorted(listed.keys() | {student for one in grades.values() for student in one.scores})
+    names = {student: person.name for student, person in listed.items()}
+    names |= {student: entry.name for name in grades for student, entry in read_record(classroom.folder, name).items()}
     return [_line(student, names.get(student, ""), grades, policy) for student in students]
 
 
@@ -103,6 +106,7 @@ def _line(student: str, name: str, grades: dict[str, ClassGrades], policy: Cours
     scores = {
         one: (found.scores[student].total if student in found.scores else 0.0, found.max_points)
         for one, found in grades.items()
+        if student in found.scores or policy.missing != "blank"
     }
     total = course_total(policy, student, scores)
     return CourseLine(student, name, total.points, total.max_points, total.dropped)

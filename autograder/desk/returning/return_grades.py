@@ -68,7 +68,8 @@ class _Return:
                 f"{table.name}: the column {printable(self.column.title)} says who somebody is. Name the grade's"
             )
         self.people: dict[int, Person] = dict(people_in(table))
-        self.excused = set(checked_policy(classroom).of(classroom.assignment).excused)
+        policy = checked_policy(classroom)
+        self.excused = set(policy.of(classroom.assignment).excused)
         students = sorted(self.grades.scores.keys() | self.excused)
         self.rows, self.by_name = match_rows(list(self.people.items()), students, self.record, roster)
         if not self.rows:
@@ -76,6 +77,19 @@ class _Return:
                 f"no row of {table.name} is one of the {len(students)} students with a grade. Download the worksheet of this course"
             )
         self._refuse_doubles()
+        self.unknown = sorted(self.grades.scores.keys() - set(self.rows.values()))
+        self.ungraded = sorted(set(classroom.students()) - self.grades.scores.keys() - self.excused)
+        self.asks_zeros = policy.missing == "zero"
+
+    @property
+    def zeros(self) -> list[int]:
+        """The rows that get 0, because their students have submitted nothing; none if a row may belong to a submission."""
+        if not self.asks_zeros or self.unknown or self.ungraded:
+            return []
+        number = self.column.number
+        return [
+            row for row in self.people if row not in self.rows and self.table.rows[row][number].strip() in ("", "-")
+        ]
 
     def _maximum(self, scale: Scale) -> float:
         """Return the maximum of the written grades; raise TableError if they cannot be scaled."""
@@ -104,7 +118,7 @@ class _Return:
 
     def changes(self) -> dict[tuple[int, int], str]:
         """Return the new text of each cell that changes, by row and column."""
-        found = {}
+        found = {(row, self.column.number): self.column.written(0.0) for row in self.zeros}
         for row, student in self.rows.items():
             if self.table.rows[row][self.column.number].strip() in self.column.keep:
                 continue
@@ -142,9 +156,15 @@ class _Return:
             )
         kept = [row for row in self.rows if self.table.rows[row][self.column.number].strip() in self.column.keep]
         yield from _counted(kept, "{} marked {} by the platform: left so", self._texts(kept))
-        unknown = sorted(self.grades.scores.keys() - set(self.rows.values()))
-        yield from _counted(unknown, "{} with a grade and without a row in the worksheet: {}", unknown)
-        without = [_shown(person) for row, person in self.people.items() if row not in self.rows]
+        yield from _counted(self.unknown, "{} with a grade and without a row in the worksheet: {}", self.unknown)
+        if self.asks_zeros and (self.unknown or self.ungraded):
+            yield from _counted(self.ungraded, "{} with a submission that is not graded yet: {}", self.ungraded)
+            yield "missing submissions were left blank, because a row may belong to one of these students"
+        zeros = self.zeros
+        yield from _counted(
+            zeros, "{} without a submission, with 0 points: {}", [_shown(self.people[row]) for row in zeros]
+        )
+        without = [_shown(person) for row, person in self.people.items() if row not in {*self.rows, *zeros}]
         yield from _counted(without, "{} without a grade, whose cells were left as they are: {}", without)
         names = [self.people[row].name for row in self.by_name]
         yield from _counted(names, "{} found by their names only; look whether these are right: {}", names)

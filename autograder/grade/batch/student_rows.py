@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -36,6 +36,7 @@ class StudentRow(msgspec.Struct, frozen=True, kw_only=True):
     unchanged: bool = False  # whether this is an earlier grade that still holds
     excused: bool = False  # whether the course's policy.toml says that the assignment does not count
     seconds: float = 0.0  # how long grading took
+    name: str = ""  # in the gradebook
 
 
 class MovedGrade(msgspec.Struct, frozen=True):
@@ -94,6 +95,11 @@ def with_score(row: StudentRow, score: Score | None, time_problem: str | None, e
     return msgspec.structs.replace(row, score=score.total, late_penalty=score.late_penalty, waiting=score.waiting)
 
 
+def with_names(rows: list[StudentRow], names: Mapping[str, str]) -> list[StudentRow]:
+    """Return the rows with the students' names."""
+    return [msgspec.structs.replace(row, name=names.get(row.student, "")) for row in rows]
+
+
 def with_problem(row: StudentRow, problem: str | None) -> StudentRow:
     """Return the row with one more problem, if there is one."""
     return msgspec.structs.replace(row, problems=(*row.problems, problem)) if problem else row
@@ -112,11 +118,13 @@ def as_json(rows: list[StudentRow]) -> str:
 def as_table(rows: list[StudentRow]) -> Table:
     """Return a table with a line for each student: the score, and what a teacher should know."""
     table = Table(box=None, pad_edge=False)
-    for heading in ("student", "score", "of", "remarks"):
+    named = any(row.name for row in rows)
+    for heading in ("student", *(["name"] if named else []), "score", "of", "remarks"):
         table.add_column(heading, overflow="fold")
     for row in rows:
         score = row.points if row.score is None else row.score
-        table.add_row(*map(_text, (row.student, f"{score:g}", f"{row.max_points:g}", "; ".join(_remarks(row)))))
+        cells = (f"{score:g}", f"{row.max_points:g}", "; ".join(_remarks(row)))
+        table.add_row(*map(_text, (row.student, *([row.name] if named else []), *cells)))
     return table
 
 
