@@ -85,7 +85,7 @@ class CompiledEvidence(Evidence):
 def compiled_notes(evidence: CompiledEvidence) -> Iterator[str]:
     """Yield notes on the effects of compilation.
 
-    The outcome is that of the compiled program, the lines are from the eager run.
+    The outcome is that of the compiled program, but the lines are from the eager run.
     """
     error = evidence.eager.plain.problem
     if evidence.lost_the_check and error is not None:

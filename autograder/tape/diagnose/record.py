@@ -90,7 +90,7 @@ def record_program(program: Program, seconds: float = SECONDS, scope: Scope = WH
 
     Raises:
         ProgramError: if the program could not be run; after a timeout, the attribute `recording` has its first seconds.
-        UnknownOutcomeError: if another process determined the outcome.
+        UnknownOutcomeError: if the outcome is unknown, for example because another process determined it.
     """
     with budget_in_force().in_force() as budget:
         plain = _first_run(program, seconds, scope)
@@ -253,9 +253,8 @@ def run_again(
 ) -> Run:
     """Return another run of a program that has run before.
 
-    If it cannot be run now (memory, time), the run has this error.
-
-    `calls` limits the number of backward calls. At its time limit, the run contains the results so far.
+    If it cannot be run now (memory, time), the run has this error. `calls` limits the number of backward calls. At its time
+    limit, the run contains the results so far.
     """
     try:
         return run_once(

@@ -1,7 +1,7 @@
 """Read the saved tensors of a backward node without unpacking them.
 
 `node._saved_x` compares versions, raises if the tensor was modified after it was saved, and calls the program's hooks,
-which under `torch.utils.checkpoint` run the forward again. `node._raw_saved_x` does none of that. It is a
+which under `torch.utils.checkpoint` run the forward again. `node._raw_saved_x` avoids that. It is a
 `torch.autograd.SavedTensor`, and newer releases make its `data` and `unpack_hook` readable (2.13 and 2.15 do, 2.6 does
 not). If they are not readable, the hooks of the program are wrapped, so that reading `_saved_x` calls the wrapper and
 not a hook of the program.

@@ -91,7 +91,7 @@ class _Calendar(type):
 def _calendar(kind: type[datetime.date], readings: Readings) -> type:
     """Return a subclass of `datetime.datetime` or `datetime.date` with repeated clock readings.
 
-    Attributes of these cannot be replaced.
+    A subclass is needed, because attributes of these types cannot be replaced.
     """
     clocks = {name: staticmethod(_clock(getattr(kind, name), readings)) for name in CALENDARS[kind]}
     return _Calendar(kind.__name__, (kind,), {"__module__": kind.__module__, "__slots__": (), **clocks})

@@ -119,9 +119,7 @@ def same_all(meant: list[Tensor], now: list[Tensor]) -> bool:
 def among(wanted: list[Tensor], found: list[Tensor], *, near: bool = False, spare: int = 0) -> bool:
     """Return whether `found` contains each tensor of `wanted` except `spare` of them, in any order, each once.
 
-    Zeros may be missing.
-
-    With `near`, elements may differ by the error of finite differences.
+    Zeros may be missing. With `near`, elements may differ by the error of finite differences.
     """
     left = list(found)
     for one in wanted:
